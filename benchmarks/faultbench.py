@@ -1,0 +1,104 @@
+"""Diagnose every run below a folder and write predictions in faultbench's format.
+
+    python benchmarks/faultbench.py DIR --predictions preds.json [--literal]
+
+Reads nothing but the runs, through the public API. `score.py` of the benchmark scores the predictions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import stabtree
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis import Diagnosis, Finding
+
+LEAVES = {
+    "nan-skipped": "s2.spike",
+    "spike-lr-jump": "s2.lr_discontinuity",
+    "spike-duplicate-batch": "s2.dup_batch",
+    "spike-bad-batch": "s2.bad_batch",
+    "spike-unexplained": "s2.recoverable",
+    "spike-minor": "s2.recoverable",
+    "spike-persistent": "s2.persistent",
+    "scale-constant": "s3.scale_constant",
+    "scale-collapse": "s3.scale_collapse",
+    "fp16-overflow": "s1.nan_fp16_overflow",
+    "grad-nonfinite": "s3.grad_nonfinite_fp16",
+    "normal-backoff": "s3.healthy_backoff",
+    "lr-rising": "s4.lr_rising",
+    "weight-decay-low": "s4.weight_norm",
+    "weight-decay-high": "s4.weight_norm",
+    "grad-norm-rising": "s4.grad_norm_rising",
+    "slow-rise": "s4.slow_rise",
+    "plateau": "s4.plateau",
+}
+PERSISTENT_CAUSES = {"Q2.4.lr": "s2.lr_discontinuity", "Q2.4.batch": "s2.dup_batch"}
+CAUSES = {
+    "s2.lr_discontinuity": ["SPIKE_LR_JUMP"],
+    "s2.dup_batch": ["SPIKE_DUP_BATCH"],
+    "s2.bad_batch": ["SPIKE_BAD_BATCH"],
+    "s2.persistent": ["SPIKE_PERSISTENT"],
+    "s3.scale_constant": ["FP16_SCALE_CONSTANT_OVERFLOW"],
+    "s3.scale_collapse": ["FP16_SCALE_COLLAPSE"],
+    "s1.nan_fp16_overflow": ["NAN_FP16_OVERFLOW_NOSCALER"],
+    "s4.lr_rising": ["DIV_LR_RISING"],
+    "s4.weight_norm": ["DIV_WD_LOW_NORM_GROWTH"],
+    "s4.grad_norm_rising": ["DIV_BAD_DATA_RAMP"],
+}
+
+
+def leaf_of(diagnosis: Diagnosis, finding: Finding) -> str:
+    """The benchmark's name for our leaf."""
+    id_ = finding.leaf.id
+    if id_ == "spike-persistent":
+        confirmed = [PERSISTENT_CAUSES[c.cause.id] for c in finding.causes if c.state == "confirmed" and c.cause.id in PERSISTENT_CAUSES]
+        return confirmed[0] if confirmed else LEAVES[id_]
+    if id_.startswith("nan-") or id_ == "loss-stops":
+        dtype = next((v.answer.verdict for v in diagnosis.path if v.question.id == "Q1.2"), "fp32")
+        return {"bf16": "s1.nan_bf16", "fp16": "s1.nan_fp16_overflow"}.get(dtype, "s1.nan_fp32")
+    return LEAVES[id_]
+
+
+def predict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """One prediction."""
+    healthy = diagnosis.verdict in ("ok", "note", "unknown")
+    if not diagnosis.findings:
+        return {"healthy": healthy, "section": "none", "leaf": None, "onset": None, "causes": []}
+    finding = diagnosis.findings[0]
+    leaf = leaf_of(diagnosis, finding)
+    section = leaf[1] if leaf.startswith("s") else "other"
+    return {"healthy": healthy, "section": section, "leaf": leaf, "onset": finding.onset_step, "causes": CAUSES.get(leaf, [])}
+
+
+def main() -> int:
+    """Diagnose all runs; exit with 1 when any of them crashed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--predictions", type=Path, required=True)
+    parser.add_argument("--literal", action="store_true")
+    options = parser.parse_args()
+    tree = stabtree.load_tree()
+    predictions: dict[str, Any] = {}
+    crashes = 0
+    for manifest in sorted(options.folder.rglob("manifest.json")):
+        try:
+            diagnosis = stabtree.diagnose(stabtree.load_run(manifest.parent), tree, literal=options.literal)
+            predictions[manifest.parent.name] = predict(diagnosis)
+        except Exception:  # noqa: BLE001 - every crash is counted and shown
+            crashes += 1
+            print(f"{manifest.parent.name} crashed", file=sys.stderr)
+            traceback.print_exc()
+    options.predictions.write_text(json.dumps(predictions, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(predictions)} runs diagnosed, {crashes} crashed")
+    return 1 if crashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

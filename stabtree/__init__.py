@@ -1,0 +1,32 @@
+"""stabtree: tells what went wrong in a training run, from the logs it left behind.
+
+>>> import stabtree
+>>> run = stabtree.load_run("metrics.csv")  # doctest: +SKIP
+>>> diagnosis = stabtree.diagnose(run)  # doctest: +SKIP
+>>> diagnosis.verdict, [finding.leaf.id for finding in diagnosis.findings]  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from stabtree.loaders import load_run
+    from stabtree.treefile import load_tree
+    from stabtree.walk import diagnose
+
+__version__ = "0.1.0"
+__all__ = ["StabtreeError", "__version__", "diagnose", "load_run", "load_tree"]
+
+_HOMES = {"load_run": "stabtree.loaders", "load_tree": "stabtree.treefile", "diagnose": "stabtree.walk"}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported at first use: `stabtree --help` needs none of them.
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'stabtree' has no attribute {name!r}")

@@ -1,0 +1,55 @@
+"""What a predicate says: a verdict and the numbers behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+YES = "yes"
+NO = "no"
+UNKNOWN = "unknown"
+LIKELY = "likely"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that was seen.
+
+    Attributes:
+        text: the sentence for a person, with its numbers.
+        metric: the series that it was seen in.
+        steps: where, at most a handful of steps.
+        observed: the number that was compared; None where it is not finite or not a number.
+        threshold: what it was compared with.
+    """
+
+    text: str
+    metric: str = ""
+    steps: tuple[int, ...] = ()
+    observed: float | None = None
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one question.
+
+    Attributes:
+        verdict: `yes`, `no`, `unknown`, or a label that the predicate declares (`fp16`, ...).
+        evidence: never empty unless the verdict is unknown.
+        reason: why it is unknown.
+        missing: the metrics that would have answered it.
+        onset_step: first step of what was found.
+        last_good_step: last logged step before anything unusual.
+    """
+
+    verdict: str
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    onset_step: int | None = None
+    last_good_step: int | None = None
+
+
+def unknown(reason: str, *missing: str) -> Answer:
+    """The honest answer where the data can't tell, with the metrics to log."""
+    return Answer(UNKNOWN, reason=reason, missing=missing)

@@ -1,0 +1,54 @@
+"""The command line. Only this package prints, reads the environment or exits."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from stabtree.cli.diagnose import diagnose
+from stabtree.cli.explain import explain
+from stabtree.cli.inspect import inspect
+from stabtree.cli.tree import tree_app
+from stabtree.errors import StabtreeError
+
+app = typer.Typer(
+    name="stabtree",
+    help="Tells what went wrong in a training run, from the logs it left behind.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(diagnose)
+app.command()(explain)
+app.command()(inspect)
+app.add_typer(tree_app, name="tree")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),  # noqa: FBT001, FBT003
+) -> None:
+    if version:
+        from stabtree import __version__
+
+        sys.stdout.write(f"stabtree {__version__}\n")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line: a user's mistake ends in two lines and exit code 2, a bug of ours in a traceback."""
+    try:
+        app()
+    except StabtreeError as error:
+        place = f"{error.where}: " if error.where else ""
+        sys.stderr.write(f"error: {place}{error.problem}\n")
+        if error.hint:
+            sys.stderr.write(f" next: {error.hint}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader has gone (`| head`): keep the interpreter from flushing into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

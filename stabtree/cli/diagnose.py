@@ -1,0 +1,171 @@
+"""`stabtree diagnose`: read a run, walk the tree, print what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stabtree.cli.options import (
+    CheckpointEvery,
+    ColumnOpt,
+    Dtype,
+    Format,
+    Json,
+    Paths,
+    StepColumn,
+    TreeOpt,
+    emit,
+    load,
+    pairs,
+    screen,
+)
+from stabtree.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stabtree.diagnosis import Diagnosis
+    from stabtree.predicates.registry import Param
+    from stabtree.tree import Question, Tree
+
+LEVELS = ("note", "warning", "critical")
+
+
+def diagnose(
+    paths: Paths,
+    tree: TreeOpt = "phase19",
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="LEVEL",
+            help="Exit with 1 from this severity on: note, warning, critical (default) or never; unknown, besides, for a run that could not be judged.",
+        ),
+    ] = None,
+    literal: Annotated[
+        bool, typer.Option("--literal", help="Take the document's letter, without the guards against noise.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="ID.PARAM=VALUE", help="Override a parameter, as in Q2.1.sigma=4.")
+    ] = None,
+    answer: Annotated[
+        list[str] | None, typer.Option("--answer", metavar="ID=VERDICT", help="Answer a question yourself, as in Q1.2=fp16.")
+    ] = None,
+    applied: Annotated[
+        list[str] | None, typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help.")
+    ] = None,
+    interactive: Annotated[bool, typer.Option("--interactive", help="Ask for what the log can't answer.")] = False,
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only, in one line.")] = False,
+    column: ColumnOpt = None,
+    step_column: StepColumn = None,
+    dtype: Dtype = None,
+    checkpoint_every: CheckpointEvery = None,
+    format: Format = None,  # noqa: A002 - the option's name
+) -> None:
+    """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
+    levels = _levels(fail_on)
+    answers = pairs(answer, "--answer", "Q1.2=fp16")
+    from stabtree.treefile import load_tree
+
+    chosen = load_tree(tree)
+    overrides = _overrides(chosen, set_)
+    run = load(paths, column, step_column, dtype, checkpoint_every, format)
+    from stabtree.walk import diagnose as walk
+
+    found = walk(
+        run,
+        chosen,
+        literal=literal,
+        overrides=overrides,
+        answers=answers,
+        applied=applied or (),
+        ask=_asker() if interactive else None,
+    )
+    emit(_text(found, json=json, quiet=quiet))
+    if fails(found.verdict, levels):
+        raise typer.Exit(1)
+
+
+def _text(found: Diagnosis, *, json: bool, quiet: bool) -> str:
+    if json:
+        from stabtree.render.machine import to_json
+
+        return to_json(found)
+    from stabtree.render import screen as screens
+
+    if quiet:
+        return screens.headline(found)
+    width, color = screen()
+    return screens.screen(found, width=width, color=color)
+
+
+def _levels(fail_on: list[str] | None) -> frozenset[str]:
+    chosen = [word for item in fail_on or [] for word in item.split(",")]
+    for word in chosen:
+        if word not in (*LEVELS, "unknown", "never"):
+            raise StabtreeError(f"{word!r} is no level", where="--fail-on", hint="note, warning, critical, unknown or never")
+    if "never" in chosen and len(set(chosen)) > 1:
+        raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
+    return frozenset(chosen if set(chosen) - {"unknown"} else [*chosen, "critical"])
+
+
+def fails(verdict: str, levels: frozenset[str]) -> bool:
+    """Whether a verdict is at or above one of the levels."""
+    if verdict == "unknown":
+        return "unknown" in levels
+    bars = [LEVELS.index(level) for level in levels if level in LEVELS]
+    return verdict in LEVELS and bool(bars) and LEVELS.index(verdict) >= min(bars)
+
+
+def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
+    """Parse `--set Q2.1.sigma=4`, each value by the type of the parameter's default."""
+    from stabtree.predicates import PREDICATES
+    from stabtree.treecheck import near
+
+    found: dict[str, dict[str, Param]] = {}
+    for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
+        id_, _, name = key.rpartition(".")
+        if id_ not in tree.questions:
+            hint = f"type --set Q2.1.sigma=4; ids: `stabtree tree show {tree.name}`"
+            raise StabtreeError(f"there is no question {id_!r}{near(id_, tree.questions)}", where="--set", hint=hint)
+        predicate = PREDICATES.get(tree.questions[id_].test)
+        params = predicate.params if predicate else {}
+        if name not in params:
+            names = ", ".join(params) or "none"
+            raise StabtreeError(f"{id_} has no parameter {name!r}{near(name, params)}", where="--set", hint=f"parameters of {id_}: {names}")
+        found.setdefault(id_, {})[name] = _parsed(text, params[name], key)
+    return found
+
+
+def _parsed(text: str, default: Param, key: str) -> Param:
+    import math
+
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        value = type(default)(text)
+    except (ValueError, KeyError):
+        wanted = "true or false" if isinstance(default, bool) else {"int": "a whole number", "float": "a number"}[type(default).__name__]
+        raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"its default is {default}") from None
+    if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+        raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=f"its default is {default}")
+    return value
+
+
+def _asker() -> Callable[[Question], str | None]:
+    """Ask at the terminal, on standard error so that the result stays alone on standard output."""
+
+    def ask(question: Question) -> str | None:
+        choices = [verdict for verdict in question.go if verdict != "unknown"]
+        typer.echo(f"\n{question.id}  {question.ask}", err=True)
+        if question.person:
+            typer.echo(f"  {question.person}", err=True)
+        while True:
+            told = str(typer.prompt(f"  {', '.join(choices)}, or nothing for unknown", default="", show_default=False, err=True)).strip()
+            if not told or told in choices:
+                return told or None
+            typer.echo(f"  {told!r} is not one of them", err=True)
+
+    return ask

@@ -1,0 +1,39 @@
+"""`stabtree explain`: read a node of a tree."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stabtree.cli.options import TreeOpt, emit, screen
+from stabtree.errors import StabtreeError
+
+IN_FULL = 3  # nodes found by their text are shown whole up to this many, else in a line each
+
+
+def explain(
+    node: Annotated[str | None, typer.Argument(help="An id (Q2.3, spike-minor, §2) or words to look for (spike).")] = None,
+    tree: TreeOpt = "phase19",
+    all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
+) -> None:
+    """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
+    from stabtree.render import reference
+    from stabtree.treefile import load_tree
+
+    chosen = load_tree(tree)
+    width, color = screen()
+    if all_:
+        emit(reference.explain(chosen, [*chosen.questions.values(), *chosen.leaves.values()], width=width, color=color))
+        return
+    if node is None:
+        raise StabtreeError("which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node")
+    found, by_id = reference.find(chosen, node)
+    if not found:
+        from stabtree.treecheck import near
+
+        ids = [*chosen.questions, *chosen.leaves]
+        hint = f"`stabtree tree show {chosen.name}` lists the nodes"
+        raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
+    show = reference.explain(chosen, found, width=width, color=color) if by_id or len(found) <= IN_FULL else reference.listing(found, width=width, color=color)
+    emit(show)

@@ -1,0 +1,94 @@
+"""The options that several commands share, and how a command prints and fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stabtree.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(help="Metrics file, manifest or folder of a run; several files are its ranks; - reads standard input."),
+]
+ColumnOpt = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="METRIC=NAME", help="Read METRIC from column NAME, as in loss=train/nll."),
+]
+StepColumn = Annotated[str | None, typer.Option("--step-column", metavar="NAME", help="The column that holds the steps.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", metavar="TYPE", help="What the run trained in: fp32, fp16, bf16 or fp8.")]
+CheckpointEvery = Annotated[
+    int | None, typer.Option("--checkpoint-every", metavar="STEPS", help="Steps between two checkpoints.")
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="The file's format, where sniffing its content errs.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+TreeOpt = Annotated[
+    str, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
+]
+
+
+def pairs(items: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """Split `KEY=VALUE` options.
+
+    Raises:
+        StabtreeError: where the equals sign or the key is missing.
+    """
+    found: dict[str, str] = {}
+    for item in items or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def load(
+    paths: list[str],
+    column: list[str] | None,
+    step_column: str | None,
+    dtype: str | None,
+    checkpoint_every: int | None,
+    format_: str | None,
+) -> Run:
+    """Load the run that the command line names.
+
+    Raises:
+        StabtreeError: where it can't be read; see `stabtree.loaders.load_run`.
+    """
+    from stabtree.loaders import load_run
+
+    return load_run(
+        *(path if path == "-" else Path(path) for path in paths),
+        dtype=dtype,
+        checkpoint_every=checkpoint_every,
+        columns=pairs(column, "--column", "loss=train/nll"),
+        step_column=step_column,
+        format=format_,
+    )
+
+
+def screen() -> tuple[int, bool]:
+    """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
+    terminal = sys.stdout.isatty()
+    color = (terminal and os.environ.get("TERM") != "dumb") or bool(os.environ.get("FORCE_COLOR"))
+    width = shutil.get_terminal_size((100, 24)).columns
+    return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
+
+
+def emit(text: str) -> None:
+    """Print a result to standard output, replacing what its encoding can't carry."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    if not text.endswith("\n"):
+        sys.stdout.write("\n")
+    sys.stdout.flush()

@@ -1,0 +1,71 @@
+"""`stabtree tree`: list, show, draw and check trees."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from stabtree.cli.options import emit, screen
+
+tree_app = typer.Typer(help="List, show, draw and check decision trees.", no_args_is_help=True, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")]
+
+
+class GraphFormat(StrEnum):
+    """What `tree graph` can write."""
+
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+@tree_app.command("list")
+def list_() -> None:
+    """List the trees that ship with stabtree."""
+    from stabtree.treefile import load_tree, shipped
+
+    for name in shipped():
+        tree = load_tree(name)
+        emit(f"{name}  {tree.title} ({len(tree.questions)} questions, {len(tree.leaves)} leaves)")
+
+
+@tree_app.command()
+def show(
+    name: Name = "phase19",
+    thresholds: Annotated[bool, typer.Option("--thresholds", help="The quick-reference table of thresholds.")] = False,
+    literal: Annotated[bool, typer.Option("--literal", help="With the document's letter instead of our guards.")] = False,
+) -> None:
+    """Show a tree: its sections, questions and edges, or its thresholds."""
+    from stabtree.render import reference
+    from stabtree.treefile import load_tree
+
+    tree = load_tree(name)
+    width, color = screen()
+    if thresholds:
+        emit(reference.thresholds(tree, literal=literal, width=width, color=color))
+    else:
+        emit(reference.outline(tree, width=width, color=color))
+
+
+@tree_app.command()
+def graph(
+    name: Name = "phase19",
+    format_: Annotated[GraphFormat, typer.Option("--format", help="The graph language.")] = GraphFormat.MERMAID,
+) -> None:
+    """Write a tree as a graph, for Mermaid or Graphviz."""
+    from stabtree.render import graph as graphs
+    from stabtree.treefile import load_tree
+
+    tree = load_tree(name)
+    emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
+
+
+@tree_app.command()
+def check(name: Name) -> None:
+    """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
+    from stabtree.treefile import load_tree
+
+    tree = load_tree(name)
+    emit(f"{tree.name}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")

@@ -1,0 +1,19 @@
+"""The one exception that a user can cause."""
+
+
+class StabtreeError(Exception):
+    """Something that the user can mend: a bad file, a bad option, a bad tree.
+
+    Anything else that escapes from stabtree is a bug of ours and keeps its traceback.
+
+    Args:
+        problem: what is wrong, in one sentence.
+        where: the file, line, column or option it is about.
+        hint: the next thing to type or to do.
+    """
+
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        self.problem = problem
+        self.where = where
+        self.hint = hint
+        super().__init__(f"{where}: {problem}" if where else problem)

@@ -1,0 +1,281 @@
+"""From a table's columns to the metrics that they carry, on the steps at which they were logged.
+
+This is the one place that knows the aliases.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.errors import StabtreeError
+from stabtree.loaders import steps as steps_
+from stabtree.metrics import EPOCH_ALIASES, METRICS, RANK_ALIASES, STEP_ALIASES, by_name, match, normalize
+from stabtree.run import ColumnUse, Source
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree._lazy import Bools, Ints
+    from stabtree.loaders.steps import Steps
+    from stabtree.loaders.table import Column, Select, Table
+
+_PLACES = {
+    alias: (role, place)
+    for role, aliases in (("step", STEP_ALIASES), ("epoch", EPOCH_ALIASES), ("rank", RANK_ALIASES))
+    for place, alias in enumerate(aliases)
+}
+LISTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table in file order, columns by what they carry.
+
+    Attributes:
+        steps: int64 (n,).
+        metrics: by canonical metric, in file order.
+        origins: the column that each metric was read from.
+        ranks: int64 (n,), the rank that wrote each row; None where no column says.
+        source: how the file was read.
+        notes: what was assumed or ignored.
+    """
+
+    steps: Ints
+    metrics: Mapping[str, Column]
+    origins: Mapping[str, str]
+    ranks: Ints | None
+    source: Source
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which column carries what.
+
+    Attributes:
+        columns: by role: a canonical metric, `step`, `epoch` or `rank`; best alias first.
+        asked: the roles that the user named a column for.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    asked: frozenset[str]
+
+
+def selector(columns: Mapping[str, str], step_column: str | None) -> Select:
+    """Says which columns of a file are worth parsing: all that could carry something known.
+
+    Raises:
+        StabtreeError: where `columns` names a metric that is not known.
+    """
+    for metric in columns:
+        _check_metric(metric)
+    named = {*columns.values(), step_column}
+
+    def select(name: str) -> bool:
+        return name in named or normalize(name) in _PLACES or match(name) is not None
+
+    return select
+
+
+def _check_metric(metric: str) -> None:
+    base = metric.partition("/")[0]
+    known = by_name().get(base)
+    if known and (known.grouped or base == metric):
+        return
+    names = [entry.name for entry in METRICS]
+    close = difflib.get_close_matches(base, names, n=1, cutoff=0.4)
+    raise StabtreeError(
+        f"{clean(metric, 40)!r} is not a metric",
+        where="--column",
+        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
+    )
+
+
+def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -> Rows:
+    """Give each column its meaning and each row its step.
+
+    Raises:
+        StabtreeError: where there is no loss, or a column that the user named is not there.
+    """
+    if not table.rows:
+        raise StabtreeError("holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to")
+    roles = _roles(table, columns, step_column)
+    used = {role: _best(table, names) for role, names in roles.columns.items()}
+    if "loss" not in used:
+        raise _no_loss(table)
+    steps = _steps(table, used, asked=step_column)
+    metrics = {
+        role: column
+        for role, name in used.items()
+        if role not in ("step", "epoch", "rank") and (column := table.columns[name]) and _logged(column)
+    }
+    ranks = _ranks(table, used.get("rank"))
+    kept = {metric: _kept(column, steps.keep) for metric, column in metrics.items()}
+    if steps.keep is not None:
+        ranks = None if ranks is None else ranks[steps.keep]
+    source = Source(
+        path=table.path,
+        format=table.format,
+        rows=table.rows,
+        columns=tuple(_use(table, name, roles, used, steps) for name in table.columns),
+        skipped=table.skipped,
+        skipped_count=table.skipped_count,
+        steps_from=steps.source,
+    )
+    return Rows(
+        steps=steps.values if steps.keep is None else steps.values[steps.keep],
+        metrics=kept,
+        origins={metric: used[metric] for metric in kept},
+        ranks=ranks,
+        source=source,
+        notes=(*table.notes, *steps.notes, *_bad_notes(table, used)),
+    )
+
+
+def _kept(column: Column, keep: Bools | None) -> Column:
+    from stabtree.loaders.table import Column
+
+    if keep is None:
+        return column
+    logged = None if column.logged is None else column.logged[keep]
+    return Column(column.values[keep], logged, column.bad, column.bad_example, column.coded)
+
+
+def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) -> Roles:
+    """Every role's columns, best first: those that the user named alone, else by alias and place."""
+    asked = {**columns, **({"step": step_column} if step_column else {})}
+    for role, name in asked.items():
+        if name not in table.columns:
+            raise _no_column(table, role, name)
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name in table.columns:
+        role = _PLACES.get(normalize(name)) or match(name)
+        if role and role[0] not in asked and name not in asked.values():
+            found.setdefault(role[0], []).append((role[1], name))
+    ranked = {role: tuple(name for _, name in sorted(names, key=lambda item: item[0])) for role, names in found.items()}
+    return Roles({**ranked, **{role: (name,) for role, name in asked.items()}}, frozenset(asked))
+
+
+def _best(table: Table, names: tuple[str, ...]) -> str:
+    """The first column that was ever logged; the first at all if none was."""
+    return next((name for name in names if (column := table.columns[name]) and _logged(column)), names[0])
+
+
+def _logged(column: Column) -> int:
+    return len(column.values) if column.logged is None else int(np.count_nonzero(column.logged))
+
+
+def _no_column(table: Table, role: str, name: str) -> StabtreeError:
+    option = "--step-column" if role == "step" else "--column"
+    close = difflib.get_close_matches(name, [str(column) for column in table.columns], n=1, cutoff=0.4)
+    wanted = close[0] if close else None
+    typed = wanted and (clean(wanted) if role == "step" else f"{role}={clean(wanted)}")
+    return StabtreeError(
+        f"has no column {clean(name, 60)!r} for {option}",
+        where=table.path,
+        hint=f"type {option} {typed}" if typed else f"its columns are {_listing(table)}",
+    )
+
+
+def _no_loss(table: Table) -> StabtreeError:
+    names = list(table.columns)
+    guesses = [name for name in names if "loss" in name.lower() and not match(name)]
+    guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
+    guess = clean(guesses[0]) if guesses else "NAME"
+    return StabtreeError(
+        f"has no column that is known as the training loss; its columns are {_listing(table)}",
+        where=table.path,
+        hint=f"name it: --column loss={guess}",
+    )
+
+
+def _listing(table: Table) -> str:
+    names = [clean(name, 40) for name in table.columns]
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
+    """Steps from their column, else from epochs, else the row number; the notes say which and why."""
+    why = "No column holds the step"
+    epochs = table.columns[used["epoch"]] if "epoch" in used else None
+    if "step" in used:
+        column = table.columns[used["step"]]
+        found = steps_.from_column(used["step"], column) if column else "the step column was not read"
+        if isinstance(found, str):
+            if asked:
+                raise StabtreeError(found.replace("column", "--step-column", 1), where=table.path, hint="name another one")
+            why = found[0].upper() + found[1:]
+        elif not asked and found.keep is None and epochs and _whole(epochs) and steps_.restarts_with(found.values, epochs.values):
+            why = f"Column {used['step']} starts again in each epoch"
+        else:
+            return found
+    elif epochs and _whole(epochs):
+        found = steps_.from_column(used["epoch"], epochs)
+        if not isinstance(found, str) and (np.diff(found.values) > 0).all():
+            note = f"No column holds the step: the {used['epoch']} stands for it."
+            return steps_.Steps(found.values, found.keep, used["epoch"], (note,))
+        why = f"No column holds the step, and {used['epoch']} does not rise in every row"
+    return steps_.row_numbers(table.rows, why)
+
+
+def _whole(column: Column) -> bool:
+    return column.logged is None and bool(np.isfinite(column.values).all())
+
+
+def _ranks(table: Table, name: str | None) -> Ints | None:
+    """The rank of each row, where one column tells several ranks apart."""
+    column = table.columns[name] if name else None
+    if not column or not _whole(column):
+        return None
+    ranks = column.values.astype(np.int64)
+    return ranks if len(ranks) and ranks.min() != ranks.max() else None
+
+
+def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:
+    return [
+        f"Column {clean(name, 40)}: {column.bad} cells are no numbers and count as not logged ({column.bad_example})."
+        for name in used.values()
+        if (column := table.columns[name]) and column.bad
+    ]
+
+
+def _use(table: Table, name: str, roles: Roles, used: Mapping[str, str], steps: Steps) -> ColumnUse:
+    """How one column was used, or why it was not."""
+    column = table.columns[name]
+    shown = clean(name, 80)
+    role = next((role for role, names in roles.columns.items() if name in names), None)
+    if role is None:
+        taken = _PLACES.get(normalize(name)) or match(name)
+        if taken:
+            asked = roles.columns[taken[0]][0] if taken[0] in roles.columns else ""
+            return ColumnUse(shown, None, f"{taken[0]} is read from {clean(asked, 40)}")
+        return ColumnUse(shown, None, "not a known metric")
+    if column is None:
+        return ColumnUse(shown, None, "not read")
+    logged = _logged(column)
+    if not logged:
+        return ColumnUse(shown, None, "never logged")
+    if used[role] != name:
+        return ColumnUse(shown, None, f"{role} is read from {clean(used[role], 40)}")
+    if role == "step" and steps.source != name:
+        return ColumnUse(shown, None, "not used as the step, see the notes")
+    if role == "epoch" and steps.source != name:
+        return ColumnUse(shown, None, "steps are read from elsewhere")
+    values = column.values if column.logged is None else column.values[column.logged]
+    finite = np.flatnonzero(np.isfinite(values)) if not np.isfinite(values[0]) or not np.isfinite(values[-1]) else None
+    ends = (0, -1) if finite is None else (finite[0], finite[-1]) if len(finite) else None
+    why = "labels, as codes" if column.coded else f"{column.bad} cells are no numbers" if column.bad else ""
+    return ColumnUse(
+        name=shown,
+        metric=role,
+        why=why or ("as asked" if role in roles.asked else ""),
+        logged=logged,
+        first=float(values[ends[0]]) if ends else None,
+        last=float(values[ends[1]]) if ends else None,
+        nonfinite=int(len(values) - np.count_nonzero(np.isfinite(values))),
+    )

@@ -1,0 +1,141 @@
+"""What a cell means: a number, a logged NaN or infinity, nothing, or text that is no number."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from stabtree._lazy import np
+from stabtree.loaders.table import Column
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats
+
+Comma = Literal["decimal", "thousands"]
+Cell = str | float | bool | None
+
+_NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
+_WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
+# `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
+_NAN = re.compile(r"[+-]?(nan\b.{0,20}|\d\.#(ind|q?nan|snan)\d*)")
+_INF = re.compile(r"([+-]?)(inf(inity)?\b.{0,20}|\d\.#inf\d*)")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
+# A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
+_PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
+
+
+def number(cell: Cell, comma: Comma = "thousands") -> float | None:
+    """The value of a cell; None where nothing was logged.
+
+    Raises:
+        ValueError: where it holds text that is no number.
+        OverflowError: where it is an integer too large for a float64.
+
+    >>> number("-1.#IND"), number("n/a"), number("1,234.5"), number("0,5", "decimal")
+    (nan, None, 1234.5, 0.5)
+    """
+    if cell is None:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return _word(str(cell).strip(" \t\r\n\0'\"").lower(), comma)
+
+
+def _word(text: str, comma: Comma) -> float | None:
+    if text in _NOT_LOGGED:
+        return None
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NAN.fullmatch(text):
+        return float("nan")
+    infinite = _INF.fullmatch(text)
+    if infinite:
+        return float(f"{'-' if text.startswith('-') else ''}inf")
+    if comma == "decimal" and _DECIMAL.fullmatch(text):
+        return float(text.replace(".", "").replace(",", "."))
+    if _THOUSANDS.fullmatch(text):
+        return float(text.replace(",", ""))
+    return float(text)
+
+
+def label_code(text: str) -> float:
+    """A number that stands for a label: the same in every file, and a different one for every other label."""
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
+    return float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
+
+
+@dataclass(slots=True)
+class ColumnBuilder:
+    """Collects the cells of one column, some thousands at a time, so that their text need not be kept.
+
+    Attributes:
+        labels: whether text is a label, not a mistake.
+        comma: what a comma means in a number.
+    """
+
+    labels: bool = False
+    comma: Comma = "thousands"
+    _values: list[Floats] = field(default_factory=list)
+    _logged: list[Bools] = field(default_factory=list)
+    _texts: list[str | None] = field(default_factory=list)
+    _bad: int = 0
+    _bad_example: str = ""
+
+    def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
+        """Append cells; `lines[i]` is where the i-th stands in the file."""
+        if self.labels:
+            self._texts += [None if cell is None or _blank(cell) else str(cell).strip(" \t\0'\"") for cell in cells]
+            return
+        try:
+            # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
+            self._values.append(np.array(list(map(float, cells)), dtype=np.float64))  # type: ignore[arg-type]
+            self._logged.append(np.ones(len(cells), dtype=np.bool_))
+        except (ValueError, TypeError, OverflowError):
+            self._add_each(cells, lines)
+
+    def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
+        values = np.zeros(len(cells))
+        logged = np.zeros(len(cells), dtype=np.bool_)
+        for i, cell in enumerate(cells):
+            if cell is None or cell == "":
+                continue
+            try:
+                value = number(cell, self.comma)
+            except (ValueError, OverflowError):
+                self._bad += 1
+                if not self._bad_example:
+                    self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"
+                continue
+            if value is not None:
+                values[i], logged[i] = value, True
+        self._values.append(values)
+        self._logged.append(logged)
+
+    def column(self) -> Column:
+        """The column, of all cells that were added."""
+        if self.labels:
+            return _label_column(self._texts)
+        values = np.concatenate(self._values) if self._values else np.zeros(0)
+        logged = np.concatenate(self._logged) if self._logged else np.zeros(0, dtype=np.bool_)
+        return Column(values, None if logged.all() else logged, self._bad, self._bad_example)
+
+
+def _blank(cell: Cell) -> bool:
+    return isinstance(cell, str) and cell.strip(" \t\0'\"").lower() in _NOT_LOGGED
+
+
+def _label_column(texts: Sequence[str | None]) -> Column:
+    """Numbers if every label is a plain one, else a code for each label."""
+    logged = np.array([text is not None for text in texts], dtype=np.bool_)
+    unique = {text for text in texts if text is not None}
+    coded = not all(_PLAIN.fullmatch(text) for text in unique)
+    codes: dict[str | None, float] = {text: label_code(text) if coded else float(text) for text in unique}
+    codes[None] = 0.0
+    values = np.array([codes[text] for text in texts], dtype=np.float64)
+    return Column(values, None if logged.all() else logged, coded=coded)

@@ -1,0 +1,150 @@
+"""The steps of a table's rows, and what to do where they go back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.run import Resume
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.loaders.table import Column
+
+# Above this a float64 no longer holds every whole number: no step, a broken cell.
+MAX_STEP = 2.0**53
+# A column of steps may hold some broken cells; one with more fractions than this holds no steps.
+MAX_FRACTIONAL = 0.01
+# A log goes back at a resume, a few times at most; one that goes back more often is out of order.
+MAX_RESUMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The step of each row.
+
+    Attributes:
+        values: int64 (n,), meaningless where `keep` is false.
+        keep: bool (n,), false for rows whose step can't be one; None when all are kept.
+        source: what they were read from.
+        notes: what was assumed.
+    """
+
+    values: Ints
+    keep: Bools | None
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def row_numbers(rows: int, why: str) -> Steps:
+    """Rows counted from 0, for a table without usable steps."""
+    return Steps(np.arange(rows, dtype=np.int64), None, "row number", (f"{why}: rows are numbered from 0.",))
+
+
+def from_column(name: str, column: Column) -> Steps | str:
+    """The steps that a column holds; the reason in words when it holds none."""
+    logged = column.logged
+    values = column.values
+    with np.errstate(invalid="ignore"):
+        whole = values == np.floor(values)
+        good = whole & (values >= 0) & (values < MAX_STEP)
+    if logged is None and good.all():
+        return Steps(values.astype(np.int64), None, name)
+    present = np.ones(len(values), dtype=np.bool_) if logged is None else logged
+    if not present.any():
+        return f"column {name} holds no number"
+    if np.count_nonzero(present & np.isfinite(values) & ~whole) > MAX_FRACTIONAL * np.count_nonzero(present):
+        return f"column {name} holds fractions"
+    if not (present & good).any():
+        return f"column {name} holds no step"
+    return _mended(name, values, present, good)
+
+
+def _mended(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
+    """Rows without a step take the one of the row before; rows with an impossible one are left out."""
+    usable = present & good
+    last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
+    first = int(np.argmax(usable))
+    filled = values[np.where(last < 0, first, last)].astype(np.int64)
+    broken = present & ~good
+    notes = []
+    empty = int(np.count_nonzero(~present))
+    if empty:
+        notes.append(f"{empty} rows have no step in column {name}: they take the step of the row before.")
+    if broken.any():
+        count = int(np.count_nonzero(broken))
+        notes.append(f"{count} rows hold no possible step in column {name} ({values[broken][0]:g}): skipped.")
+    return Steps(filled, ~broken if broken.any() else None, name, tuple(notes))
+
+
+def restarts_with(steps: Ints, epochs: Floats) -> bool:
+    """Whether the steps are counted within the epoch: back to their start each time the epoch rises."""
+    rises = np.flatnonzero(np.diff(epochs) > 0) + 1
+    if not len(rises):
+        return False
+    back = steps[rises] < steps[rises - 1]
+    # The last epoch may be cut short, but nothing else may make the steps go back.
+    return bool(back.all()) and np.count_nonzero(np.diff(steps) < 0) == len(rises) and len(set(steps[rises].tolist())) <= 2
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What became of rows whose steps go back.
+
+    Attributes:
+        keep: bool (n,), false for rows of abandoned stretches; None when all are kept.
+        resumes: the places where the log goes back, with `replaced_rows`.
+        notes: about rows that are merely out of order.
+    """
+
+    keep: Bools | None
+    resumes: tuple[Resume, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def history(steps: Ints, loss_logged: Bools | None) -> History:
+    """Find resumes among rows in file order.
+
+    A resume goes back over at least two rows and writes at least two steps anew. Anything less is a row out
+    of order, which is put in its place. Rows that carry the loss decide, since eval rows often come late.
+
+    Args:
+        steps: int64 (n,), the rows' steps in file order.
+        loss_logged: bool (n,), which rows carry the loss; None for all.
+    """
+    rows = np.arange(len(steps)) if loss_logged is None else np.flatnonzero(loss_logged)
+    seen = steps[rows]
+    back = np.flatnonzero(np.diff(seen) < 0) + 1
+    if not len(back):
+        return History(None)
+    if len(back) > MAX_RESUMES:
+        return History(None, notes=(f"The steps go back {len(back)} times: rows were put in order of their step.",))
+    keep = np.ones(len(steps), dtype=np.bool_)
+    resumes: list[Resume] = []
+    stray = 0
+    top = int(seen[0])
+    start = 0
+    for begin, end in zip(back.tolist(), [*back[1:].tolist(), len(seen)], strict=True):
+        top = max(top, int(seen[start:begin].max()))
+        to_step = int(seen[begin])
+        again = int(np.searchsorted(seen[begin:end], top, side="right"))
+        before = _before(rows[begin], steps, loss_logged, to_step)
+        abandoned = keep[:before] & (steps[:before] >= to_step)
+        of_loss = int(np.count_nonzero(abandoned[rows[:begin][rows[:begin] < before]]))
+        if again >= 2 and of_loss >= 2:
+            resumes.append(Resume(int(seen[begin - 1]), to_step, int(np.count_nonzero(abandoned))))
+            keep[:before][abandoned] = False
+            top = to_step
+        else:
+            stray += 1
+        start = begin
+    notes = (f"{stray} rows are out of order: put in the place of their step.",) if stray else ()
+    return History(None if keep.all() else keep, tuple(resumes), notes)
+
+
+def _before(row: int, steps: Ints, loss_logged: Bools | None, to_step: int) -> int:
+    """The first row after the abandoned stretch: eval rows of the new stretch may precede its first loss."""
+    while loss_logged is not None and row > 0 and not loss_logged[row - 1] and steps[row - 1] <= to_step:
+        row -= 1
+    return row

@@ -1,0 +1,59 @@
+"""What a loader hands over: raw columns. Only `canonical` knows what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree._lazy import Bools, Floats
+    from stabtree.run import ConfigScalar, Skipped
+
+Select = Callable[[str], bool]
+"""Says of a column name whether anyone will want its values; others need not be parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a file, one entry a row.
+
+    Attributes:
+        values: float64 (n,). NaN and inf are data where `logged` is true, meaningless elsewhere.
+        logged: bool (n,), false where the cell was empty, null or missing; None when all were logged.
+        bad: cells that hold text which is no number (they count as not logged).
+        bad_example: the first such cell as `line N: 'text'`.
+        coded: whether the values are codes of text labels, fit for comparing for equality only.
+    """
+
+    values: Floats
+    logged: Bools | None = None
+    bad: int = 0
+    bad_example: str = ""
+    coded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one file.
+
+    Attributes:
+        path: the file as the user named it.
+        format: the loader's name with what it found.
+        rows: number of data rows.
+        columns: by name, in file order; None for a column that nobody asked for.
+        config: configuration that the file itself holds, canonical keys.
+        skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
+        notes: what was changed or assumed while reading.
+    """
+
+    path: str
+    format: str
+    rows: int
+    columns: Mapping[str, Column | None]
+    config: Mapping[str, ConfigScalar] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    skipped_count: int = 0
+    notes: tuple[str, ...] = ()

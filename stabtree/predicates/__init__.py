@@ -1,0 +1,34 @@
+"""The questions that data can answer. A tree calls them by name."""
+
+from __future__ import annotations
+
+from stabtree.predicates import drift, nonfinite, precision, spike_panels, spikes
+from stabtree.predicates.registry import Predicate
+
+PREDICATES: dict[str, Predicate] = {
+    item.name: item
+    for item in (
+        nonfinite.nonfinite_loss,
+        nonfinite.dtype_regime,
+        nonfinite.nan_origin,
+        nonfinite.loss_is_infinite,
+        nonfinite.embedding_grad_infinite,
+        nonfinite.activation_overflow,
+        spikes.spike,
+        spikes.spike_recovers,
+        spike_panels.spike_cause,
+        spike_panels.lr_jumps_at_spike,
+        spike_panels.batch_repeats_at_spike,
+        spike_panels.grad_norm_at_spike,
+        precision.nonfinite_grad,
+        precision.loss_scale_history,
+        precision.overflow_fingerprint,
+        drift.loss_rising,
+        drift.lr_rising,
+        drift.weight_norm_change,
+        drift.grad_norm_rising,
+        drift.settled,
+    )
+}
+
+__all__ = ["PREDICATES", "Predicate"]

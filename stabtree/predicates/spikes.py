@@ -1,0 +1,105 @@
+"""Section 2: does the loss spike, and does it come back?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.registry import predicate
+from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
+
+if TYPE_CHECKING:
+    from stabtree.run import Series
+
+LISTED = 8  # spikes told one by one; the rest are counted
+
+
+def _search(loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Search:
+    return find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma)
+
+
+def worst(loss: Series, search: Search) -> Spike | None:
+    """The spike that decides: one that never came back before all that did, then the highest rise."""
+    if not search.spikes:
+        return None
+    return max(search.spikes, key=lambda s: (s.recovered_step is None and _rows_after(loss, s) >= TYPICAL_ROWS, s.peak - s.mean))
+
+
+def _rows_after(loss: Series, spike: Spike) -> int:
+    return int((loss.steps > spike.step).sum())
+
+
+def _describe(spike: Spike) -> str:
+    back = f"back after {spike.recovered_step - spike.step:,} steps" if spike.recovered_step is not None else "not back"
+    peak = f", peak {spike.peak:.4g} at {spike.peak_step:,}" if spike.peak_step != spike.step else f" to {spike.peak:.4g}"
+    return f"{spike.height_sigma:,.3g}σ at step {spike.step:,}{peak}, {back}"
+
+
+@predicate(source="phase19 Q2.1", min_points=12)
+def spike(
+    loss: Series, *, window_steps: int = 100, sigma: float = 3.0, chance: float = 0.1, back_sigma: float = 0.5
+) -> Answer:
+    """Does the loss jump above its recent mean by more than noise explains?
+
+    Document: loss[t] > mean + 3 sigma of the 100 steps before t, for t > 100. On pure noise that fires by
+    chance, on the labelled healthy runs in more than half of them, so a step must also stand so high
+    that the upper tail of the run's own scores makes fewer than `chance` (0.1) such steps expected in the
+    whole run. `chance=1` is the document's letter. The window holds at least 10 rows.
+    """
+    search = _search(loss, window_steps, sigma, chance, back_sigma)
+    if not search.judged:
+        return unknown(f"no step has {search.rows} rows before it", "loss")
+    window = f"the {search.rows} rows before" if search.widened else f"the {window_steps} steps before"
+    if not search.spikes:
+        text = (
+            f"the highest step stands {search.highest:.2g}σ above {window} (step {search.highest_step:,}); "
+            f"it takes {search.bar:.2g}σ in this run"
+        )
+        return Answer(NO, (Evidence(text, "loss", (search.highest_step,), search.highest, search.bar),))
+    top = worst(loss, search)
+    assert top is not None  # noqa: S101 - there are spikes
+    chance_text = f"about {top.expected:.1g} such steps expected by chance" if top.expected > 1e-9 else "none expected by chance"
+    first = Evidence(f"{_describe(top)}; {chance_text}, {window}", "loss", (top.step, top.peak_step), top.height_sigma, search.bar)
+    others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
+    told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
+    if len(others) > LISTED:
+        told.append(Evidence(f"and {len(others) - LISTED:,} smaller ones", "loss"))
+    return Answer(YES, (first, *told), onset_step=top.step, last_good_step=top.last_good_step)
+
+
+@predicate(source="phase19 Q2.2", min_points=12)
+def spike_recovers(
+    loss: Series,
+    *,
+    window_steps: int = 100,
+    sigma: float = 3.0,
+    chance: float = 0.1,
+    back_sigma: float = 0.5,
+    horizon_steps: int = 50,
+    late_counts: bool = True,
+) -> Answer:
+    """Does the loss come back after the worst spike?
+
+    Document: within mean + 0.5 sigma inside 50 steps. One low point is no recovery (after an unclipped
+    gradient under Adam the loss can touch normal once and drift up again), so the median of 5 rows must be
+    back; and many real recoveries take longer than 50 steps, so a later one counts unless `late_counts`
+    is off, which is the document's letter.
+    """
+    top = worst(loss, search := _search(loss, window_steps, sigma, chance, back_sigma))
+    if top is None:
+        return unknown("there is no spike" if search.judged else "the loss is too short for a spike to be found", "loss")
+    level = f"mean + {back_sigma:g}σ = {top.mean + back_sigma * top.sigma:.4g}"
+    if top.recovered_step is not None:
+        took = top.recovered_step - top.step
+        fast = took <= horizon_steps
+        text = f"back at {level} after {took:,} steps" + ("" if fast else f", later than the {horizon_steps} allowed")
+        found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
+        return Answer(YES if fast or late_counts else NO, found)
+    last = int(loss.steps[-1])
+    after = loss.values[(loss.steps > top.step) & np.isfinite(loss.values)]
+    if last - top.step < horizon_steps or len(after) < TYPICAL_ROWS:
+        return unknown(f"the log ends {last - top.step:,} steps after the spike, too early to tell", "loss")
+    ends = float(np.median(after[-max(TYPICAL_ROWS, len(after) // 4) :]))
+    text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
+    return Answer(NO, (Evidence(text, "loss", (top.step, last), ends, top.mean + back_sigma * top.sigma),))

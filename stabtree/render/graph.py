@@ -1,0 +1,75 @@
+"""A tree as a graph, in Mermaid or in DOT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.tree import Tree
+
+COLORS = {"ok": "#d6f5d6", "note": "#d6e6fa", "warning": "#fff0b8", "critical": "#f9d0d0"}
+LINE_CHARACTERS = 34
+
+
+def mermaid(tree: Tree) -> str:
+    """The tree as a Mermaid flow chart."""
+    lines = ["flowchart TD"]
+    for section in tree.sections:
+        lines.append(f'  subgraph s{_key(section.id)}["{_mermaid(f"§{section.id} {section.title}")}"]')
+        lines += [f'    {_key(q.id)}{{{{"{_mermaid(f"{q.id} {q.ask}")}"}}}}' for q in tree.questions.values() if q.section == section.id]
+        lines.append("  end")
+    lines += [f'  {_key(leaf.id)}["{_mermaid(leaf.title)}"]:::{leaf.severity}' for leaf in tree.leaves.values()]
+    lines += [f'  {_key(a)} -->|"{_mermaid(verdict)}"| {_key(b)}' for a, verdict, b in _edges(tree)]
+    lines += [f"  classDef {name} fill:{color},stroke:#555,color:#111" for name, color in COLORS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def dot(tree: Tree) -> str:
+    """The tree in the DOT language of Graphviz."""
+    lines = [f"digraph {_quoted(tree.name)} {{", '  rankdir="TB"; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=10];']
+    for section in tree.sections:
+        lines.append(f"  subgraph {_quoted(f'cluster_{section.id}')} {{ label={_quoted(f'§{section.id} {section.title}')}; style=rounded; color=gray;")
+        lines += [
+            f"    {_quoted(q.id)} [shape=box, style=rounded, label={_quoted(_wrapped(f'{q.id} {q.ask}'))}];"
+            for q in tree.questions.values()
+            if q.section == section.id
+        ]
+        lines.append("  }")
+    lines += [
+        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(COLORS[leaf.severity])}, label={_quoted(_wrapped(leaf.title))}];"
+        for leaf in tree.leaves.values()
+    ]
+    lines += [f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(verdict)}];" for a, verdict, b in _edges(tree)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _edges(tree: Tree) -> Iterator[tuple[str, str, str]]:
+    for question in tree.questions.values():
+        for verdict, target in question.go.items():
+            yield question.id, verdict, target
+    for leaf in tree.leaves.values():
+        if leaf.escalate:
+            yield leaf.id, "fixes did not help", leaf.escalate
+
+
+def _key(id_: str) -> str:
+    """An id that Mermaid takes: letters and digits, distinct ids staying distinct."""
+    return "n_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in id_)
+
+
+def _mermaid(text: str) -> str:
+    safe = text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+    return "".join(c if c.isprintable() else " " for c in safe)
+
+
+def _quoted(text: str) -> str:
+    safe = text.replace("\\", "\\\\").replace('"', '\\"').replace("\\\\n", "\\n")
+    return '"' + "".join(c if c.isprintable() else " " for c in safe) + '"'
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return "\\n".join(textwrap.wrap(text.replace("\\", "/"), LINE_CHARACTERS))

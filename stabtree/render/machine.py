@@ -1,0 +1,129 @@
+"""A diagnosis as JSON, schema 1.
+
+`{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict",
+"path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
+"reason"}], "end": {"id", "of", "title"}, "findings": [{"id", "of", "section", "severity", "title",
+"onset_step", "last_good_step", "evidence", "causes": [{"id", "state", "text", "evidence", "reason", "fixes"}],
+"fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps"}, "see"}],
+"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...]}`.
+
+Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from stabtree.answer import UNKNOWN
+from stabtree.render.screen import fixes
+
+if TYPE_CHECKING:
+    from stabtree.answer import Evidence
+    from stabtree.diagnosis import Diagnosis, Finding, Visit
+    from stabtree.run import Run
+
+SCHEMA = 1
+
+
+def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as plain values."""
+    return {
+        "schema": SCHEMA,
+        "run": _run(diagnosis.run),
+        "tree": diagnosis.tree.name,
+        "verdict": str(diagnosis.verdict),
+        "path": [_visit(visit) for visit in diagnosis.path],
+        "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "further": [[_visit(visit) for visit in visits] for visits in diagnosis.further],
+        "missing": [
+            {"id": miss.id, "reason": miss.reason, "metric": list(miss.metrics), "log": miss.log}
+            for miss in diagnosis.missing
+        ],
+        "notes": list(diagnosis.run.notes),
+    }
+
+
+def to_json(diagnosis: Diagnosis) -> str:
+    """The diagnosis as indented JSON with a final newline."""
+    return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def number(value: float | None) -> float | None:
+    """A number fit for JSON: None where it is not finite."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _run(run: Run) -> dict[str, Any]:
+    first = min((int(s.steps[0]) for s in run.series.values() if len(s)), default=None)
+    return {
+        "name": run.name,
+        "first_step": first,
+        "last_step": run.last_step,
+        "rows": sum(source.rows for source in run.sources),
+        "metrics": sorted(run.series),
+        "config": {key: {"value": item.value, "source": item.source} for key, item in run.config.items()},
+    }
+
+
+def _evidence(items: tuple[Evidence, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": item.text,
+            "metric": item.metric or None,
+            "steps": [int(step) for step in item.steps],
+            "observed": number(item.observed),
+            "threshold": number(item.threshold),
+        }
+        for item in items
+    ]
+
+
+def _visit(visit: Visit) -> dict[str, Any]:
+    answer = visit.answer
+    return {
+        "id": visit.question.id,
+        "ask": visit.question.ask,
+        "answer": answer.verdict,
+        "by": visit.given_by,
+        "evidence": _evidence(answer.evidence),
+        "reason": answer.reason if answer.verdict == UNKNOWN else "",
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    leaf, restart = finding.leaf, finding.restart
+    return {
+        "id": leaf.id,
+        "of": leaf.of,
+        "section": finding.section,
+        "severity": str(leaf.severity),
+        "title": leaf.title,
+        "why": leaf.why,
+        "onset_step": finding.onset_step,
+        "last_good_step": finding.last_good_step,
+        "evidence": _evidence(finding.evidence),
+        "causes": [
+            {
+                "id": judged.cause.id,
+                "state": str(judged.state).replace(" ", "_"),
+                "text": judged.cause.text,
+                "evidence": _evidence(judged.evidence),
+                "reason": judged.reason,
+                "fixes": list(judged.cause.fixes),
+            }
+            for judged in finding.causes
+        ],
+        "fixes": fixes(finding),
+        "restart": {
+            "checkpoint_step": restart.checkpoint_step,
+            "checkpoint_every": restart.every,
+            "assumed": restart.assumed,
+            "lost_steps": restart.lost_steps,
+        }
+        if restart
+        else None,
+        "see": list(leaf.see),
+    }

@@ -1,0 +1,124 @@
+"""A page of styled text for the terminal, built on rich: the look of every command in one place.
+
+Everything goes through `Text`, never through markup, so nothing that a file holds can style the page.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from stabtree.render.plot import Line, Piece
+
+STYLES = {
+    "critical": "bold white on red3",
+    "warning": "bold black on yellow3",
+    "note": "bold white on dodger_blue3",
+    "ok": "bold white on green4",
+    "unknown": "bold white on grey42",
+    "heading": "bold",
+    "id": "cyan",
+    "answer": "bold",
+    "dim": "bright_black",
+    "evidence": "",
+    "title": "bold",
+    "axis": "bright_black",
+    "curve": "cyan",
+    "mark": "bold red",
+    "confirmed": "bold red",
+    "likely": "bold yellow",
+    "possible": "yellow",
+    "not checkable": "bright_black",
+    "ruled out": "green",
+    "number": "bold",
+}
+
+
+class Page:
+    """Collects renderables and turns them into a string of a given width."""
+
+    def __init__(self, *, width: int, color: bool) -> None:
+        from rich.console import Console
+
+        self.width = width
+        self._out = io.StringIO()
+        self._console = Console(
+            file=self._out,
+            width=width,
+            color_system="256" if color else None,
+            force_terminal=color,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            _environ={},
+        )
+
+    def add(self, item: RenderableType) -> None:
+        """Add anything that rich can render."""
+        self._console.print(item)
+
+    def line(self, *pieces: Piece, indent: int = 0, hanging: int = 0) -> None:
+        """Add a paragraph of (text, style) pieces, wrapped and indented."""
+        from rich.padding import Padding
+
+        text = styled(pieces)
+        if not hanging:
+            self.add(Padding(text, (0, 0, 0, indent)))
+            return
+        wrapped = text.wrap(self._console, max(20, self.width - indent - hanging))
+        for place, part in enumerate(wrapped):
+            part.rstrip()
+            self.add(Padding(part, (0, 0, 0, indent + (hanging if place else 0))))
+
+    def item(self, head: Piece, pieces: Iterable[Piece], *, indent: int, head_width: int) -> None:
+        """Add a paragraph with a head of fixed width before it and the text wrapped beside the head."""
+        from rich.table import Table
+
+        grid = Table.grid(padding=0)
+        grid.add_column(width=head_width)
+        grid.add_column(width=max(20, self.width - indent - head_width))
+        grid.add_row(styled([head]), styled(pieces))
+        from rich.padding import Padding
+
+        self.add(Padding(grid, (0, 0, 0, indent)))
+
+    def heading(self, text: str) -> None:
+        """Add a section heading with space above."""
+        self.blank()
+        self.line((text, "heading"))
+
+    def blank(self) -> None:
+        """Add an empty line."""
+        self._console.print()
+
+    def lines(self, lines: Iterable[Line], indent: int = 0) -> None:
+        """Add lines as they are, without wrapping."""
+        for pieces in lines:
+            text = styled([(" " * indent, ""), *pieces])
+            text.no_wrap = True
+            text.overflow = "crop"
+            self.add(text)
+
+    def text(self) -> str:
+        """The page, without blanks at line ends."""
+        return "\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n"
+
+
+def styled(pieces: Iterable[Piece]) -> Text:
+    """Pieces as one rich text; control characters are removed."""
+    from rich.text import Text
+
+    text = Text()
+    for piece, style in pieces:
+        text.append(piece if piece.isprintable() else clean(piece, limit=2000), STYLES.get(style, style) or None)
+    return text

@@ -1,0 +1,120 @@
+"""A series as a small braille plot: lines of (text, style) pieces, for any renderer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats
+    from stabtree.run import Series
+
+Piece = tuple[str, str]
+Line = list[Piece]
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
+
+
+def plot(series: Series, *, width: int, height: int, onset_step: int | None = None, title: str = "") -> list[Line]:
+    """Draw a series over its steps.
+
+    Each column shows the range of the values that fall into it, so a single-step spike is never lost. Values
+    that are not finite stand as crosses in a row of their own. Styles: `title`, `axis`, `curve`, `mark`.
+
+    Args:
+        series: the series; at least one value.
+        width: columns in all, axis labels included.
+        height: rows of the curve itself.
+        onset_step: drawn as a vertical line and named below.
+        title: heading.
+    """
+    good = np.isfinite(series.values)
+    low, high, log = _scale(series.values[good])
+    labels = (_short(high), _short(low))
+    margin = max(len(label) for label in labels) + 1
+    columns = max(8, width - margin - 1)
+    spread = max(int(series.steps[-1] - series.steps[0]), 1)
+    dots = ((series.steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
+    grid = _grid(dots[good], _levels(series.values[good], low, high, log, height), columns, height)
+    mark = None
+    if onset_step is not None and series.steps[0] <= onset_step <= series.steps[-1]:
+        mark = int((onset_step - int(series.steps[0])) * (columns - 1) // spread)
+    scale = " (log scale)" if log else ""
+    lines: list[Line] = [[(title or series.metric, "title"), (scale, "axis")]]
+    if not good.all():
+        lines.append(_crosses(dots[~good] // 2, columns, margin))
+    for row in range(height):
+        label = labels[0] if row == 0 else labels[1] if row == height - 1 else ""
+        lines.append([(f"{label:>{margin}}", "axis"), ("┤" if label else "│", "axis"), *_cells(grid[row], mark)])
+    lines.append([(" " * margin + "└" + "─" * columns, "axis")])
+    lines.append(_foot(series, margin, columns, mark, onset_step))
+    return lines
+
+
+def _scale(values: Floats) -> tuple[float, float, bool]:
+    if not len(values):
+        return 0.0, 1.0, False
+    low, high = float(values.min()), float(values.max())
+    return low, high, low > 0 and high / low > _LOG_RATIO
+
+
+def _levels(values: Floats, low: float, high: float, log: bool, height: int) -> Floats:  # noqa: FBT001 - three facts of one scale
+    with np.errstate(all="ignore"):
+        if log:
+            values, low, high = np.log(values), float(np.log(low)), float(np.log(high))
+        share = (values / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(len(values), 0.5)
+    return np.clip(np.nan_to_num(share), 0, 1) * (4 * height - 1)
+
+
+def _grid(dots: Floats, levels: Floats, columns: int, height: int) -> list[list[int]]:
+    """Braille codes of each cell: a vertical stroke from the lowest to the highest value of each dot column."""
+    cells = [[0] * columns for _ in range(height)]
+    order = np.unique(dots)
+    starts = np.searchsorted(dots, order)
+    if not len(order):
+        return cells
+    lows, highs = np.minimum.reduceat(levels, starts), np.maximum.reduceat(levels, starts)
+    for dot, low, high in zip(order.tolist(), lows.tolist(), highs.tolist(), strict=True):
+        for level in range(round(low), round(high) + 1):
+            row = 4 * height - 1 - level
+            cells[row // 4][dot // 2] |= _DOTS[row % 4][dot % 2]
+    return cells
+
+
+def _cells(codes: list[int], mark: int | None) -> Line:
+    text = "".join(chr(0x2800 + code) if code else " " for code in codes)
+    if mark is None:
+        return [(text, "curve")]
+    middle = text[mark] if codes[mark] else "┊"
+    return [(text[:mark], "curve"), (middle, "mark"), (text[mark + 1 :], "curve")]
+
+
+def _crosses(columns_hit: Floats, columns: int, margin: int) -> Line:
+    hit: Bools = np.zeros(columns, dtype=bool)
+    hit[np.clip(columns_hit, 0, columns - 1)] = True
+    return [(f"{'NaN/inf':>{margin}.{margin}} ", "axis"), ("".join("×" if h else " " for h in hit), "mark")]
+
+
+def _foot(series: Series, margin: int, columns: int, mark: int | None, onset_step: int | None) -> Line:
+    first, last = f"{int(series.steps[0]):,}", f"{int(series.steps[-1]):,}"
+    line = list(" " * (margin + 1 + columns))
+    line[margin + 1 : margin + 1 + len(first)] = first
+    line[-len(last) :] = last
+    if mark is None or onset_step is None:
+        return [("".join(line), "axis")]
+    label = f"▲ {onset_step:,}"
+    start = min(max(margin + 1 + mark, 0), len(line) - len(label))
+    if start < margin + 1 + len(first) + 1:
+        line[margin + 1 : margin + 1 + len(first)] = " " * len(first)
+    if start + len(label) > len(line) - len(last) - 1:
+        line[-len(last) :] = " " * len(last)
+    text = "".join(line)
+    return [(text[:start], "axis"), (label, "mark"), (text[start + len(label) :], "axis")]
+
+
+def _short(value: float) -> str:
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4g}"
+    return f"{value:.1e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

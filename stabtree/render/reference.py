@@ -1,0 +1,185 @@
+"""The nodes of a tree as text: what `explain` and `tree show` print. Generated from the tree, never written by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.predicates import PREDICATES
+from stabtree.render.page import Page
+from stabtree.tree import Leaf, Question, Tree
+from stabtree.treecheck import resolved
+
+if TYPE_CHECKING:
+    from stabtree.predicates import Predicate
+    from stabtree.tree import Cause
+
+Node = Question | Leaf
+
+
+def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
+    """The nodes that a word names, and whether it names them by id rather than by their text.
+
+    An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
+    else every node whose texts contain the word.
+    """
+    nodes: list[Node] = [*tree.questions.values(), *tree.leaves.values()]
+    wanted = word.strip().lower().removeprefix("§")
+    exact = [n for n in nodes if n.id.lower() == wanted or (isinstance(n, Leaf) and n.of.lower() == wanted)]
+    if not exact:
+        exact = [n for n in nodes if isinstance(n, Leaf) and any(c.id.lower() == wanted for c in n.causes)]
+    if not exact and wanted.removeprefix("q").replace(".", "").isdigit():
+        prefix = "q" + wanted.removeprefix("q")
+        exact = [n for n in nodes if _home(n).lower() == prefix or _home(n).lower().startswith(prefix + ".")]
+    if exact:
+        return exact, True
+    return [n for n in nodes if all(part in _words(n) for part in wanted.split())], False
+
+
+def _home(node: Node) -> str:
+    return node.of if isinstance(node, Leaf) else node.id
+
+
+def _words(node: Node) -> str:
+    if isinstance(node, Question):
+        return " ".join((node.id, node.ask, node.why, node.rule, node.person, node.test)).lower()
+    causes = [text for cause in node.causes for text in (cause.text, *cause.fixes)]
+    return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
+
+
+def explain(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
+    """Nodes in full."""
+    page = Page(width=width, color=color)
+    for place, node in enumerate(nodes):
+        if place:
+            page.blank()
+        if isinstance(node, Question):
+            _question(page, tree, node)
+        else:
+            _leaf(page, tree, node)
+    return page.text()
+
+
+def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
+    """Nodes in a line each."""
+    page = Page(width=width, color=color)
+    column = max(len(node.id) for node in nodes) + 2
+    for node in nodes:
+        page.item((node.id, "id"), [(node.ask if isinstance(node, Question) else node.title, "")], indent=0, head_width=column)
+    return page.text()
+
+
+def _field(page: Page, name: str, text: str) -> None:
+    if text:
+        page.item((name, "dim"), [(text, "")], indent=1, head_width=11)
+
+
+def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
+    """The question's rule with its parameters filled in."""
+    return question.rule.format_map(resolved(tree, question, literal=literal)) if question.rule else ""
+
+
+def _question(page: Page, tree: Tree, node: Question) -> None:
+    section = tree.section(node.section)
+    page.line((node.id, "id"), ("  ", ""), (node.ask, "heading"), hanging=len(node.id) + 2)
+    page.line((f"§{section.id} {section.title} · {node.source}", "dim"), indent=1)
+    page.blank()
+    _field(page, "why", node.why)
+    _field(page, "rule", rule_of(tree, node))
+    predicate = PREDICATES.get(node.test)
+    if predicate:
+        _field(page, "test", f"{predicate.name}: {predicate.question}")
+        _field(page, "reads", _reads(predicate))
+        _params(page, tree, node)
+    _field(page, "by hand", node.person)
+    for verdict, target in node.go.items():
+        name = tree.questions[target].ask if target in tree.questions else tree.leaves[target].title
+        page.item(("goes" if verdict == next(iter(node.go)) else "", "dim"), [(f"{verdict} → ", "answer"), (target, "id"), (f"  {name}", "")], indent=1, head_width=11)
+    if predicate and "unknown" not in node.go:
+        _field(page, "", "unknown → noted as not checked, then as for no")
+    for leaf in tree.leaves.values():
+        if leaf.of == node.id:
+            for place, fix in enumerate(leaf.fixes):
+                page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=28)
+    _see(page, node.see)
+
+
+def _reads(predicate: Predicate) -> str:
+    names = [f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}{'' if need.required else ' (if logged)'}" for need in predicate.needs if need.kind != "Run"]
+    if any(need.kind == "Run" for need in predicate.needs):
+        names.append("the run's config and notes")
+    return ", ".join(names)
+
+
+def _params(page: Page, tree: Tree, node: Question) -> None:
+    usual, literal = resolved(tree, node), resolved(tree, node, literal=True)
+    for place, (name, value) in enumerate(usual.items()):
+        other = f"   (--literal: {_shown(literal[name])})" if literal[name] != value else ""
+        head = "set" if not place else ""
+        page.item((head, "dim"), [(f"{node.id}.{name} = ", ""), (_shown(value), "number"), (other, "dim")], indent=1, head_width=11)
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
+    page.line((node.id, "id"), ("  ", ""), (node.title, "heading"), ("  ", ""), (f" {node.severity} ", str(node.severity)), hanging=2)
+    page.line((f"{node.of} · {node.source}", "dim"), indent=1)
+    page.blank()
+    _field(page, "why", node.why)
+    for place, cause in enumerate(node.causes):
+        page.item(("causes" if not place else "", "dim"), [(cause.text, ""), (_tested(cause), "dim")], indent=1, head_width=11)
+        for fix in cause.fixes:
+            page.item(("", ""), [(f"fix: {fix}", "")], indent=1, head_width=14)
+    for place, fix in enumerate(node.fixes):
+        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
+    if node.restart:
+        _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")
+    if node.escalate:
+        _field(page, "if not", f"when these fixes did not help, --applied {node.of} ends at {node.escalate}: {tree.leaves[node.escalate].title}")
+    _see(page, node.see)
+
+
+def _tested(cause: Cause) -> str:
+    predicate = PREDICATES.get(cause.test)
+    return f"  ({cause.id}; tested: {predicate.question})" if predicate else f"  ({cause.id}; no log can test it)"
+
+
+def _see(page: Page, see: tuple[str, ...]) -> None:
+    for place, link in enumerate(see):
+        page.item(("see" if not place else "", "dim"), [(link, "")], indent=1, head_width=11)
+
+
+def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
+    """The whole tree, section by section."""
+    page = Page(width=width, color=color)
+    page.line((tree.name, "id"), ("  ", ""), (tree.title, "heading"))
+    page.line((tree.about, "dim"), indent=1)
+    for section in tree.sections:
+        page.heading(f"§{section.id} {section.title}")
+        for question in tree.questions.values():
+            if question.section != section.id:
+                continue
+            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
+            for verdict, target in question.go.items():
+                style = str(tree.leaves[target].severity) if target in tree.leaves else "id"
+                page.line((f"{verdict} → ", "dim"), (target, "id" if style == "id" else "heading"), *([(f" {style}", "dim")] if style != "id" else []), indent=8)
+    for link in tree.see:
+        page.line((f"see {link}", "dim"))
+    return page.text()
+
+
+def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:
+    """The quick-reference table."""
+    from rich.table import Table
+
+    page = Page(width=width, color=color)
+    table = Table(title=None, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("Node", "Symptom", "Threshold", "First action"):
+        table.add_column(name, overflow="fold")
+    for question in tree.questions.values():
+        if question.quick:
+            threshold = question.quick.threshold.format_map(resolved(tree, question, literal=literal))
+            table.add_row(question.id, question.quick.symptom, threshold, question.quick.first)
+    page.add(table)
+    return page.text()

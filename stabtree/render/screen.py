@@ -1,0 +1,237 @@
+"""A diagnosis as a terminal screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.answer import UNKNOWN
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
+from stabtree.render.page import Page, styled
+from stabtree.render.plot import Line, plot
+
+if TYPE_CHECKING:
+    from stabtree.render.plot import Piece
+    from stabtree.run import Run, Series
+
+WORDS = {
+    "critical": "CRITICAL",
+    "warning": "WARNING",
+    "note": "NOTE",
+    "ok": "OK",
+    "unknown": "NOT JUDGED",
+}
+MARKS = {
+    CauseState.CONFIRMED: "●",
+    CauseState.LIKELY: "◐",
+    CauseState.POSSIBLE: "○",
+    CauseState.NOT_CHECKABLE: "?",
+    CauseState.RULED_OUT: "–",
+}
+MOST_EVIDENCE = 4
+PLOT_ROWS = 7
+
+
+def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> str:
+    """The whole diagnosis for a terminal: verdict, path, plots, causes, fixes, restart, and what was not checked."""
+    page = Page(width=width, color=color)
+    _verdict(page, diagnosis)
+    _path(page, diagnosis)
+    main = diagnosis.findings[0] if diagnosis.findings else None
+    _plots(page, diagnosis, main)
+    if main:
+        _causes(page, main)
+        _fixes(page, main)
+    _others(page, diagnosis)
+    _missing(page, diagnosis)
+    _notes(page, diagnosis.run)
+    return page.text()
+
+
+def headline(diagnosis: Diagnosis) -> str:
+    """The verdict in one line."""
+    run = diagnosis.run
+    if not diagnosis.findings:
+        title = diagnosis.end.title
+        if diagnosis.verdict == UNKNOWN:
+            title = "too little was logged to judge this run"
+        return f"{WORDS[diagnosis.verdict]}  {run.name}: {title}"
+    finding = diagnosis.findings[0]
+    place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
+    return f"{WORDS[diagnosis.verdict]}  {run.name}: {finding.leaf.title}{place} [{finding.leaf.id}]"
+
+
+def _verdict(page: Page, diagnosis: Diagnosis) -> None:
+    finding = diagnosis.findings[0] if diagnosis.findings else None
+    title = finding.leaf.title if finding else diagnosis.end.title
+    if diagnosis.verdict == UNKNOWN:
+        title = "Too little was logged to judge this run"
+    pieces: list[Piece] = [(f" {WORDS[diagnosis.verdict]} ", diagnosis.verdict), ("  ", ""), (title, "heading")]
+    if finding and finding.onset_step is not None:
+        pieces += [(" at step ", ""), (f"{finding.onset_step:,}", "number")]
+    page.line(*pieces)
+    page.line((_summary(diagnosis.run), "dim"), indent=1)
+    if finding and diagnosis.verdict != UNKNOWN:
+        page.blank()
+        page.line((finding.leaf.why, ""), indent=1)
+    if finding and finding.restart:
+        page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1, hanging=2)
+
+
+def _summary(run: Run) -> str:
+    loss = run.get("loss")
+    steps = f"steps {int(loss.steps[0]):,} to {run.last_step:,}" if loss is not None and len(loss) else "no steps"
+    known = [name for name in ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "batch_id") if run.get(name)]
+    known += sorted({f"{name.split('/')[0]}/*" for name in run.series if "/" in name})
+    dtype = run.setting("dtype")
+    parts = [run.name, steps, *([str(dtype)] if dtype else []), *([f"{len(run.ranks)} ranks"] if run.ranks else [])]
+    return " · ".join([*parts, ", ".join(known)])
+
+
+def _restart(restart: Restart, finding: Finding) -> list[Piece]:
+    about = f"checkpoints every {restart.every:,} steps" + (" assumed; set --checkpoint-every" if restart.assumed else "")
+    if restart.checkpoint_step is None:
+        return [("the beginning", "number"), (f": no checkpoint is older than the trouble ({about}); the whole run is lost", "")]
+    before = f", before step {finding.onset_step:,}" if finding.onset_step is not None else ""
+    return [
+        (f"the checkpoint of step {restart.checkpoint_step:,}", "number"),
+        (f"{before}; {restart.lost_steps:,} steps are run again ({about})", ""),
+    ]
+
+
+def _path(page: Page, diagnosis: Diagnosis) -> None:
+    page.heading("Path")
+    section = ""
+    for visit in diagnosis.path:
+        if visit.question.section != section:
+            section = visit.question.section
+            page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
+        _visit(page, visit)
+    end = diagnosis.end
+    page.line(("└─▶ ", "dim"), (end.title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
+
+
+def _visit(page: Page, visit: Visit) -> None:
+    answer = visit.answer
+    verdict = "not checked" if answer.verdict == UNKNOWN else answer.verdict.replace("_", " ")
+    by = " (a person)" if visit.given_by == "person" else ""
+    style = "dim" if answer.verdict == UNKNOWN else "answer"
+    page.item(
+        (visit.question.id, "id"),
+        [(visit.question.ask + " ", ""), (f"→ {verdict}{by}", style)],
+        indent=3,
+        head_width=6,
+    )
+    if answer.verdict == UNKNOWN:
+        page.line((answer.reason, "dim"), indent=9)
+    for item in answer.evidence[:MOST_EVIDENCE]:
+        page.line((item.text, "dim"), indent=9)
+    if len(answer.evidence) > MOST_EVIDENCE:
+        page.line((f"and {len(answer.evidence) - MOST_EVIDENCE} more; --json lists all", "dim"), indent=9)
+
+
+def _plots(page: Page, diagnosis: Diagnosis, main: Finding | None) -> None:
+    run = diagnosis.run
+    names = ["loss"]
+    for item in (main.evidence if main else ()):
+        if item.metric and item.metric not in names and item.metric in run.series and item.metric != "batch_id":
+            names.append(item.metric)
+    chosen = [run.series[name] for name in names[:4] if name in run.series and len(run.series[name]) > 1]
+    if not chosen:
+        return
+    page.blank()
+    onset = main.onset_step if main else None
+    wide = page.width >= 120 and len(chosen) > 1
+    width = min((page.width - 4) // 2, 78) if wide else min(page.width - 2, 98)
+    drawn = [_drawn(series, width, onset, PLOT_ROWS if place == 0 or wide else PLOT_ROWS - 3) for place, series in enumerate(chosen)]
+    if not wide:
+        for lines in drawn:
+            page.lines(lines, indent=1)
+        return
+    for left, right in zip(drawn[::2], [*drawn[1::2], []], strict=False):
+        rows = max(len(left), len(right))
+        padded_left = [[("", "")]] * (rows - len(left)) + left
+        padded_right = [[("", "")]] * (rows - len(right)) + right
+        page.lines([_beside(a, b, width + 2) for a, b in zip(padded_left, padded_right, strict=True)], indent=1)
+
+
+def _drawn(series: Series, width: int, onset: int | None, rows: int) -> list[Line]:
+    return plot(series, width=width, height=rows, onset_step=onset)
+
+
+def _beside(left: Line, right: Line, width: int) -> Line:
+    used = styled(left).cell_len
+    return [*left, (" " * max(0, width - used), ""), *right]
+
+
+def _causes(page: Page, finding: Finding) -> None:
+    if not finding.causes:
+        return
+    page.heading("Causes, by evidence")
+    for judged in finding.causes:
+        page.item(
+            (f"{MARKS[judged.state]} {judged.state}", judged.state),
+            [(judged.cause.text, "" if judged.state != CauseState.RULED_OUT else "dim"), *_why(judged)],
+            indent=1,
+            head_width=17,
+        )
+
+
+def _why(judged: JudgedCause) -> list[Piece]:
+    text = judged.evidence[0].text if judged.evidence else judged.reason
+    return [(f": {text}", "dim")] if text else []
+
+
+def fixes(finding: Finding) -> list[str]:
+    """The leaf's fixes with those of its causes: confirmed and likely causes first, ruled-out ones left out."""
+    strong = [c for c in finding.causes if c.state in (CauseState.CONFIRMED, CauseState.LIKELY)]
+    weak = [c for c in finding.causes if c.state in (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)]
+    found = [fix for cause in strong for fix in cause.cause.fixes]
+    found += finding.leaf.fixes
+    found += [f"If it is {cause.cause.text}: {fix}" for cause in weak for fix in cause.cause.fixes]
+    return list(dict.fromkeys(found))
+
+
+def _fixes(page: Page, finding: Finding) -> None:
+    page.heading("Fix")
+    for place, fix in enumerate(fixes(finding), 1):
+        page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
+    for link in finding.leaf.see:
+        page.line((f"see {link}", "dim"), indent=4)
+
+
+def _others(page: Page, diagnosis: Diagnosis) -> None:
+    others = diagnosis.findings[1:]
+    if not others:
+        return
+    page.heading("Also found")
+    for finding in others:
+        place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
+        page.line(
+            (f" {WORDS[finding.leaf.severity]} ", finding.leaf.severity),
+            (f" {finding.leaf.title}{place}", ""),
+            (f"  {finding.leaf.of} · {finding.leaf.id}", "dim"),
+            indent=1,
+        )
+        for item in finding.evidence[:2]:
+            page.line((item.text, "dim"), indent=4)
+
+
+def _missing(page: Page, diagnosis: Diagnosis) -> None:
+    if not diagnosis.missing:
+        return
+    page.heading("Not checked, and what to log next time")
+    for miss in diagnosis.missing:
+        page.item(
+            (miss.id, "id"),
+            [(miss.reason, ""), (f" → {miss.log}" if miss.log else "", "dim")],
+            indent=1,
+            head_width=6,
+        )
+
+
+def _notes(page: Page, run: Run) -> None:
+    if not run.notes:
+        return
+    page.heading("Notes on the log")
+    for note in run.notes:
+        page.item(("·", "dim"), [(note, "dim")], indent=1, head_width=2)

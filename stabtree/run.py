@@ -1,0 +1,177 @@
+"""A run as the predicates see it: series on their own steps, the config, and what loading changed.
+
+Everything is frozen and the arrays are read-only: nothing downstream can alter what was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree._lazy import Floats, Ints
+
+ConfigScalar = str | int | float | bool | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Series:
+    """One metric over the steps at which it was logged. Compared by identity: arrays have no single equality.
+
+    Attributes:
+        metric: canonical name, `grad_norm` or `weight_norm/<group>`.
+        steps: int64 (n,), strictly increasing optimizer steps.
+        values: float64 (n,); a logged NaN or inf is a value, what was not logged is not there.
+        origin: the column it was read from.
+    """
+
+    metric: str
+    steps: Ints
+    values: Floats
+    origin: str = ""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Steps in which a metric that was logged before is missing while other series go on.
+
+    Attributes:
+        metric: the metric that is missing.
+        first_step: the first step of the run at which it is missing.
+        last_step: the last such step.
+        rows: how many rows in between carry something else.
+        at_end: whether it never comes back.
+    """
+
+    metric: str
+    first_step: int
+    last_step: int
+    rows: int
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """A place where the log went back: a resume from a checkpoint. The later rows were kept.
+
+    Attributes:
+        from_step: the last step before the log went back.
+        to_step: the step that it went back to.
+        replaced_rows: rows of the abandoned stretch that the later ones replace.
+    """
+
+    from_step: int
+    to_step: int
+    replaced_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value of the run's configuration and where it came from (`manifest.json`, `--dtype`, ...)."""
+
+    value: ConfigScalar
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A line of a file that could not be read, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """How one column of a file was used.
+
+    Attributes:
+        name: the column as the file spells it.
+        metric: the metric, `step`, `epoch` or `rank` that it was read as; None when ignored.
+        why: for an ignored column the reason, for a used one what was special about it.
+        logged: cells that hold a value; None for a column that was not read.
+        first: first finite value.
+        last: last finite value.
+        nonfinite: cells that hold a NaN or an infinity.
+    """
+
+    name: str
+    metric: str | None
+    why: str = ""
+    logged: int | None = None
+    first: float | None = None
+    last: float | None = None
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How one file was read.
+
+    Attributes:
+        path: the file as it was named.
+        format: the loader's name, with what it found (`csv, ';' separated, utf-16`).
+        rows: data rows read.
+        columns: every column of the file, in its order.
+        skipped: the first lines that could not be read (at most 20).
+        skipped_count: how many there were in all.
+        steps_from: what the steps were read from.
+    """
+
+    path: str
+    format: str
+    rows: int
+    columns: tuple[ColumnUse, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    skipped_count: int = 0
+    steps_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A training run.
+
+    Attributes:
+        name: the run's name, from its manifest or its file.
+        series: by canonical metric name; for several ranks the mean over the ranks of each step, so that
+            a value that is not finite on one rank is not finite here.
+        config: canonical keys (`dtype`, `optimizer`, `lr_schedule`, `checkpoint_every`, `n_classes`, ...).
+        gaps: where a series stops while others go on: often a NaN that was written as an empty cell.
+        ranks: the series of each rank, empty for a run of one rank.
+        resumes: where the log went back.
+        sources: how each file was read.
+        notes: all that loading changed, assumed or ignored, in words.
+    """
+
+    name: str
+    series: Mapping[str, Series]
+    config: Mapping[str, Setting] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    ranks: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
+    resumes: tuple[Resume, ...] = ()
+    sources: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def get(self, metric: str) -> Series | None:
+        """The series of a metric, None when it was not logged."""
+        return self.series.get(metric)
+
+    def group(self, metric: str) -> dict[str, Series]:
+        """The series of a grouped metric by group, in the order in which they were logged."""
+        prefix = f"{metric}/"
+        return {key[len(prefix) :]: s for key, s in self.series.items() if key.startswith(prefix)}
+
+    def setting(self, key: str) -> ConfigScalar | None:
+        """A value of the configuration, None when it is not known."""
+        found = self.config.get(key)
+        return found.value if found else None
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step at which anything was logged."""
+        return max((int(s.steps[-1]) for s in self.series.values() if len(s)), default=None)

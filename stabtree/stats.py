@@ -1,0 +1,124 @@
+"""Arrays in, arrays out. Knows nothing of training.
+
+All functions take finite float64 arrays unless they say otherwise, run in linear time (sorting apart)
+and leave their arguments alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats, Ints
+
+NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal sample
+NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
+
+
+def interval(steps: Ints) -> float:
+    """Median distance between neighbouring steps; 1 for fewer than two steps."""
+    return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
+
+
+def windowed_sum(values: Floats, rows: int) -> Floats:
+    """Sums of every `rows` neighbours: (n,) -> (n - rows + 1,).
+
+    Adds up doubled partial sums, so a huge value spoils only the windows that hold it; a running
+    cumulative sum would lose the digits of every window after it.
+    """
+    size = len(values) - rows + 1
+    total = np.zeros(max(size, 0))
+    part, width, start = values, 1, 0
+    while size > 0:
+        if rows & width:
+            total += part[start : start + size]
+            start += width
+        width *= 2
+        if width > rows:
+            break
+        part = part[: len(part) - width // 2] + part[width // 2 :]
+    return total
+
+
+def trailing_moments(values: Floats, rows: int) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,).
+
+    Entry i belongs to `values[rows + i]`, which is itself not in the window.
+    """
+    center = float(np.median(values)) if len(values) else 0.0
+    shifted = values[:-1] - center
+    mean = windowed_sum(shifted, rows) / rows
+    square = windowed_sum(shifted * shifted, rows) / rows
+    return mean + center, np.sqrt(np.maximum(square - mean * mean, 0.0))
+
+
+def robust_sigma(values: Floats) -> float:
+    """Standard deviation from the median absolute deviation; 0 for an empty array."""
+    if not len(values):
+        return 0.0
+    return NORMAL_MAD * float(np.median(np.abs(values - np.median(values))))
+
+
+class Tail(NamedTuple):
+    """The upper tail of a sample of scores: how many of `count` chance would put above a height.
+
+    An exponential tail through the 90th and the 99th percentile, never thinner than the normal one.
+    A heavy-tailed series raises its own bar, where a normal tail would cry wolf.
+    """
+
+    count: int
+    at90: float
+    decay: float
+
+    def expected(self, height: float) -> float:
+        """Scores above `height` to expect by chance."""
+        return self.count * 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+
+    def height(self, expected: float) -> float:
+        """The height above which chance puts `expected` scores."""
+        return self.at90 + self.decay * math.log(max(self.count * 0.1 / expected, 1.0))
+
+
+def upper_tail(scores: Floats) -> Tail:
+    """The tail of at least two scores, the highest left out: it is the one on trial.
+
+    In a log of 60 rows the highest score alone would move the 99th percentile up to itself.
+    """
+    others = np.delete(scores, np.argmax(scores))
+    at90, at99 = (float(q) for q in np.quantile(others, [0.90, 0.99]))
+    return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY))
+
+
+def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
+    """Medians of `count` nearly equal consecutive blocks, and the index at which each starts."""
+    edges = np.linspace(0, len(values), count + 1).astype(np.int64)
+    medians = [float(np.median(values[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return np.array(medians), edges[:-1]
+
+
+def kendall_z(values: Floats) -> float:
+    """Mann-Kendall trend score: about standard normal without a trend, positive for a rise.
+
+    Quadratic in time: for a few hundred values (block medians), not for raw rows.
+    Source: Mann 1945, Kendall 1975; ties corrected as usual.
+    """
+    n = len(values)
+    if n < 4:
+        return 0.0
+    signs = np.sign(values[None, :] - values[:, None])
+    score = float(np.triu(signs, 1).sum())
+    _, ties = np.unique(values, return_counts=True)
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    if variance <= 0 or score == 0:
+        return 0.0
+    return (score - math.copysign(1, score)) / math.sqrt(variance)
+
+
+def stretches(flags: Bools) -> list[tuple[int, int]]:
+    """Runs of true values as (first index, index after the last)."""
+    padded = np.concatenate(([False], flags, [False]))
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

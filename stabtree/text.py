@@ -1,0 +1,21 @@
+"""Text from outside made safe to print: names of files and columns, cells, values of a manifest."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
+
+
+def clean(text: object, limit: int = 200) -> str:
+    """One line of `text` without escape sequences, control or direction characters, cut to `limit` characters.
+
+    >>> clean("a\\x1b[31mred\\x1b[0m\\tcell\\0")
+    'ared cell'
+    """
+    # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
+    head = str(text)[: 4 * limit + 1000]
+    flat = "".join(
+        char if char.isprintable() else " " if char.isspace() else "" for char in _ESCAPES.sub("", head)
+    ).strip()
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

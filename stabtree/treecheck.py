@@ -1,0 +1,170 @@
+"""What must hold between the nodes of a tree, and between a tree and the predicates."""
+
+from __future__ import annotations
+
+import difflib
+import string
+from typing import TYPE_CHECKING
+
+from stabtree.answer import UNKNOWN
+from stabtree.predicates import PREDICATES
+from stabtree.tree import Cause, Question, Tree, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from stabtree.predicates import Predicate
+    from stabtree.predicates.registry import Param
+    from stabtree.yaml12 import Document
+
+Mistake = tuple[int, str]
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A did-you-mean clause for a name, empty where nothing is near."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def check(tree: Tree, document: Document) -> list[Mistake]:
+    """All mistakes in a tree as (line, text)."""
+    nodes = {**tree.questions, **tree.leaves}
+    mistakes: list[Mistake] = []
+    for place, question in enumerate(tree.questions.values()):
+        line = document.line("questions", place)
+        mistakes += [(line, text) for text in _question(tree, question, nodes)]
+    for place, leaf in enumerate(tree.leaves.values()):
+        line = document.line("leaves", place)
+        mistakes += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
+        for cause in leaf.causes:
+            mistakes += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
+    for place, section in enumerate(tree.sections):
+        if section.entry not in tree.questions:
+            text = f"section {section.id} enters at {section.entry}, which is no question{near(section.entry, tree.questions)}"
+            mistakes.append((document.line("sections", place), text))
+    return mistakes or _shape(tree, document)
+
+
+def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
+    name = f"question {question.id}"
+    if question.section not in {section.id for section in tree.sections}:
+        yield f"{name} is in section {question.section!r}, which does not exist"
+    for verdict, target in question.go.items():
+        if target not in nodes:
+            yield f"{name} goes to {target!r} on {verdict}, which does not exist{near(target, nodes)}"
+    if not question.source:
+        yield f"{name} lacks a source"
+    yield from (f"{name} {text}" for text in _predicate(tree, question))
+    predicate = PREDICATES.get(question.test)
+    if predicate is None:
+        return
+    for verdict in predicate.verdicts:
+        if verdict not in question.go and (verdict != UNKNOWN or "no" not in question.go):
+            yield f"{name} has no edge for {verdict!r}, which {predicate.name} may answer"
+    for verdict in question.go:
+        if verdict not in predicate.verdicts:
+            yield f"{name} has an edge for {verdict!r}, which {predicate.name} never answers{near(verdict, predicate.verdicts)}"
+    yield from (f"{name} {text}" for text in _templates(tree, question, predicate))
+
+
+def _predicate(tree: Tree, node: Question | Cause) -> Iterator[str]:
+    if node.like and (node.like not in tree.questions or tree.questions[node.like].like):
+        yield f"is like {node.like!r}, which is no question with parameters of its own"
+        return
+    if not node.test:
+        if node.params:
+            yield "has params but no test"
+        return
+    predicate = PREDICATES.get(node.test)
+    if predicate is None:
+        yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, PREDICATES)}"
+        return
+    literal = dict(node.literal) if isinstance(node, Question) else {}
+    yield from parameter_mistakes(predicate, {**node.params, **literal})
+
+
+def parameter_mistakes(predicate: Predicate, params: Mapping[str, object]) -> Iterator[str]:
+    """What is wrong with values for a predicate's parameters, one sentence each."""
+    for key, value in params.items():
+        if key not in predicate.params:
+            yield f"sets {key!r}, which {predicate.name} does not have{near(key, predicate.params)}"
+        elif not fits(value, predicate.params[key]):
+            wanted = type(predicate.params[key]).__name__
+            yield f"sets {key!r} to {value!r}; it must be of type {wanted}"
+
+
+def fits(value: object, default: Param) -> bool:
+    """Whether a value has the type of a parameter's default; an int will do for a float."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    return isinstance(value, type(default))
+
+
+def resolved(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:
+    """All parameters of a node's predicate: its defaults, then what the tree sets."""
+    predicate = PREDICATES.get(node.test)
+    if predicate is None:
+        return {}
+    found = dict(predicate.params)
+    found.update({k: v for k, v in settings(tree, node, literal=literal).items() if k in found})
+    return found
+
+
+def _templates(tree: Tree, question: Question, predicate: Predicate) -> Iterator[str]:
+    known = resolved(tree, question) if not question.like or question.like in tree.questions else dict(predicate.params)
+    for text in (question.rule, question.quick.threshold if question.quick else ""):
+        try:
+            names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+        except ValueError:
+            yield f"has braces that don't close in {text!r}"
+            continue
+        for name in names:
+            if name not in known:
+                yield f"names {{{name}}} in its rule, which {predicate.name} does not have{near(name, known)}"
+
+
+def _leaf(tree: Tree, id_: str) -> Iterator[str]:
+    leaf = tree.leaves[id_]
+    if not leaf.fixes:
+        yield "lacks a fix"
+    if not leaf.source:
+        yield "lacks a source"
+    if leaf.escalate and leaf.escalate not in tree.leaves:
+        yield f"escalates to {leaf.escalate!r}, which is no leaf{near(leaf.escalate, tree.leaves)}"
+    for need in leaf.needs:
+        if need not in tree.questions:
+            yield f"needs {need!r}, which is no question{near(need, tree.questions)}"
+
+
+def _shape(tree: Tree, document: Document) -> list[Mistake]:
+    """Cycles, and nodes that no walk reaches; asked only once all edges exist."""
+    mistakes: list[Mistake] = []
+    places = {id_: document.line("questions", place) for place, id_ in enumerate(tree.questions)}
+    places |= {id_: document.line("leaves", place) for place, id_ in enumerate(tree.leaves)}
+    state: dict[str, int] = {}
+    for section in tree.sections:
+        stack: list[tuple[str, Iterator[str]]] = [(section.entry, iter(_next(tree, section.entry)))]
+        state.setdefault(section.entry, 1)
+        while stack:
+            id_, targets = stack[-1]
+            target = next(targets, None)
+            if target is None:
+                state[id_] = 2
+                stack.pop()
+            elif state.get(target) == 1 and target in {step for step, _ in stack}:
+                loop = [step for step, _ in stack]
+                circle = " → ".join([*loop[loop.index(target) :], target])
+                mistakes.append((places[id_], f"the walk can go round in a circle: {circle}"))
+            elif target not in state:
+                state[target] = 1
+                stack.append((target, iter(_next(tree, target))))
+    mistakes += [(places[id_], f"{id_} can't be reached from any section") for id_ in places if id_ not in state]
+    return mistakes
+
+
+def _next(tree: Tree, id_: str) -> tuple[str, ...]:
+    if id_ in tree.questions:
+        return tuple(tree.questions[id_].go.values())
+    return tuple(filter(None, [tree.leaves[id_].escalate]))

@@ -1,0 +1,229 @@
+"""Walking a tree over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Restart, Visit
+from stabtree.errors import StabtreeError
+from stabtree.metrics import by_name
+from stabtree.predicates import PREDICATES
+from stabtree.tree import Cause, Leaf, Question, Severity, Tree
+from stabtree.treecheck import near, parameter_mistakes, resolved
+
+if TYPE_CHECKING:
+    from stabtree.predicates.registry import Param
+    from stabtree.run import Run
+
+ASSUMED_CHECKPOINT_EVERY = 200  # phase19 Q2.4
+
+Ask = Callable[[Question], str | None]
+Overrides = Mapping[str, Mapping[str, "Param"]]
+
+
+def diagnose(
+    run: Run,
+    tree: Tree | None = None,
+    *,
+    literal: bool = False,
+    overrides: Overrides | None = None,
+    answers: Mapping[str, str] | None = None,
+    applied: Iterable[str] = (),
+    ask: Ask | None = None,
+) -> Diagnosis:
+    """Walk a tree over a run.
+
+    Args:
+        run: the run, from `load_run`.
+        tree: the tree, `phase19` when not given.
+        literal: take the document's letter, without the guards against noise.
+        overrides: parameters by question id, as `{"Q2.1": {"sigma": 4.0}}`; questions that are `like` it follow.
+        answers: verdicts given by a person, by question id; they go before what the data say.
+        applied: nodes whose fixes were applied without success, as `["Q1.4"]`.
+        ask: called for a question that the data can't answer; None means that nobody can be asked.
+
+    Raises:
+        StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`.
+    """
+    if tree is None:
+        from stabtree.treefile import load_tree
+
+        tree = load_tree()
+    walk = _Walk(run, tree, literal, overrides or {}, answers or {}, frozenset(applied), ask)
+    walk.check_options()
+    return walk.diagnosis()
+
+
+@dataclass(slots=True)
+class _Walk:
+    run: Run
+    tree: Tree
+    literal: bool
+    overrides: Overrides
+    answers: Mapping[str, str]
+    applied: frozenset[str]
+    ask: Ask | None
+    seen: dict[str, Visit] = field(default_factory=dict)
+
+    def check_options(self) -> None:
+        for id_, params in self.overrides.items():
+            question = self._known(id_, "--set", "Q2.1.sigma=4")
+            predicate = PREDICATES.get(question.test)
+            mistakes = list(parameter_mistakes(predicate, params)) if predicate else ["sets a parameter of a question without test"]
+            if mistakes:
+                names = ", ".join(predicate.params) if predicate else "none"
+                raise StabtreeError(f"{id_} {mistakes[0]}", where="--set", hint=f"parameters of {id_}: {names or 'none'}")
+        for id_, verdict in self.answers.items():
+            question = self._known(id_, "--answer", "Q1.2=fp16")
+            if verdict not in {*question.go, UNKNOWN}:
+                raise StabtreeError(
+                    f"{verdict!r} is no answer to {id_}{near(verdict, question.go)}",
+                    where="--answer",
+                    hint=f"answers: {', '.join(question.go)}",
+                )
+        nodes = {leaf.of for leaf in self.tree.leaves.values() if leaf.escalate}
+        for id_ in self.applied - nodes:
+            known = ", ".join(sorted(nodes)) or "none in this tree"
+            raise StabtreeError(f"{id_!r} is no node with fixes to escalate{near(id_, nodes)}", where="--applied", hint=f"nodes: {known}")
+
+    def _known(self, id_: str, option: str, example: str) -> Question:
+        if id_ not in self.tree.questions:
+            hint = f"type {option} {example}; ids: `stabtree tree show {self.tree.name}`"
+            raise StabtreeError(f"there is no question {id_!r}{near(id_, self.tree.questions)}", where=option, hint=hint)
+        return self.tree.questions[id_]
+
+    def diagnosis(self) -> Diagnosis:
+        path, end = self._walk(self.tree.sections[0].entry, section="")
+        assert end is not None  # noqa: S101 - the first walk may cross sections, and trees have no cycles
+        ends = [(path, end)]
+        further = []
+        for section in self.tree.sections[1:]:
+            if section.entry not in self.seen:
+                visits, leaf = self._walk(section.entry, section=section.id)
+                further.append(visits)
+                if leaf is not None:
+                    ends.append((visits, leaf))
+        reached: dict[str, Finding] = {}
+        for visits, leaf in ends:
+            if leaf.severity is not Severity.OK and leaf.id not in reached:
+                reached[leaf.id] = self._finding(visits, leaf)
+        findings = sorted(reached.values(), key=lambda f: -f.leaf.severity.rank)
+        return Diagnosis(
+            run=self.run,
+            tree=self.tree,
+            path=path,
+            end=end,
+            further=tuple(v for v in further if v),
+            findings=tuple(findings),
+            missing=self._missing(findings),
+            verdict=self._verdict(end, findings),
+        )
+
+    def _walk(self, id_: str, section: str) -> tuple[tuple[Visit, ...], Leaf | None]:
+        """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""
+        visits: list[Visit] = []
+        while id_ in self.tree.questions:
+            question = self.tree.questions[id_]
+            if section and (question.section != section or id_ in self.seen):
+                return tuple(visits), None
+            visit = self._visit(question)
+            self.seen[id_] = visit
+            visits.append(visit)
+            id_ = question.go.get(visit.answer.verdict) or question.go[NO]
+        leaf = self.tree.leaves[id_]
+        if leaf.of in self.applied and leaf.escalate:
+            leaf = self.tree.leaves[leaf.escalate]
+        return tuple(visits), leaf
+
+    def _visit(self, question: Question) -> Visit:
+        given = self.answers.get(question.id)
+        if given is not None:
+            return Visit(question, Answer(given, (Evidence(f"{given}, by --answer"),)), "person")
+        answer = Answer(UNKNOWN, reason="it is a question for a person")
+        if question.test:
+            answer = PREDICATES[question.test].ask(self.run, self.params(question))
+        if answer.verdict == UNKNOWN and self.ask is not None:
+            told = self.ask(question)
+            if told:
+                return Visit(question, Answer(told, (Evidence(f"{told}, as answered"),)), "person")
+        return Visit(question, answer)
+
+    def params(self, node: Question | Cause) -> dict[str, Param]:
+        """All parameters of a node: defaults, what the tree sets, `--literal`, then `--set`."""
+        like = self.tree.questions.get(node.like)
+        found = resolved(self.tree, node, literal=self.literal)
+        if like is not None and self.literal:
+            found.update({k: v for k, v in like.literal.items() if k in found})
+        for id_ in (node.like, node.id):
+            found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
+        return found
+
+    def _finding(self, visits: tuple[Visit, ...], leaf: Leaf) -> Finding:
+        told = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
+        onset = next((v.answer.onset_step for v in reversed(told) if v.answer.onset_step is not None), None)
+        good = next((v.answer.last_good_step for v in reversed(told) if v.answer.last_good_step is not None), None)
+        if onset is not None and good is not None:
+            good = min(good, onset)
+        causes = sorted((self._judge(cause) for cause in leaf.causes), key=lambda c: list(CauseState).index(c.state))
+        return Finding(
+            leaf=leaf,
+            section=visits[-1].question.section,
+            onset_step=onset,
+            last_good_step=good,
+            evidence=tuple(item for visit in told for item in visit.answer.evidence),
+            causes=tuple(causes),
+            restart=self._restart(good, onset) if leaf.restart and onset is not None else None,
+        )
+
+    def _judge(self, cause: Cause) -> JudgedCause:
+        if not cause.test:
+            return JudgedCause(cause, CauseState.POSSIBLE)
+        answer = PREDICATES[cause.test].ask(self.run, self.params(cause))
+        states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
+        state = states.get(answer.verdict, CauseState.CONFIRMED)
+        return JudgedCause(cause, state, answer.evidence, answer.reason)
+
+    def _restart(self, last_good_step: int | None, onset_step: int) -> Restart:
+        """The newest checkpoint not after the last good step: one written in the storm holds the damage."""
+        every = self.run.setting("checkpoint_every")
+        assumed = not isinstance(every, int) or every < 1
+        period = int(every) if isinstance(every, int) and every >= 1 else ASSUMED_CHECKPOINT_EVERY
+        good = last_good_step if last_good_step is not None else onset_step - 1
+        listed = self.run.setting("checkpoints")
+        steps = [s for s in listed if s <= good] if isinstance(listed, tuple) else []
+        checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // period * period
+        if checkpoint is not None and checkpoint <= 0:
+            checkpoint = None
+        last = self.run.last_step or onset_step
+        return Restart(checkpoint, period, assumed and not isinstance(listed, tuple), last - (checkpoint or 0))
+
+    def _missing(self, findings: list[Finding]) -> tuple[Missing, ...]:
+        found: dict[str, Missing] = {}
+        for visit in self.seen.values():
+            answer = visit.answer
+            if answer.verdict == UNKNOWN or answer.missing:
+                reason = answer.reason or f"{' and '.join(answer.missing)} not logged"
+                found[visit.question.id] = _miss(visit.question.id, reason, answer.missing)
+        return tuple(found.values())
+
+    def _verdict(self, end: Leaf, findings: list[Finding]) -> str:
+        worst = findings[0].leaf.severity if findings else end.severity
+        answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
+        if worst.rank < Severity.WARNING.rank and not set(self._needs(end)) <= answered:
+            return UNKNOWN
+        return worst
+
+    def _needs(self, end: Leaf) -> Iterable[str]:
+        """What the leaves that say `ok` ask to have been judged, whichever of them was reached."""
+        return {need for leaf in self.tree.leaves.values() if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
+
+
+def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:
+    known = by_name()
+    logs = [known[name].log or name for name in metrics if name in known]
+    if "dtype" in metrics:
+        logs.append("name the dtype in a manifest, or type --dtype")
+    return Missing(id_, reason, metrics, "; ".join(logs))
