@@ -192,7 +192,14 @@ STEP_ALIASES: tuple[str, ...] = (
     "_step",
 )
 EPOCH_ALIASES: tuple[str, ...] = ("epoch", "train_epoch", "training_epoch", "epochs", "epoch_num")
-RANK_ALIASES: tuple[str, ...] = ("rank", "global_rank", "local_rank", "process_index", "process_rank", "worker_rank")
+RANK_ALIASES: tuple[str, ...] = (
+    "rank",
+    "global_rank",
+    "local_rank",
+    "process_index",
+    "process_rank",
+    "worker_rank",
+)
 
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
 

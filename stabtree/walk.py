@@ -163,10 +163,9 @@ class _Walk:
 
     def _finding(self, visits: tuple[Visit, ...], leaf: Leaf) -> Finding:
         told = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
-        onset = next((v.answer.onset_step for v in reversed(told) if v.answer.onset_step is not None), None)
-        good = next((v.answer.last_good_step for v in reversed(told) if v.answer.last_good_step is not None), None)
-        if onset is not None and good is not None:
-            good = min(good, onset)
+        # Later questions look closer: the last one that names an onset has it, and its last good step with it.
+        last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
+        onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         causes = sorted((self._judge(cause) for cause in leaf.causes), key=lambda c: list(CauseState).index(c.state))
         return Finding(
             leaf=leaf,
@@ -191,7 +190,7 @@ class _Walk:
         every = self.run.setting("checkpoint_every")
         assumed = not isinstance(every, int) or every < 1
         period = int(every) if isinstance(every, int) and every >= 1 else ASSUMED_CHECKPOINT_EVERY
-        good = last_good_step if last_good_step is not None else onset_step - 1
+        good = last_good_step if last_good_step is not None else self._step_before(onset_step)
         listed = self.run.setting("checkpoints")
         steps = [s for s in listed if s <= good] if isinstance(listed, tuple) else []
         checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // period * period
@@ -199,6 +198,11 @@ class _Walk:
             checkpoint = None
         last = self.run.last_step or onset_step
         return Restart(checkpoint, period, assumed and not isinstance(listed, tuple), last - (checkpoint or 0))
+
+    def _step_before(self, onset_step: int) -> int:
+        loss = self.run.get("loss")
+        before = [] if loss is None else loss.steps[loss.steps < onset_step]
+        return int(before[-1]) if len(before) else onset_step - 1
 
     def _missing(self, findings: list[Finding]) -> tuple[Missing, ...]:
         found: dict[str, Missing] = {}

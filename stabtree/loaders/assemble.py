@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -11,6 +12,7 @@ from stabtree.loaders.gaps import find_gaps
 from stabtree.loaders.steps import history
 from stabtree.loaders.table import Column
 from stabtree.run import Series
+from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,3 +53,148 @@ def assemble(files: Sequence[Rows]) -> Assembled:
         by_rank = dict(zip(_rank_names(files), files, strict=True))
         note = (f"The files are {len(files)} ranks of one run: its series are the mean over the ranks.",)
     return _ranked(by_rank, note)
+
+
+def _single(rows: Rows) -> Assembled:
+    """The run of one rank."""
+    loss = rows.metrics["loss"].logged if "loss" in rows.metrics else None
+    past = history(rows.steps, loss)
+    current = rows if past.keep is None else _pick(rows, past.keep)
+    series, repeated = _series(current)
+    gaps = find_gaps(current.steps, current.metrics, series)
+    notes = past.notes
+    if repeated:
+        notes = (*notes, f"{repeated} steps are logged more than once: the later value counts.")
+    return Assembled(series, gaps, None, past.resumes, notes)
+
+
+def _pick(rows: Rows, keep: Bools) -> Rows:
+    metrics = {
+        metric: replace(
+            column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep]
+        )
+        for metric, column in rows.metrics.items()
+    }
+    return replace(rows, steps=rows.steps[keep], metrics=metrics, ranks=None)
+
+
+def _concatenate(files: Sequence[Rows]) -> Rows:
+    """The rows of all files below each other; a metric that a file lacks is not logged there."""
+    lengths = [len(rows.steps) for rows in files]
+    metrics = {}
+    for metric in dict.fromkeys(metric for rows in files for metric in rows.metrics):
+        parts = [rows.metrics.get(metric) or _nothing(n) for rows, n in zip(files, lengths, strict=True)]
+        logged = np.concatenate(
+            [
+                np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged
+                for part in parts
+            ]
+        )
+        values = np.concatenate([part.values for part in parts])
+        metrics[metric] = Column(values, None if logged.all() else logged)
+    origins = {metric: name for rows in reversed(files) for metric, name in rows.origins.items()}
+    return replace(
+        files[0],
+        steps=np.concatenate([rows.steps for rows in files]),
+        metrics=metrics,
+        origins=origins,
+        ranks=None,
+    )
+
+
+def _nothing(rows: int) -> Column:
+    return Column(np.zeros(rows), np.zeros(rows, dtype=np.bool_))
+
+
+def _series(rows: Rows) -> tuple[dict[str, Series], int]:
+    """Each metric on its own steps, and how many steps some metric has more than once."""
+    whole: tuple[Ints, Ints | None] | None = None
+    series: dict[str, Series] = {}
+    repeated = 0
+    for metric, column in rows.metrics.items():
+        if column.logged is None:
+            # What is logged in every row shares one array of steps.
+            whole = whole or _order(rows.steps)
+            steps, order = whole
+            values = column.values
+        else:
+            steps, order = _order(rows.steps[column.logged])
+            values = column.values[column.logged]
+        if len(steps):
+            repeated = max(repeated, len(values) - len(steps))
+            series[metric] = frozen(
+                metric, steps, values if order is None else values[order], rows.origins[metric]
+            )
+    return series, repeated
+
+
+def _order(steps: Ints) -> tuple[Ints, Ints | None]:
+    """Strictly increasing steps, and which rows they are of; of several rows of one step the last."""
+    if (steps[1:] > steps[:-1]).all():
+        return steps, None
+    order = np.argsort(steps, kind="stable")
+    ordered = steps[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)
+    return ordered[last], order[last]
+
+
+def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
+    """A series whose arrays nobody can write to."""
+    steps.flags.writeable = False
+    values.flags.writeable = False
+    return Series(metric, steps, values, clean(origin, 80))
+
+
+def _are_parts(files: Sequence[Rows]) -> bool:
+    """Whether the files hold one stretch of steps each, as a run does that was started again in a new file."""
+    if all(_RANK_NAME.search(rows.source.path) for rows in files):
+        return False
+    spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
+    for (first, last), (begin, end) in pairwise(spans):
+        # A restart from a checkpoint repeats some steps; ranks repeat them all.
+        if begin <= last and last - begin >= 0.5 * min(last - first, end - begin):
+            return False
+    return True
+
+
+def _rank_names(files: Sequence[Rows]) -> list[str]:
+    """The ranks' numbers as the file names spell them, else their places."""
+    stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
+    named = [found[1] if (found := _RANK_NAME.search(stem)) else "" for stem in stems]
+    if not all(named):
+        named = [digits[-1] if (digits := re.findall(r"\d+", stem)) else "" for stem in stems]
+    numbers = [str(int(name)) if name else "" for name in named]
+    return (
+        numbers if all(numbers) and len(set(numbers)) == len(files) else [str(i) for i in range(len(files))]
+    )
+
+
+def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
+    """The run of several ranks: the mean over the ranks at each step, since a NaN on one is a NaN of the run."""
+    singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
+    metrics = dict.fromkeys(metric for single in singles.values() for metric in single.series)
+    series = {
+        metric: _mean(
+            metric, [single.series[metric] for single in singles.values() if metric in single.series]
+        )
+        for metric in metrics
+    }
+    everything = _concatenate(list(by_rank.values()))
+    told = dict.fromkeys(note for single in singles.values() for note in single.notes)
+    return Assembled(
+        series=series,
+        gaps=find_gaps(everything.steps, everything.metrics, series),
+        ranks={rank: single.series for rank, single in singles.items()},
+        resumes=tuple(dict.fromkeys(resume for single in singles.values() for resume in single.resumes)),
+        notes=(*notes, *told),
+    )
+
+
+def _mean(metric: str, parts: Sequence[Series]) -> Series:
+    if metric == "batch_id" or len(parts) == 1:
+        return parts[0]
+    steps, place = np.unique(np.concatenate([part.steps for part in parts]), return_inverse=True)
+    values = np.concatenate([part.values for part in parts])
+    with np.errstate(over="ignore", invalid="ignore"):
+        totals = np.bincount(place, weights=values)
+        return frozen(metric, steps, totals / np.bincount(place), parts[0].origin)

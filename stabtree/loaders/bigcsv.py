@@ -39,7 +39,7 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
             frame = pd.read_csv(
                 file,
-                usecols=[layout.names.index(name) for name in chosen],
+                usecols=None if len(chosen) == len(layout.names) else [layout.names.index(name) for name in chosen],
                 dtype={name: "str" for name in chosen if is_label(name)},
                 keep_default_na=False,
                 na_values=[""],
@@ -75,7 +75,7 @@ def _regular(source: Source, layout: Layout) -> bool:
     )
 
 
-def _column(series: Any, labels: bool) -> Column:  # noqa: FBT001
+def _column(series: Any, labels: bool) -> Column:
     """A pandas column as ours: numbers as they are, anything else by the cell rules."""
     if not labels and series.dtype.kind in "fiu":
         values = series.to_numpy(dtype=np.float64)

@@ -102,7 +102,9 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         StabtreeError: where there is no loss, or a column that the user named is not there.
     """
     if not table.rows:
-        raise StabtreeError("holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to")
+        raise StabtreeError(
+            "holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to"
+        )
     roles = _roles(table, columns, step_column)
     used = {role: _best(table, names) for role, names in roles.columns.items()}
     if "loss" not in used:
@@ -156,7 +158,10 @@ def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) ->
         role = _PLACES.get(normalize(name)) or match(name)
         if role and role[0] not in asked and name not in asked.values():
             found.setdefault(role[0], []).append((role[1], name))
-    ranked = {role: tuple(name for _, name in sorted(names, key=lambda item: item[0])) for role, names in found.items()}
+    ranked = {
+        role: tuple(name for _, name in sorted(names, key=lambda item: item[0]))
+        for role, names in found.items()
+    }
     return Roles({**ranked, **{role: (name,) for role, name in asked.items()}}, frozenset(asked))
 
 
@@ -208,9 +213,17 @@ def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
         found = steps_.from_column(used["step"], column) if column else "the step column was not read"
         if isinstance(found, str):
             if asked:
-                raise StabtreeError(found.replace("column", "--step-column", 1), where=table.path, hint="name another one")
+                raise StabtreeError(
+                    found.replace("column", "--step-column", 1), where=table.path, hint="name another one"
+                )
             why = found[0].upper() + found[1:]
-        elif not asked and found.keep is None and epochs and _whole(epochs) and steps_.restarts_with(found.values, epochs.values):
+        elif (
+            not asked
+            and found.keep is None
+            and epochs
+            and _whole(epochs)
+            and steps_.restarts_with(found.values, epochs.values)
+        ):
             why = f"Column {used['step']} starts again in each epoch"
         else:
             return found
@@ -267,7 +280,11 @@ def _use(table: Table, name: str, roles: Roles, used: Mapping[str, str], steps: 
     if role == "epoch" and steps.source != name:
         return ColumnUse(shown, None, "steps are read from elsewhere")
     values = column.values if column.logged is None else column.values[column.logged]
-    finite = np.flatnonzero(np.isfinite(values)) if not np.isfinite(values[0]) or not np.isfinite(values[-1]) else None
+    finite = (
+        np.flatnonzero(np.isfinite(values))
+        if not np.isfinite(values[0]) or not np.isfinite(values[-1])
+        else None
+    )
     ends = (0, -1) if finite is None else (finite[0], finite[-1]) if len(finite) else None
     why = "labels, as codes" if column.coded else f"{column.bad} cells are no numbers" if column.bad else ""
     return ColumnUse(

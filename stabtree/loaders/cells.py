@@ -90,7 +90,9 @@ class ColumnBuilder:
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is where the i-th stands in the file."""
         if self.labels:
-            self._texts += [None if cell is None or _blank(cell) else str(cell).strip(" \t\0'\"") for cell in cells]
+            self._texts += [
+                None if cell is None or _blank(cell) else str(cell).strip(" \t\0'\"") for cell in cells
+            ]
             return
         try:
             # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.

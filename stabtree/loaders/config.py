@@ -39,7 +39,9 @@ def dtype(value: object) -> str:
         if word in spellings.split():
             return name
     raise StabtreeError(
-        f"{clean(value, 40)!r} is no precision that stabtree knows", where="--dtype", hint=f"one of {', '.join(DTYPES)}"
+        f"{clean(value, 40)!r} is no precision that stabtree knows",
+        where="--dtype",
+        hint=f"one of {', '.join(DTYPES)}",
     )
 
 
@@ -50,7 +52,9 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    number = (
+        float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    )
     if not math.isfinite(number):
         raise ValueError("a number")
     return number
@@ -69,13 +73,13 @@ def _positive(value: Any) -> int:
 
 def _steps(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list):
-        raise ValueError("a list of steps")  # noqa: TRY004
+        raise ValueError("a list of steps")
     return tuple(sorted({_count(step) for step in value}))
 
 
 def _dtype(value: Any) -> str:
     if not isinstance(value, str | int):
-        raise ValueError("a precision")  # noqa: TRY004
+        raise ValueError("a precision")
     try:
         return dtype(value)
     except StabtreeError:
@@ -89,15 +93,30 @@ def _scalar(value: Any) -> str | float:
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (_text, "run_name run_id experiment experiment_name display_name"),
-    "dtype": (_dtype, "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype"),
+    "dtype": (
+        _dtype,
+        "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype",
+    ),
     "optimizer": (_text, "optim optimizer_name optimizer_type opt"),
     "lr": (_number, "learning_rate peak_lr max_lr base_lr initial_lr"),
     "lr_schedule": (_text, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
-    "warmup_steps": (_count, "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates"),
+    "warmup_steps": (
+        _count,
+        "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates",
+    ),
     "weight_decay": (_number, "wd"),
-    "batch_size": (_positive, "global_batch_size train_batch_size total_batch_size per_device_train_batch_size"),
-    "max_steps": (_positive, "total_steps num_steps train_steps max_iters train_iters num_training_steps max_updates"),
-    "grad_clip": (_number, "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm"),
+    "batch_size": (
+        _positive,
+        "global_batch_size train_batch_size total_batch_size per_device_train_batch_size",
+    ),
+    "max_steps": (
+        _positive,
+        "total_steps num_steps train_steps max_iters train_iters num_training_steps max_updates",
+    ),
+    "grad_clip": (
+        _number,
+        "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm",
+    ),
     "log_interval": (_positive, "log_every logging_steps log_every_n_steps log_freq log_steps"),
     "eval_every": (_positive, "eval_interval eval_steps val_check_interval val_every eval_freq"),
     "checkpoint_every": (
@@ -108,7 +127,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "checkpoints": (_steps, "checkpoint_steps_list saved_steps checkpoint_list"),
     "n_classes": (_positive, "num_classes classes num_labels n_labels"),
     "vocab_size": (_positive, "vocab n_vocab padded_vocab_size"),
-    "accumulation_steps": (_positive, "gradient_accumulation_steps grad_accum grad_accumulation accumulate_grad_batches"),
+    "accumulation_steps": (
+        _positive,
+        "gradient_accumulation_steps grad_accum grad_accumulation accumulate_grad_batches",
+    ),
     "seed": (_count, "random_seed"),
 }
 _PLACE = {
@@ -119,9 +141,20 @@ _PLACE = {
 # Objects that hold configuration of their own: `optimizer: {name, lr}`, `lr_schedule: {name, warmup}`.
 _NAMED = ("optimizer", "lr_schedule")
 _INSIDE = {"name": None, "type": None, "class": None, "class_name": None, "warmup": "warmup_steps"}
-WRAPPERS = ("config", "args", "hparams", "hyperparameters", "hyper_parameters", "training_args", "params", "settings")
+WRAPPERS = (
+    "config",
+    "args",
+    "hparams",
+    "hyperparameters",
+    "hyper_parameters",
+    "training_args",
+    "params",
+    "settings",
+)
 _KIND_KEYS = ("type", "event", "kind", "_type", "record")
-_KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))
+_KINDS = frozenset(
+    (*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin")
+)
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
@@ -139,7 +172,9 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
         try:
             config[key] = KEYS[key][0](value)
         except (ValueError, OverflowError) as error:
-            notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
+            notes.append(
+                f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored."
+            )
     return config, notes
 
 
@@ -158,7 +193,9 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
             yield "dtype", 20 + place, word
 
 
-def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
+def _nested(
+    key: str | None, place: int, inner: Mapping[str, Any], depth: int
+) -> Iterator[tuple[str, int, Any]]:
     rest = {}
     for spelling, value in inner.items():
         word = normalize(str(spelling))

@@ -56,7 +56,9 @@ def read(source: Source, select: Select) -> Table:
     table = read_big(source, layout, select) or _read_lines(source, layout, select)
     if not table.rows:
         raise StabtreeError(
-            "has a header but no rows", where=source.path, hint="check that the run logged anything before it stopped"
+            "has a header but no rows",
+            where=source.path,
+            hint="check that the run logged anything before it stopped",
         )
     return table
 
@@ -79,13 +81,16 @@ def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
             builder.add([cells[index] for _, cells in chunk], places)
     notes = lines.notes
     if skips.short:
-        notes.append(f"{skips.short} rows have fewer fields than the header: their missing cells are not logged.")
+        notes.append(
+            f"{skips.short} rows have fewer fields than the header: their missing cells are not logged."
+        )
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
         rows=rows,
         columns={
-            name: builders[place].column() if place in builders else None for place, name in enumerate(layout.names)
+            name: builders[place].column() if place in builders else None
+            for place, name in enumerate(layout.names)
         },
         skipped=tuple(skips.first),
         skipped_count=skips.count,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Deeper than any logger nests its keys.
 MAX_DEPTH = 8
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
-_BARE = re.compile(r'(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])', re.IGNORECASE)
+_BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -147,7 +147,9 @@ def read(source: Source, select: Select) -> Table:
                 skips.add(place, reason)
     if not rows.names and not rows.config:
         raise StabtreeError(
-            "no line of it is a JSON object", where=source.path, hint="check the file, or name its format with --format"
+            "no line of it is a JSON object",
+            where=source.path,
+            hint="check the file, or name its format with --format",
         )
     return Table(
         path=source.path,

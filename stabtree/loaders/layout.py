@@ -66,7 +66,11 @@ def find_layout(head: str) -> Layout | None:
     if not numbered:
         return None
     layouts = [layout for mark in DELIMITERS if (layout := _try(numbered, mark))]
-    return max(layouts, key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), len(found.names)), default=None)
+    return max(
+        layouts,
+        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), len(found.names)),
+        default=None,
+    )
 
 
 def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:
@@ -80,7 +84,9 @@ def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:
             return _layout(delimiter, distinct(fields), place, below)
     first = next((fields for _, fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
     if width >= 2 and first and all(_numeric(cell) for cell in first if cell):
-        return _layout(delimiter, tuple(f"column {i}" for i in range(1, width + 1)), 0, [cells for _, cells in rows])
+        return _layout(
+            delimiter, tuple(f"column {i}" for i in range(1, width + 1)), 0, [cells for _, cells in rows]
+        )
     return None
 
 
@@ -88,11 +94,15 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
     """A layout, unless the rows below the header don't look like rows of numbers."""
     if not below:
         # One line of words is a header only if its words are separated by more than blanks.
-        return Layout(delimiter, names, place, "thousands", 0, 0.0) if delimiter != " " and len(names) > 1 else None
+        return (
+            Layout(delimiter, names, place, "thousands", 0, 0.0)
+            if delimiter != " " and len(names) > 1
+            else None
+        )
     fit = [cells for cells in below if len(cells) == len(names)]
     agree = len(fit) / len(below)
     plausible = [cells for cells in fit if any(map(_numeric, cells)) or not any(cells)]
-    if len(plausible) < 0.5 * len(below) and len(below) > 1 or not plausible:
+    if (len(plausible) < 0.5 * len(below) and len(below) > 1) or not plausible:
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders import jsonl
 from stabtree.loaders.cells import ColumnBuilder
@@ -81,7 +80,9 @@ def sniff(source: Source) -> int:
     if _whole(lines[0]) is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         keys = _whole(lines[0]) or {}
-        holds = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
+        holds = any(
+            isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS)
+        )
         return 90 if len(lines) == 1 and holds else 0
     # An object over several lines, or one too long for the head.
     return 60
@@ -111,7 +112,9 @@ def parse(source: Source) -> Manifest:
             hint="mend it, or name the metrics file itself",
         ) from None
     except (ValueError, RecursionError):
-        raise StabtreeError("is JSON that can't be read", where=source.path, hint="name the metrics file itself") from None
+        raise StabtreeError(
+            "is JSON that can't be read", where=source.path, hint="name the metrics file itself"
+        ) from None
     if not isinstance(content, dict):
         raise StabtreeError("holds no JSON object", where=source.path, hint="name the metrics file itself")
     config, notes = read_config(content)
@@ -136,12 +139,19 @@ def inside(source: Source, name: str) -> Path:
     folder = (source.file or Path("manifest.json")).parent
     shown = clean(name, 80)
     hint = "give a name relative to the manifest's folder, or name the metrics file itself"
-    if not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or ".." in name.replace("\\", "/").split("/"):
+    if (
+        not name
+        or PurePosixPath(name).is_absolute()
+        or PureWindowsPath(name).drive
+        or ".." in name.replace("\\", "/").split("/")
+    ):
         raise StabtreeError(f"names the file {shown!r} outside of its folder", where=source.path, hint=hint)
     try:
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()):
-            raise StabtreeError(f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint)
+            raise StabtreeError(
+                f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint
+            )
         if not file.is_file():
             raise StabtreeError(f"names {shown!r}, which is not there", where=source.path, hint=hint)
     except (OSError, ValueError):
@@ -193,7 +203,11 @@ def _columns(source: Source, series: Mapping[str, Any], manifest: Manifest, sele
     lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
     rows = max(map(len, lists.values()), default=0)
     short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
-    note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
+    note = (
+        (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",)
+        if short
+        else ()
+    )
     columns = {name: _column(name, cells, rows) if select(name) else None for name, cells in lists.items()}
     return Table(
         path=source.path,

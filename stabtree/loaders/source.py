@@ -85,7 +85,7 @@ class Source:
             if self.data.startswith(magic):
                 return kind
         head = self.head[:4096]
-        odd = sum(not char.isprintable() and char not in "\t\n\r\0\x1b\f\b" or char == "�" for char in head)
+        odd = sum((not char.isprintable() and char not in "\t\n\r\0\x1b\f\b") or char == "�" for char in head)
         return "a binary file" if odd > 0.1 * len(head) else ""
 
     def describe(self, name: str) -> str:
@@ -154,9 +154,12 @@ class Lines:
                 except _damage() as error:
                     if not total:
                         raise StabtreeError(
-                            f"the {self.source.packed} data can't be read ({clean(error)})", where=self.source.path
+                            f"the {self.source.packed} data can't be read ({clean(error)})",
+                            where=self.source.path,
                         ) from None
-                    self.notes.append(f"The {self.source.packed} data is cut or damaged: what stands before was read.")
+                    self.notes.append(
+                        f"The {self.source.packed} data is cut or damaged: what stands before was read."
+                    )
                     chunk = b""
                 total += len(chunk)
                 if total > MAX_BYTES:
@@ -186,7 +189,9 @@ def open_source(path: str | Path) -> Source:
         if stat.S_ISDIR(mode):
             raise StabtreeError("is a folder, not a file", where=shown, hint="name a file in it")
         if not stat.S_ISREG(mode):
-            raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
+            raise StabtreeError(
+                "is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE"
+            )
         with file.open("rb") as stream:
             data = stream.read(HEAD_BYTES)
         return _source(shown, file, data, file.stat().st_size)
@@ -194,12 +199,16 @@ def open_source(path: str | Path) -> Source:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights") from None
+        raise StabtreeError(
+            f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights"
+        ) from None
 
 
 def _source(shown: str, file: Path | None, data: bytes, size: int) -> Source:
     if not data:
-        raise StabtreeError("is empty", where=shown, hint="name the file that the trainer wrote its metrics to")
+        raise StabtreeError(
+            "is empty", where=shown, hint="name the file that the trainer wrote its metrics to"
+        )
     packed = next((name for magic, name in _PACKED if data.startswith(magic)), "")
     bare = Source(shown, file, packed, "utf-8", 0, data, size)
     if packed:

@@ -85,7 +85,11 @@ def restarts_with(steps: Ints, epochs: Floats) -> bool:
         return False
     back = steps[rises] < steps[rises - 1]
     # The last epoch may be cut short, but nothing else may make the steps go back.
-    return bool(back.all()) and np.count_nonzero(np.diff(steps) < 0) == len(rises) and len(set(steps[rises].tolist())) <= 2
+    return (
+        bool(back.all())
+        and np.count_nonzero(np.diff(steps) < 0) == len(rises)
+        and len(set(steps[rises].tolist())) <= 2
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,9 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     if not len(back):
         return History(None)
     if len(back) > MAX_RESUMES:
-        return History(None, notes=(f"The steps go back {len(back)} times: rows were put in order of their step.",))
+        return History(
+            None, notes=(f"The steps go back {len(back)} times: rows were put in order of their step.",)
+        )
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
     stray = 0

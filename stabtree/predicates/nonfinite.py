@@ -29,7 +29,7 @@ def last_finite_before(series: Series, index: int) -> int | None:
     return int(series.steps[before[-1]]) if len(before) else None
 
 
-def _storm_start(bad: Bools) -> int:
+def storm_start(bad: Bools) -> int:
     """Index at which the last group of bad rows begins; skipped NaN steps long before are not where it died."""
     rows = np.flatnonzero(bad)
     breaks = np.flatnonzero(np.diff(rows) > RECOVERED_ROWS)
@@ -50,7 +50,7 @@ def nonfinite_loss(run: Run, loss: Series) -> Answer:
     if not len(rows):
         return _all_finite(run, loss)
     came_back = len(bad) - 1 - int(rows[-1]) >= RECOVERED_ROWS
-    start = int(rows[0]) if came_back else _storm_start(bad)
+    start = int(rows[0]) if came_back else storm_start(bad)
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
     text = f"loss is {_name(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(bad):,} logged values are not finite"
     if came_back:
@@ -143,7 +143,7 @@ def nan_origin(
     bad = ~np.isfinite(loss.values)
     if not bad.any():
         return unknown("the loss is finite throughout")
-    index = _storm_start(bad)
+    index = storm_start(bad)
     step, good = int(loss.steps[index]), last_finite_before(loss, index)
     layer = _first_layer(activation_finite or {}, activation_max or {}, step)
     if layer:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.nonfinite import storm_start
 from stabtree.predicates.registry import predicate, seen
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
-    from stabtree.run import Run, Series
+    from stabtree._lazy import Bools
+    from stabtree.run import Series
 
 
 @predicate(source="phase19 Q3.1")
@@ -49,6 +51,7 @@ class ScaleHistory(NamedTuple):
     highest: float
     lowest_step: int
     clean_steps: int | None
+    net_halvings: float
 
 
 def _history(loss_scale: Series) -> ScaleHistory | None:
@@ -70,6 +73,7 @@ def _history(loss_scale: Series) -> ScaleHistory | None:
         highest=float(values.max()),
         lowest_step=int(steps[low]),
         clean_steps=int(np.median(waits)) if waits else None,
+        net_halvings=float(np.log2(max(values[len(values) // 2], 1e-300) / max(values[-1], 1e-300))),
     )
 
 
@@ -80,40 +84,48 @@ def loss_scale_history(
     grad_norm: Series | None = None,
     *,
     collapse_below: float = 1.0,
-    busy_share: float = 0.1,
+    net_halvings: int = 2,
+    most_in_row: int = 3,
 ) -> Answer:
     """What does the loss scale's history show?
 
-    `collapsed`: below `collapse_below` (1, the document's) at the end or after a fall of at least three
-    halvings. `constant`: never moved although gradients overflowed. `backoff`: moves at the scaler's own
-    rhythm, the loss stays finite and fewer than `busy_share` of the later steps overflow: healthy.
-    `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps
-    (N is measured and shown; torch's default is 2,000) and halve on every overflow.
+    `collapsed`: fell by at least three halvings, to below `collapse_below` (1, the document's).
+    `constant`: never moved although gradients overflow late in the run. `backoff`: over the second half of
+    the run the scale lost at most `net_halvings` on balance and never more than `most_in_row` logged steps
+    in a row overflowed, and the loss is finite: healthy. `dynamic`: moves, and something is wrong all the
+    same. The scale should double after N clean steps (N is measured and shown; torch's default is
+    2,000) and halve on every overflow. Labelled healthy runs halve and double in turns.
     """
     history = _history(loss_scale)
     if history is None:
         return unknown("the loss scale is logged as a placeholder or only once", "loss_scale")
-    overflows = _late_overflows(grad_norm, loss)
     every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
     moves = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step {history.lowest_step:,}; "
     moves += f"{history.rises} rises, {history.drops} falls, {every}"
     evidence = Evidence(moves, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
-    share = Evidence(f"{overflows:.1%} of the later steps overflow", "grad_norm", (), overflows, busy_share)
-    if history.lowest < collapse_below and history.drops >= 3 and history.lowest <= history.first / 8:
-        return Answer("collapsed", seen(evidence, share), onset_step=_last_fall(loss_scale))
+    overflows, in_row = _late_overflows(grad_norm if grad_norm is not None else loss)
+    late = Evidence(
+        f"second half of the run: {overflows:,} steps overflow, at most {in_row} in a row; {history.net_halvings:.0f} halvings on balance",
+        "grad_norm" if grad_norm is not None else "loss",
+        (),
+        float(in_row),
+        float(most_in_row),
+    )
+    if history.lowest < collapse_below and history.drops >= 3 and history.lowest <= history.highest / 8:
+        start = _last_fall(loss_scale)
+        before = loss_scale.steps[loss_scale.steps < start]
+        return Answer("collapsed", (evidence, late), onset_step=start, last_good_step=int(before[-1]) if len(before) else None)
     if not history.drops and not history.rises:
-        if overflows == 0:
-            return Answer("backoff", (Evidence(f"loss scale is {history.first:,.6g} throughout, and nothing overflows late", "loss_scale"),))
-        return Answer("constant", (Evidence(f"loss scale is {history.first:,.6g} throughout", "loss_scale"), share))
-    healthy = bool(np.isfinite(loss.values[-20:]).all()) and overflows < busy_share
-    return Answer("backoff" if healthy else "dynamic", (evidence, share))
+        still = Evidence(f"loss scale is {history.first:,.6g} throughout", "loss_scale", (), history.first)
+        return Answer("constant" if overflows else "backoff", (still, late))
+    healthy = in_row <= most_in_row and history.net_halvings <= net_halvings and bool(np.isfinite(loss.values[-20:]).all())
+    return Answer("backoff" if healthy else "dynamic", (evidence, late))
 
 
-def _late_overflows(grad_norm: Series | None, loss: Series) -> float:
-    """Share of steps with a gradient that is not finite, in the last half of the run."""
-    series = grad_norm if grad_norm is not None else loss
-    late = series.values[len(series) // 2 :]
-    return float(np.mean(~np.isfinite(late))) if len(late) else 0.0
+def _late_overflows(series: Series) -> tuple[int, int]:
+    """How many values of the second half of the run are not finite, and how many of them in a row."""
+    late = ~np.isfinite(series.values[len(series) // 2 :])
+    return int(late.sum()), max((b - a for a, b in stretches(late)), default=0)
 
 
 def _last_fall(loss_scale: Series) -> int:
@@ -127,9 +139,7 @@ def _last_fall(loss_scale: Series) -> int:
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "transient"))
-def overflow_fingerprint(
-    run: Run, loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None
-) -> Answer:
+def overflow_fingerprint(loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None) -> Answer:
     """Does the fingerprint read fp16 overflow, or a NaN that fp32 would have had as well?
 
     Three signals from the document's table: what went non-finite first (gradient: overflow; loss:
@@ -152,20 +162,27 @@ def overflow_fingerprint(
         return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     if score == 0:
         return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
-    return Answer("fp16_overflow" if score > 0 else "fp32_nan", signals, onset_step=_onset(grad_norm, grad_bad, broke))
+    onset, good = _storm(grad_norm, grad_bad, broke) if grad_norm is not None else (broke, None)
+    return Answer("fp16_overflow" if score > 0 else "fp32_nan", signals, onset_step=onset, last_good_step=good)
 
 
-def _onset(grad_norm: Series | None, grad_bad: np.typing.NDArray[np.bool_], broke: int) -> int:
-    """First step of the unbroken series of non-finite gradients that ends in the loss's own."""
-    if grad_norm is None:
-        return broke
-    before = grad_norm.steps <= broke
-    good = np.flatnonzero(~grad_bad[before])
+def _storm(grad_norm: Series, grad_bad: Bools, broke: int) -> tuple[int, int | None]:
+    """The unbroken series of non-finite gradients that ends in the loss's own, and the last step before the storm.
+
+    A storm starts earlier than its unbroken end: overflows that come less than 20 rows apart belong to it,
+    so that no checkpoint from between them is advised.
+    """
+    inside = grad_norm.steps <= broke
+    steps, bad = grad_norm.steps[inside], grad_bad[inside]
+    if not bad.any():
+        return broke, None
+    good = np.flatnonzero(~bad)
     start = int(good[-1]) + 1 if len(good) else 0
-    return int(grad_norm.steps[start]) if start < len(grad_norm) and grad_norm.steps[start] <= broke else broke
+    first = storm_start(bad)
+    return int(steps[start]) if start < len(steps) else broke, int(steps[first - 1]) if first else None
 
 
-def _first_signal(grad_norm: Series | None, grad_bad: np.typing.NDArray[np.bool_], broke: int) -> Evidence | None:
+def _first_signal(grad_norm: Series | None, grad_bad: Bools, broke: int) -> Evidence | None:
     if grad_norm is None:
         return None
     first = grad_norm.steps[grad_bad]
@@ -185,7 +202,7 @@ def _scale_signal(loss_scale: Series | None, broke: int) -> Evidence | None:
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
 
 
-def _forward_signal(grad_norm: Series | None, grad_bad: np.typing.NDArray[np.bool_], broke: int) -> Evidence | None:
+def _forward_signal(grad_norm: Series | None, grad_bad: Bools, broke: int) -> Evidence | None:
     if grad_norm is None:
         return None
     alone = int((grad_bad & (grad_norm.steps < broke)).sum())

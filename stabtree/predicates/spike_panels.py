@@ -34,6 +34,7 @@ def spike_cause(
     lr_factor: float = 1.5,
     grad_norm_factor: float = 30.0,
     grad_norm_likely_factor: float = 8.0,
+    likely_share: float = 0.15,
     range_share: float = 0.5,
 ) -> Answer:
     """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
@@ -41,8 +42,8 @@ def spike_cause(
     A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
     like, and what the other two look like as well, so it is asked last. Without a panel a spike is
     `unexplained` when it rises by more than `range_share` of all that the loss ever moved (its 2nd to 98th
-    percentile), else `within_noise`: spikes that heal by themselves and stay below a quarter of that
-    range are common in healthy labelled runs, while half of it was never reached by one.
+    percentile), else `within_noise`; a merely likely bad batch counts from `likely_share` on. Spikes that heal by themselves below a quarter of
+    that range are common in healthy labelled runs, half of it was never reached by one.
     """
     top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
     if top is None:
@@ -54,13 +55,13 @@ def spike_cause(
     }
     notes = tuple(e for panel in panels.values() for e in panel.evidence)
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
-    for verdict, panel in panels.items():
-        if panel.verdict in (YES, LIKELY):
-            own = panel.evidence
-            return Answer(verdict, own + tuple(e for e in notes if e not in own), missing=gaps, onset_step=top.step)
     finite = loss.values[np.isfinite(loss.values)]
     span = float(np.subtract(*np.quantile(finite, [0.98, 0.02])))
     share = min((top.peak - top.mean) / span, 1e300) if span > 0 else 1e300
+    for verdict, panel in panels.items():
+        if panel.verdict == YES or (panel.verdict == LIKELY and share > likely_share):
+            own = panel.evidence
+            return Answer(verdict, own + tuple(e for e in notes if e not in own), missing=gaps, onset_step=top.step)
     text = f"it rises by {share:.2g}× the range that the loss covers in the whole run"
     found = Evidence(text, "loss", (top.step,), share, range_share)
     label = "unexplained" if share > range_share else "within_noise"

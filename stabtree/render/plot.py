@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Bools, Floats, Ints
     from stabtree.run import Series
 
 Piece = tuple[str, str]
@@ -37,7 +37,8 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
     columns = max(8, width - margin - 1)
     spread = max(int(series.steps[-1] - series.steps[0]), 1)
     dots = ((series.steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
-    grid = _grid(dots[good], _levels(series.values[good], low, high, log, height), columns, height)
+    levels = _levels(series.values[good], low, high, log, height)
+    grid = _grid(*_joined(dots[good], levels, np.flatnonzero(good), 2 * columns), columns, height)
     mark = None
     if onset_step is not None and series.steps[0] <= onset_step <= series.steps[-1]:
         mark = int((onset_step - int(series.steps[0])) * (columns - 1) // spread)
@@ -68,11 +69,25 @@ def _levels(values: Floats, low: float, high: float, log: bool, height: int) -> 
     return np.clip(np.nan_to_num(share), 0, 1) * (4 * height - 1)
 
 
-def _grid(dots: Floats, levels: Floats, columns: int, height: int) -> list[list[int]]:
+def _joined(dots: Ints, levels: Floats, rows: Ints, width: int) -> tuple[Ints, Floats]:
+    """Fill the dot columns between neighbouring rows with a straight line, where there are fewer rows than columns.
+
+    Rows with a value that is not finite between them stay apart.
+    """
+    if len(dots) >= width or len(dots) < 2:
+        return dots, levels
+    between = np.arange(int(dots[0]), int(dots[-1]) + 1)
+    left = np.clip(np.searchsorted(dots, between, side="right") - 1, 0, len(dots) - 2)
+    between = between[np.diff(rows)[left] == 1]
+    return np.concatenate((dots, between)), np.concatenate((levels, np.interp(between, dots, levels)))
+
+
+def _grid(dots: Ints, levels: Floats, columns: int, height: int) -> list[list[int]]:
     """Braille codes of each cell: a vertical stroke from the lowest to the highest value of each dot column."""
     cells = [[0] * columns for _ in range(height)]
-    order = np.unique(dots)
-    starts = np.searchsorted(dots, order)
+    sorting = np.argsort(dots, kind="stable")
+    dots, levels = dots[sorting], levels[sorting]
+    order, starts = np.unique(dots, return_index=True)
     if not len(order):
         return cells
     lows, highs = np.minimum.reduceat(levels, starts), np.maximum.reduceat(levels, starts)
@@ -91,7 +106,7 @@ def _cells(codes: list[int], mark: int | None) -> Line:
     return [(text[:mark], "curve"), (middle, "mark"), (text[mark + 1 :], "curve")]
 
 
-def _crosses(columns_hit: Floats, columns: int, margin: int) -> Line:
+def _crosses(columns_hit: Ints, columns: int, margin: int) -> Line:
     hit: Bools = np.zeros(columns, dtype=bool)
     hit[np.clip(columns_hit, 0, columns - 1)] = True
     return [(f"{'NaN/inf':>{margin}.{margin}} ", "axis"), ("".join("×" if h else " " for h in hit), "mark")]

@@ -1,0 +1,84 @@
+"""Reads what a trainer logged: any supported file, several ranks, or the folder of a run.
+
+A format is one module with `sniff` and `read`, and one line in `LOADERS`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.assemble import assemble
+from stabtree.loaders.canonical import selector, to_rows
+from stabtree.loaders.config import dtype as canonical_dtype
+from stabtree.loaders.files import LOADERS, Loader, read_files
+from stabtree.run import Run, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LOADERS", "Loader", "load_run"]
+
+
+def load_run(
+    *paths: str | Path,
+    dtype: str | None = None,
+    checkpoint_every: int | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    step_column: str | None = None,
+    format: str | None = None,  # noqa: A002
+) -> Run:
+    """Read a run from the files that its trainer wrote.
+
+    Args:
+        paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files are
+            the ranks of one run, or its parts if each holds its own stretch of steps.
+        dtype: the precision that the run trained in (`fp32`, `fp16`, `bf16`, `fp8`), over what a manifest says.
+        checkpoint_every: steps between two checkpoints, over what a manifest says.
+        columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
+        step_column: the column that holds the steps.
+        format: the name of a loader, where sniffing the content errs.
+
+    Returns:
+        The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
+
+    Raises:
+        StabtreeError: where a file can't be read as metrics, or an argument is wrong.
+    """
+    if not paths:
+        raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
+    overrides = _overrides(dtype, checkpoint_every)
+    found = read_files(paths, selector(columns, step_column), format)
+    rows = [to_rows(table, columns, step_column) for table in found.tables]
+    made = assemble(rows)
+    settings = {**found.settings, **overrides}
+    name = settings.pop("name", None)
+    return Run(
+        name=str(name.value) if name else found.name,
+        series=made.series,
+        config=settings,
+        gaps=made.gaps,
+        ranks=made.ranks or {},
+        resumes=made.resumes,
+        sources=tuple(part.source for part in rows),
+        notes=tuple(
+            dict.fromkeys((*found.notes, *(note for part in rows for note in part.notes), *made.notes))
+        ),
+    )
+
+
+def _overrides(dtype: str | None, checkpoint_every: int | None) -> dict[str, Setting]:
+    overrides = {}
+    if dtype is not None:
+        overrides["dtype"] = Setting(canonical_dtype(dtype), "--dtype")
+    if checkpoint_every is not None:
+        if isinstance(checkpoint_every, bool) or checkpoint_every < 1:
+            raise StabtreeError(
+                f"{checkpoint_every} is no number of steps",
+                where="--checkpoint-every",
+                hint="give a number from 1 on",
+            )
+        overrides["checkpoint_every"] = Setting(int(checkpoint_every), "--checkpoint-every")
+    return overrides

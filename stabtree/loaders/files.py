@@ -1,0 +1,242 @@
+"""From the paths that a user names to tables: folders, manifests, and the loader for each file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import delimited, jsonl, manifest
+from stabtree.loaders.source import Source, open_source
+from stabtree.loaders.table import Select, Table
+from stabtree.run import Setting
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.run import ConfigScalar
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """One format.
+
+    Attributes:
+        name: what `--format` calls it.
+        sniff: how surely a source is of this format, 0 (not at all) to 100; the highest wins.
+        read: the table of a source, with the columns that are wanted.
+        about: for the list of formats.
+    """
+
+    name: str
+    sniff: Callable[[Source], int]
+    read: Callable[[Source, Select], Table]
+    about: str
+
+
+LOADERS: tuple[Loader, ...] = (
+    Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
+    Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
+    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
+)
+# A folder may hold a whole data set; this many files of it are looked at.
+MAX_FILES = 500
+_PACKINGS = (".gz", ".bz2", ".xz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the paths hold.
+
+    Attributes:
+        name: what to call the run if its configuration has no name.
+        tables: one for each metrics file.
+        settings: the configuration, with its sources.
+        notes: what was assumed.
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_files(paths: Sequence[str | Path], select: Select, format_: str | None) -> Found:
+    """Read every path.
+
+    Raises:
+        StabtreeError: where one can't be read as metrics.
+    """
+    forced = _by_name(format_) if format_ else None
+    parts = [_read_path(path, select, forced) for path in paths]
+    settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
+    return Found(
+        name=parts[0].name,
+        tables=tuple(table for part in parts for table in part.tables),
+        settings=settings,
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _by_name(name: str) -> Loader:
+    for loader in LOADERS:
+        if loader.name == name.lower():
+            return loader
+    names = [loader.name for loader in LOADERS]
+    close = difflib.get_close_matches(name, names, n=1)
+    raise StabtreeError(
+        f"{clean(name, 40)!r} is no format",
+        where="--format",
+        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
+    )
+
+
+def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
+    if str(path) != "-" and Path(path).is_dir():
+        path = pick_file(Path(path))
+    source = open_source(path)
+    loader = forced or choose(source)
+    if loader.name == "manifest":
+        return _read_manifest(source, loader, select)
+    table = loader.read(source, select)
+    own = _settings(table.config, source.name)
+    beside, notes = _beside(source)
+    return Found(_stem(source), (table,), {**beside, **own}, notes)
+
+
+def choose(source: Source) -> Loader:
+    """The loader that recognises a source best.
+
+    Raises:
+        StabtreeError: where none does.
+    """
+    scores = [(loader.sniff(source), loader) for loader in LOADERS]
+    score, loader = max(scores, key=lambda item: item[0])
+    if score:
+        return loader
+    known = ", ".join(loader.about for loader in LOADERS)
+    if source.binary:
+        raise StabtreeError(
+            f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV"
+        )
+    raise StabtreeError(
+        f"is in no format that stabtree knows; it reads {known}",
+        where=source.path,
+        hint="if it is one of these, say which: --format NAME",
+    )
+
+
+def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
+    return {key: Setting(value, source) for key, value in config.items()}
+
+
+def _read_manifest(source: Source, loader: Loader, select: Select) -> Found:
+    content = manifest.parse(source)
+    settings = _settings(content.config, source.name)
+    if not content.files:
+        table = loader.read(source, select)
+        return Found(_stem(source), (table,), {**_settings(table.config, source.name), **settings})
+    tables = []
+    for file in content.files:
+        inner = open_source(file)
+        table = choose_metrics(inner).read(inner, select)
+        settings = {**_settings(table.config, inner.name), **settings}
+        tables.append(table)
+    return Found(_stem(source), tuple(tables), settings, content.notes)
+
+
+def choose_metrics(source: Source) -> Loader:
+    """The loader of a file that a manifest names, which can't be a manifest that names others.
+
+    Raises:
+        StabtreeError: where it is, or no loader knows it.
+    """
+    loader = choose(source)
+    if loader.name == "manifest" and manifest.parse(source).files:
+        raise StabtreeError(
+            "is a manifest that another manifest names", where=source.path, hint="name the metrics file"
+        )
+    return loader
+
+
+def _beside(source: Source) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    """The configuration from a manifest in the same folder, if that manifest names this file."""
+    if source.file is None:
+        return {}, ()
+    for name in manifest.NAMES[:1]:
+        place = source.file.parent / name
+        if place != source.file and place.is_file():
+            try:
+                content = manifest.parse(open_source(place))
+                named = any(file.resolve() == source.file.resolve() for file in content.files)
+            except (StabtreeError, OSError) as error:
+                return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
+            if named:
+                note = f"The configuration is from {name} beside the file."
+                return _settings(content.config, name), (note, *content.notes)
+    return {}, ()
+
+
+def _stem(source: Source) -> str:
+    """What to call a run that has no name: its file without endings."""
+    if source.file is None:
+        return "stdin"
+    stem = source.file.name
+    while Path(stem).suffix.lower() in _PACKINGS:
+        stem = Path(stem).stem
+    stem = clean(Path(stem).stem, 80)
+    folder = clean(source.file.absolute().parent.name, 80)
+    # `metrics` and `manifest` say nothing; the folder they lie in usually names the run.
+    return (
+        folder
+        if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder
+        else stem
+    )
+
+
+def pick_file(folder: Path) -> Path:
+    """The manifest of a run's folder, else its one metrics file.
+
+    Raises:
+        StabtreeError: where there is none, or more than one.
+    """
+    shown = clean(folder)
+    try:
+        files = sorted(
+            entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file()
+        )
+    except OSError as error:
+        raise StabtreeError(
+            f"can't be read: {clean(error.strerror)}", where=shown, hint="check its rights"
+        ) from None
+    for name in manifest.NAMES:
+        if folder / name in files:
+            return folder / name
+    candidates = [file for file in files[:MAX_FILES] if _readable(file)]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        names = ", ".join(clean(file.name, 60) for file in candidates[:8])
+        more = f" and {len(candidates) - 8} more" if len(candidates) > 8 else ""
+        raise StabtreeError(
+            f"holds several files that may be metrics: {names}{more}",
+            where=shown,
+            hint=f"name the one you mean, such as {clean(candidates[0])}",
+        )
+    there = ", ".join(clean(file.name, 60) for file in files[:8]) or "nothing"
+    raise StabtreeError(
+        f"holds no file that stabtree can read, only {there}" if files else "holds no files",
+        where=shown,
+        hint="name the file that the trainer wrote its metrics to",
+    )
+
+
+def _readable(file: Path) -> bool:
+    try:
+        return max(loader.sniff(open_source(file)) for loader in LOADERS) >= 30
+    except StabtreeError:
+        return False

@@ -1,0 +1,53 @@
+"""Shared builders: runs made from plain lists, and where the fixtures stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stabtree.run import Gap, Run, Series, Setting
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+SHARED = ROOT.parent / "shared"
+
+
+def series(metric: str, values: Sequence[float], steps: Sequence[int] | None = None) -> Series:
+    """A series over steps 0, 1, 2, ... or the given ones."""
+    at = np.arange(len(values)) if steps is None else np.asarray(steps)
+    return Series(metric, at.astype(np.int64), np.asarray(values, dtype=np.float64))
+
+
+def make_run(
+    columns: Mapping[str, Sequence[float]],
+    steps: Sequence[int] | None = None,
+    gaps: tuple[Gap, ...] = (),
+    ranks: Mapping[str, Mapping[str, Series]] | None = None,
+    **config: Any,
+) -> Run:
+    """A run whose series all stand on the same steps, with a config from `test`."""
+    return Run(
+        name="made",
+        series={name: series(name, values, steps) for name, values in columns.items()},
+        config={key: Setting(value, "test") for key, value in config.items()},
+        gaps=gaps,
+        ranks=ranks or {},
+    )
+
+
+def falling(rows: int, noise: float = 0.05, seed: int = 0) -> np.ndarray:
+    """A healthy loss: falls from 4 towards 1 with Gaussian noise."""
+    at = np.arange(rows)
+    return np.asarray(1 + 3 * np.exp(-5 * at / rows) + np.random.default_rng(seed).normal(0, noise, rows))
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder with labelled real runs; tests that use it are skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared folder is not here")
+    return SHARED

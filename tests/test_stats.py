@@ -1,0 +1,66 @@
+"""The statistics against plain reference computations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabtree import stats
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.integers(1, 70))
+def test_windowed_sum_is_the_sum_of_each_window(values: list[float], rows: int) -> None:
+    """Sums by doubling equal plain sums, for every window length."""
+    expected = [sum(values[i : i + rows]) for i in range(len(values) - rows + 1)]
+    np.testing.assert_allclose(stats.windowed_sum(np.array(values), rows), expected, rtol=1e-9, atol=1e-6)
+
+
+def test_a_huge_value_spoils_only_its_own_windows() -> None:
+    """After 1e30 has left the window, mean and sigma are exact again."""
+    values = np.concatenate((np.tile([1.0, 3.0], 50), [1e30], np.tile([1.0, 3.0], 50)))
+    mean, sigma = stats.trailing_moments(values, 10)
+    assert mean[-1] == 2
+    assert sigma[-1] == 1
+
+
+def test_trailing_moments_leave_out_the_value_itself() -> None:
+    """Entry i is about the rows before `values[rows + i]`."""
+    mean, sigma = stats.trailing_moments(np.array([1.0, 1.0, 1.0, 9.0]), 3)
+    assert mean.tolist() == [1.0]
+    assert sigma.tolist() == [0.0]
+
+
+def test_the_tail_of_normal_noise_allows_what_theory_does() -> None:
+    """For normal scores the height allowed once is the normal quantile or, an exponential being thicker, a little more."""
+    tail = stats.upper_tail(np.random.default_rng(0).normal(size=100_000))
+    assert 4.2 < tail.height(1.0) < 5.6
+    assert tail.expected(tail.height(0.01)) == pytest.approx(0.01)
+
+
+def test_one_outlier_does_not_raise_its_own_bar() -> None:
+    """In 60 rows the highest score is judged by the other 59."""
+    scores = np.random.default_rng(1).normal(size=60)
+    before = stats.upper_tail(scores).height(0.1)
+    scores[30] = 1000.0
+    assert stats.upper_tail(scores).height(0.1) < before + 1
+
+
+@pytest.mark.parametrize(("values", "low", "high"), [(np.arange(20.0), 5, 8), (-np.arange(20.0), -8, -5), (np.ones(20), 0, 0)])
+def test_kendall_sees_a_trend(values: np.ndarray, low: float, high: float) -> None:
+    """A monotonic series scores far from 0, a constant one exactly 0."""
+    assert low <= stats.kendall_z(values) <= high
+
+
+def test_kendall_is_standard_normal_without_a_trend() -> None:
+    """On noise the score has mean 0 and standard deviation 1."""
+    rng = np.random.default_rng(2)
+    scores = [stats.kendall_z(rng.normal(size=25)) for _ in range(400)]
+    assert abs(np.mean(scores)) < 0.15
+    assert 0.85 < np.std(scores) < 1.15
+
+
+def test_stretches_are_half_open_ranges() -> None:
+    """Runs of true values, also at both ends."""
+    assert stats.stretches(np.array([True, True, False, True])) == [(0, 2), (3, 4)]
