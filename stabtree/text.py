@@ -8,9 +8,9 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 def clean(text: object, limit: int = 200) -> str:
-    """One line of `text` without escape sequences, control or direction characters, cut to `limit` characters.
+    r"""One line of `text` without escape sequences and control characters, cut to `limit` characters.
 
-    >>> clean("a\\x1b[31mred\\x1b[0m\\tcell\\0")
+    >>> clean("a\x1b[31mred\x1b[0m\tcell\0")
     'ared cell'
     """
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -40,6 +41,7 @@ def _root(
 
 def main() -> None:
     """Run the command line: a user's mistake ends in two lines and exit code 2, a bug of ours in a traceback."""
+    gc.disable()  # a command lives for a second: collecting while it imports and parses only costs time
     try:
         app()
     except StabtreeError as error:

@@ -1,4 +1,36 @@
-"""placeholder"""
-from stabtree.cli.options import Paths
-def inspect(paths: Paths) -> None:
-    """Show how a file was read."""
+"""`stabtree inspect`: how a run's files were read."""
+
+from __future__ import annotations
+
+from stabtree.cli.options import (
+    CheckpointEvery,
+    ColumnOpt,
+    Dtype,
+    Format,
+    Json,
+    Paths,
+    StepColumn,
+    emit,
+    load,
+    screen,
+)
+
+
+def inspect(
+    paths: Paths,
+    column: ColumnOpt = None,
+    step_column: StepColumn = None,
+    dtype: Dtype = None,
+    checkpoint_every: CheckpointEvery = None,
+    format: Format = None,  # noqa: A002 - the option's name
+    json: Json = False,
+) -> None:
+    """Show how a run's files are read: columns, steps, gaps, and what is missing for a full diagnosis."""
+    run = load(paths, column, step_column, dtype, checkpoint_every, format)
+    from stabtree.render.inspect import inspect_json, inspect_text
+
+    if json:
+        emit(inspect_json(run))
+        return
+    width, color = screen()
+    emit(inspect_text(run, width=width, color=color))

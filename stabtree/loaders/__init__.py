@@ -5,7 +5,6 @@ A format is one module with `sniff` and `read`, and one line in `LOADERS`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from stabtree.run import Run, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["LOADERS", "Loader", "load_run"]
 
@@ -35,8 +35,8 @@ def load_run(
     Args:
         paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files are
             the ranks of one run, or its parts if each holds its own stretch of steps.
-        dtype: the precision that the run trained in (`fp32`, `fp16`, `bf16`, `fp8`), over what a manifest says.
-        checkpoint_every: steps between two checkpoints, over what a manifest says.
+        dtype: the precision of the run (`fp32`, `fp16`, `bf16`, `fp8`), whatever a manifest says.
+        checkpoint_every: steps between two checkpoints, whatever a manifest says.
         columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
         step_column: the column that holds the steps.
         format: the name of a loader, where sniffing the content errs.

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.loaders.canonical import pick
 from stabtree.loaders.gaps import find_gaps
 from stabtree.loaders.steps import history
 from stabtree.loaders.table import Column
@@ -64,17 +65,12 @@ def _single(rows: Rows) -> Assembled:
     gaps = find_gaps(current.steps, current.metrics, series)
     notes = past.notes
     if repeated:
-        notes = (*notes, f"{repeated} steps are logged more than once: the later value counts.")
+        notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
     return Assembled(series, gaps, None, past.resumes, notes)
 
 
 def _pick(rows: Rows, keep: Bools) -> Rows:
-    metrics = {
-        metric: replace(
-            column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep]
-        )
-        for metric, column in rows.metrics.items()
-    }
+    metrics = {metric: pick(column, keep) for metric, column in rows.metrics.items()}
     return replace(rows, steps=rows.steps[keep], metrics=metrics, ranks=None)
 
 
@@ -146,7 +142,7 @@ def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
 
 
 def _are_parts(files: Sequence[Rows]) -> bool:
-    """Whether the files hold one stretch of steps each, as a run does that was started again in a new file."""
+    """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
     if all(_RANK_NAME.search(rows.source.path) for rows in files):
         return False
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
@@ -170,7 +166,7 @@ def _rank_names(files: Sequence[Rows]) -> list[str]:
 
 
 def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
-    """The run of several ranks: the mean over the ranks at each step, since a NaN on one is a NaN of the run."""
+    """The run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
     metrics = dict.fromkeys(metric for single in singles.values() for metric in single.series)
     series = {

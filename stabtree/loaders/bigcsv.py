@@ -39,7 +39,9 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
             frame = pd.read_csv(
                 file,
-                usecols=None if len(chosen) == len(layout.names) else [layout.names.index(name) for name in chosen],
+                usecols=None
+                if len(chosen) == len(layout.names)
+                else [layout.names.index(name) for name in chosen],
                 dtype={name: "str" for name in chosen if is_label(name)},
                 keep_default_na=False,
                 na_values=[""],

@@ -6,14 +6,15 @@ This is the one place that knows the aliases.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders import steps as steps_
+from stabtree.loaders.uses import Plan, column_uses, count_logged
 from stabtree.metrics import EPOCH_ALIASES, METRICS, RANK_ALIASES, STEP_ALIASES, by_name, match, normalize
-from stabtree.run import ColumnUse, Source
+from stabtree.run import Source
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _PLACES = {
     for place, alias in enumerate(aliases)
 }
 LISTED = 12
+# `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
+DENSER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +53,6 @@ class Rows:
     ranks: Ints | None
     source: Source
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """Which column carries what.
-
-    Attributes:
-        columns: by role: a canonical metric, `step`, `epoch` or `rank`; best alias first.
-        asked: the roles that the user named a column for.
-    """
-
-    columns: Mapping[str, tuple[str, ...]]
-    asked: frozenset[str]
 
 
 def selector(columns: Mapping[str, str], step_column: str | None) -> Select:
@@ -106,24 +96,34 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
             "holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to"
         )
     roles = _roles(table, columns, step_column)
-    used = {role: _best(table, names) for role, names in roles.columns.items()}
+    used = {role: _best(table, names) for role, names in roles.items()}
     if "loss" not in used:
         raise _no_loss(table)
     steps = _steps(table, used, asked=step_column)
     metrics = {
         role: column
         for role, name in used.items()
-        if role not in ("step", "epoch", "rank") and (column := table.columns[name]) and _logged(column)
+        if role not in ("step", "epoch", "rank") and (column := table.columns[name]) and count_logged(column)
     }
+    if "loss" not in metrics:
+        raise StabtreeError(
+            f"holds no value in its loss column {clean(used['loss'], 60)!r}",
+            where=table.path,
+            hint="name another column: --column loss=NAME",
+        )
     ranks = _ranks(table, used.get("rank"))
-    kept = {metric: _kept(column, steps.keep) for metric, column in metrics.items()}
+    kept = (
+        metrics
+        if steps.keep is None
+        else {name: pick(column, steps.keep) for name, column in metrics.items()}
+    )
     if steps.keep is not None:
         ranks = None if ranks is None else ranks[steps.keep]
     source = Source(
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=tuple(_use(table, name, roles, used, steps) for name in table.columns),
+        columns=column_uses(table, Plan(roles, used, steps.source)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=steps.source,
@@ -138,16 +138,14 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
     )
 
 
-def _kept(column: Column, keep: Bools | None) -> Column:
-    from stabtree.loaders.table import Column
-
-    if keep is None:
-        return column
-    logged = None if column.logged is None else column.logged[keep]
-    return Column(column.values[keep], logged, column.bad, column.bad_example, column.coded)
+def pick(column: Column, keep: Bools) -> Column:
+    """The cells of some of the rows."""
+    return replace(
+        column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep]
+    )
 
 
-def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) -> Roles:
+def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) -> dict[str, tuple[str, ...]]:
     """Every role's columns, best first: those that the user named alone, else by alias and place."""
     asked = {**columns, **({"step": step_column} if step_column else {})}
     for role, name in asked.items():
@@ -155,23 +153,21 @@ def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) ->
             raise _no_column(table, role, name)
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
-        role = _PLACES.get(normalize(name)) or match(name)
-        if role and role[0] not in asked and name not in asked.values():
-            found.setdefault(role[0], []).append((role[1], name))
+        place = _PLACES.get(normalize(name)) or match(name)
+        if place and place[0] not in asked and name not in asked.values():
+            found.setdefault(place[0], []).append((place[1], name))
     ranked = {
         role: tuple(name for _, name in sorted(names, key=lambda item: item[0]))
         for role, names in found.items()
     }
-    return Roles({**ranked, **{role: (name,) for role, name in asked.items()}}, frozenset(asked))
+    return {**ranked, **{role: (name,) for role, name in asked.items()}}
 
 
 def _best(table: Table, names: tuple[str, ...]) -> str:
-    """The first column that was ever logged; the first at all if none was."""
-    return next((name for name in names if (column := table.columns[name]) and _logged(column)), names[0])
-
-
-def _logged(column: Column) -> int:
-    return len(column.values) if column.logged is None else int(np.count_nonzero(column.logged))
+    """The column of the best alias, unless another one was logged far more often."""
+    counts = {name: count_logged(column) if (column := table.columns[name]) else 0 for name in names}
+    most = max(counts.values())
+    return next(name for name, count in counts.items() if count * DENSER >= most)
 
 
 def _no_column(table: Table, role: str, name: str) -> StabtreeError:
@@ -189,6 +185,7 @@ def _no_column(table: Table, role: str, name: str) -> StabtreeError:
 def _no_loss(table: Table) -> StabtreeError:
     names = list(table.columns)
     guesses = [name for name in names if "loss" in name.lower() and not match(name)]
+    guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
     guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
     guess = clean(guesses[0]) if guesses else "NAME"
     return StabtreeError(
@@ -217,13 +214,7 @@ def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
                     found.replace("column", "--step-column", 1), where=table.path, hint="name another one"
                 )
             why = found[0].upper() + found[1:]
-        elif (
-            not asked
-            and found.keep is None
-            and epochs
-            and _whole(epochs)
-            and steps_.restarts_with(found.values, epochs.values)
-        ):
+        elif not asked and _in_epoch(found, epochs):
             why = f"Column {used['step']} starts again in each epoch"
         else:
             return found
@@ -234,6 +225,11 @@ def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
             return steps_.Steps(found.values, found.keep, used["epoch"], (note,))
         why = f"No column holds the step, and {used['epoch']} does not rise in every row"
     return steps_.row_numbers(table.rows, why)
+
+
+def _in_epoch(found: Steps, epochs: Column | None) -> bool:
+    whole = found.keep is None and epochs is not None and _whole(epochs)
+    return whole and epochs is not None and steps_.restarts_with(found.values, epochs.values)
 
 
 def _whole(column: Column) -> bool:
@@ -251,48 +247,7 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
 
 def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:
     return [
-        f"Column {clean(name, 40)}: {column.bad} cells are no numbers and count as not logged ({column.bad_example})."
+        f"Cells of {clean(name, 40)} that are no numbers: {column.bad}, not logged ({column.bad_example})."
         for name in used.values()
         if (column := table.columns[name]) and column.bad
     ]
-
-
-def _use(table: Table, name: str, roles: Roles, used: Mapping[str, str], steps: Steps) -> ColumnUse:
-    """How one column was used, or why it was not."""
-    column = table.columns[name]
-    shown = clean(name, 80)
-    role = next((role for role, names in roles.columns.items() if name in names), None)
-    if role is None:
-        taken = _PLACES.get(normalize(name)) or match(name)
-        if taken:
-            asked = roles.columns[taken[0]][0] if taken[0] in roles.columns else ""
-            return ColumnUse(shown, None, f"{taken[0]} is read from {clean(asked, 40)}")
-        return ColumnUse(shown, None, "not a known metric")
-    if column is None:
-        return ColumnUse(shown, None, "not read")
-    logged = _logged(column)
-    if not logged:
-        return ColumnUse(shown, None, "never logged")
-    if used[role] != name:
-        return ColumnUse(shown, None, f"{role} is read from {clean(used[role], 40)}")
-    if role == "step" and steps.source != name:
-        return ColumnUse(shown, None, "not used as the step, see the notes")
-    if role == "epoch" and steps.source != name:
-        return ColumnUse(shown, None, "steps are read from elsewhere")
-    values = column.values if column.logged is None else column.values[column.logged]
-    finite = (
-        np.flatnonzero(np.isfinite(values))
-        if not np.isfinite(values[0]) or not np.isfinite(values[-1])
-        else None
-    )
-    ends = (0, -1) if finite is None else (finite[0], finite[-1]) if len(finite) else None
-    why = "labels, as codes" if column.coded else f"{column.bad} cells are no numbers" if column.bad else ""
-    return ColumnUse(
-        name=shown,
-        metric=role,
-        why=why or ("as asked" if role in roles.asked else ""),
-        logged=logged,
-        first=float(values[ends[0]]) if ends else None,
-        last=float(values[ends[1]]) if ends else None,
-        nonfinite=int(len(values) - np.count_nonzero(np.isfinite(values))),
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +12,8 @@ from stabtree.loaders.table import Column
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree._lazy import Bools, Floats
 
 Comma = Literal["decimal", "thousands"]
@@ -22,7 +23,7 @@ _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
 _NAN = re.compile(r"[+-]?(nan\b.{0,20}|\d\.#(ind|q?nan|snan)\d*)")
-_INF = re.compile(r"([+-]?)(inf(inity)?\b.{0,20}|\d\.#inf\d*)")
+_INF = re.compile(r"[+-]?(inf(inity)?\b.{0,20}|\d\.#inf\d*)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
 # A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
@@ -54,13 +55,12 @@ def _word(text: str, comma: Comma) -> float | None:
         return _WORDS[text]
     if _NAN.fullmatch(text):
         return float("nan")
-    infinite = _INF.fullmatch(text)
-    if infinite:
-        return float(f"{'-' if text.startswith('-') else ''}inf")
+    if _INF.fullmatch(text):
+        return float("-inf" if text.startswith("-") else "inf")
     if comma == "decimal" and _DECIMAL.fullmatch(text):
-        return float(text.replace(".", "").replace(",", "."))
-    if _THOUSANDS.fullmatch(text):
-        return float(text.replace(",", ""))
+        text = text.replace(".", "").replace(",", ".")
+    elif _THOUSANDS.fullmatch(text):
+        text = text.replace(",", "")
     return float(text)
 
 

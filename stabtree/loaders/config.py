@@ -121,8 +121,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "eval_every": (_positive, "eval_interval eval_steps val_check_interval val_every eval_freq"),
     "checkpoint_every": (
         _positive,
-        "checkpoint_interval save_every save_steps save_interval ckpt_every ckpt_interval checkpoint_steps"
-        " every_n_train_steps save_freq checkpoint_freq",
+        (
+            "checkpoint_interval save_every save_steps save_interval ckpt_every ckpt_interval"
+            " checkpoint_steps every_n_train_steps save_freq checkpoint_freq"
+        ),
     ),
     "checkpoints": (_steps, "checkpoint_steps_list saved_steps checkpoint_list"),
     "n_classes": (_positive, "num_classes classes num_labels n_labels"),
@@ -160,7 +162,7 @@ _KINDS = frozenset(
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
     """The known settings among `values`, and a note for each whose value is of the wrong kind.
 
-    Unknown keys are ignored, and null means not set. Where a setting is spelled twice, the better spelling wins.
+    Unknown keys are ignored, null means not set, and of two spellings of a setting the better one counts.
     """
     best: dict[str, tuple[int, Any]] = {}
     for key, place, value in _spelled(values):

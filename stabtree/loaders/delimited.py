@@ -82,7 +82,7 @@ def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
     notes = lines.notes
     if skips.short:
         notes.append(
-            f"{skips.short} rows have fewer fields than the header: their missing cells are not logged."
+            f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
         )
     return Table(
         path=source.path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING
 from stabtree.errors import StabtreeError
 from stabtree.loaders import delimited, jsonl, manifest
 from stabtree.loaders.source import Source, open_source
-from stabtree.loaders.table import Select, Table
 from stabtree.run import Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from stabtree.loaders.table import Select, Table
     from stabtree.run import ConfigScalar
 
 

@@ -24,6 +24,7 @@ WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 MIN_POINTS = 5
 MIN_ROWS = 3
 FACTOR = 3.0
+DENSITY = 0.5
 AROUND = 5
 
 
@@ -39,51 +40,58 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
     for metric in WATCHED:
         column, logged = metrics.get(metric), series.get(metric)
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
-            others = np.setdiff1d(steps[_of_training(metric, len(steps), metrics)], logged.steps)
-            gaps += _gaps(metric, logged.steps, others)
+            training, blank = _without(metric, column.logged, metrics)
+            busy = np.setdiff1d(steps[training], logged.steps)
+            quiet = np.setdiff1d(steps[training | blank], logged.steps)
+            gaps += _gaps(metric, logged.steps, busy, quiet)
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 
-def _of_training(metric: str, rows: int, metrics: Mapping[str, Column]) -> Bools:
-    """Rows without the metric that carry another one of training, or nothing: not those of an evaluation."""
-    train = np.zeros(rows, dtype=np.bool_)
-    evaluated = np.zeros(rows, dtype=np.bool_)
+def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple[Bools, Bools]:
+    """Rows without the metric: with another one of training in them, and with nothing known in them."""
+    training = np.zeros(len(logged), dtype=np.bool_)
+    evaluated = np.zeros(len(logged), dtype=np.bool_)
     for name, column in metrics.items():
-        logged = np.ones(rows, dtype=np.bool_) if column.logged is None else column.logged
-        if name == metric:
-            here = logged
-        elif name == "eval_loss":
-            evaluated |= logged
-        else:
-            train |= logged
-    return ~here & (train | ~evaluated)
+        if name == "eval_loss":
+            evaluated |= True if column.logged is None else column.logged
+        elif name != metric:
+            training |= True if column.logged is None else column.logged
+    return training & ~logged, ~(logged | training | evaluated)
 
 
-def _gaps(metric: str, own: Ints, others: Ints) -> list[Gap]:
+def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     """Gaps between the metric's own steps and after them.
 
     Args:
         metric: its name.
         own: int64 (n,), the steps at which it was logged.
-        others: int64 (m,), steps of training rows without it.
+        busy: int64 (m,), steps without it at which something else of training was logged.
+        quiet: int64 (k,), these and the steps at which nothing known was logged at all. Such rows may come
+            from an evaluation in unknown columns, so they count only where they are as dense as the metric.
     """
-    if not len(others):
+    if not len(quiet):
         return []
-    after = others[others > own[-1]]
-    edges = np.append(own, after[-1] + 1) if len(after) else own
-    silence = np.diff(edges).astype(np.float64)
-    if len(after):
-        silence[-1] -= 1
     intervals = np.diff(own).astype(np.float64)
-    first = np.searchsorted(others, edges[:-1], side="right")
-    rows = np.searchsorted(others, edges[1:], side="left") - first
+    usual = max(1.0, float(np.median(intervals)))
+    after = int(quiet[-1]) if quiet[-1] > own[-1] else None
+    silence = intervals if after is None else np.append(intervals, after - own[-1])
+    edges = own if after is None else np.append(own, after + 1)
+    first, rows = _between(quiet, edges)
+    enough = (_between(busy, edges)[1] >= MIN_ROWS) | (
+        rows >= np.maximum(MIN_ROWS, DENSITY * silence / usual)
+    )
     found = []
-    for place in np.flatnonzero((rows >= MIN_ROWS) & (silence > FACTOR * np.median(intervals))).tolist():
+    for place in np.flatnonzero(enough & (silence > FACTOR * usual)).tolist():
         if silence[place] > FACTOR * _usual(intervals, place):
-            span = others[first[place] : first[place] + rows[place]]
-            at_end = place == len(intervals)
-            found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), at_end))
+            span = quiet[first[place] : first[place] + rows[place]]
+            found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), place == len(intervals)))
     return found
+
+
+def _between(steps: Ints, edges: Ints) -> tuple[Ints, Ints]:
+    """Of the steps strictly between each two edges, the place of the first and the count."""
+    first = np.searchsorted(steps, edges[:-1], side="right")
+    return first, np.searchsorted(steps, edges[1:], side="left") - first
 
 
 def _usual(intervals: Floats, place: int) -> float:

@@ -6,12 +6,14 @@ import csv
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stabtree.loaders.cells import Comma, number
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
 HEADER_WITHIN = 30
+LOOK_AT = HEADER_WITHIN + 50
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 
 _SURE_DECIMAL = re.compile(r"[+-]?(0|\d*),(\d{1,2}|\d{4,})(e[+-]?\d+)?", re.IGNORECASE)
@@ -50,6 +52,8 @@ def split(line: str, delimiter: str) -> list[str]:
         return line.split(delimiter)
 
 
+# Sniffing asks, then reading asks again.
+@lru_cache(maxsize=4)
 def find_layout(head: str) -> Layout | None:
     """The layout of the file that begins with `head`; None where it is not a delimited file.
 
@@ -57,7 +61,7 @@ def find_layout(head: str) -> Layout | None:
     """
     lines = head.split("\n")
     # The head may end inside a line.
-    lines = (lines[:-1] if len(lines) > 2 else lines)[: HEADER_WITHIN + 200]
+    lines = (lines[:-1] if len(lines) > 2 else lines)[:LOOK_AT]
     numbered = [
         (place, line.rstrip("\r"))
         for place, line in enumerate(lines, 1)
@@ -101,7 +105,9 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
         )
     fit = [cells for cells in below if len(cells) == len(names)]
     agree = len(fit) / len(below)
-    plausible = [cells for cells in fit if any(map(_numeric, cells)) or not any(cells)]
+    # Words separated by blanks are prose unless the rows are nothing but numbers.
+    least = 0.75 if delimiter == " " else 0.01
+    plausible = [cells for cells in fit if not any(cells) or _share(cells) >= least]
     if (len(plausible) < 0.5 * len(below) and len(below) > 1) or not plausible:
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
@@ -119,6 +125,12 @@ def _is_header(fields: list[str]) -> bool:
     """Whether the fields are names: mostly words, and not the same word all along."""
     words = [name for name in fields if name and not _numeric(name)]
     return len(words) > 0.5 * len(fields) and len(set(words)) > 0.5 * len(words)
+
+
+def _share(cells: list[str]) -> float:
+    """The share of the filled cells that hold numbers."""
+    filled = [cell for cell in cells if cell]
+    return sum(map(_numeric, filled)) / len(filled)
 
 
 def _numeric(cell: str) -> bool:

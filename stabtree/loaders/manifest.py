@@ -21,7 +21,7 @@ give them (`stabtree.loaders.config.KEYS`). The metrics are one of
   a name or a list of names, several for several ranks. Absolute paths, `..` and links that lead out of the
   folder are refused: a manifest may come from someone else;
 - columns: `"series": {"step": [0, 10], "loss": [4.2, 3.9]}`;
-- records: `"metrics": [{"step": 0, "loss": 4.2}]`, or the same under `history`, `log`, `log_history` or `rows`.
+- records: `"metrics": [{"step": 0, "loss": 4.2}]`, or under `history`, `log`, `log_history` or `rows`.
 
 `manifest.jsonl` holds the same one object a line: lines without metrics are the manifest, merged in their
 order, all others are records.
@@ -30,7 +30,7 @@ order, all others are records.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
@@ -39,11 +39,14 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import jsonl
 from stabtree.loaders.cells import ColumnBuilder
 from stabtree.loaders.config import read_config
+from stabtree.loaders.source import HEAD_BYTES
 from stabtree.loaders.table import Column, Select, Table
 from stabtree.metrics import is_label
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree.loaders.source import Source
     from stabtree.run import ConfigScalar
 
@@ -85,7 +88,8 @@ def sniff(source: Source) -> int:
         )
         return 90 if len(lines) == 1 and holds else 0
     # An object over several lines, or one too long for the head.
-    return 60
+    whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
+    return 60 if whole and re.match(r'\{\s*"', head) else 0
 
 
 def _whole(line: str) -> dict[str, Any] | None:
@@ -188,7 +192,7 @@ def _records(source: Source, key: str, records: list[Any], manifest: Manifest, s
             rows.add(row, place)
         else:
             dropped += 1
-    note = (f"{dropped} entries of {key} are no objects: skipped.",) if dropped else ()
+    note = (f"Entries of {key} that are no objects: {dropped}, skipped.",) if dropped else ()
     return Table(
         path=source.path,
         format=source.describe("manifest with records"),

@@ -9,9 +9,9 @@ import lzma
 import stat
 import sys
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
@@ -25,6 +25,9 @@ CHUNK_BYTES = 1 << 20
 MAX_BYTES = 4 << 30
 # A longer line is no row of metrics; what stands after this many characters is dropped.
 MAX_LINE = 16 << 20
+NAME_METRICS = "name the file that the trainer wrote its metrics to"
+# The share of characters that no text holds, above which a file is binary.
+MAX_ODD = 0.1
 
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BOMS = (
@@ -54,39 +57,34 @@ class Source:
     Attributes:
         path: its name as the user gave it, safe to print.
         file: where it lies; None for standard input.
-        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
-        encoding: the codec that decodes it, and `bom` the bytes to drop before.
-        data: its first 64 KiB, decompressed; all of it for standard input.
+        stored: all of standard input, since that can't be read twice; empty for a file.
+        data: the first 64 KiB, decompressed.
         size: bytes as stored.
+        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
+        encoding: the codec that decodes it.
+        bom: bytes of byte order mark to drop before.
+        binary: what kind of binary file it seems to be; empty for text.
     """
 
     path: str
     file: Path | None
-    packed: str
-    encoding: str
-    bom: int
+    stored: bytes = field(repr=False)
     data: bytes = field(repr=False)
     size: int
+    packed: str = ""
+    encoding: str = "utf-8"
+    bom: int = 0
+    binary: str = ""
 
     @property
     def head(self) -> str:
         """The first characters, decoded; bytes that can't be are replaced."""
-        return self.data[self.bom : HEAD_BYTES].decode(self.encoding, "replace")
+        return self.data[self.bom :].decode(self.encoding, "replace")
 
     @property
     def name(self) -> str:
         """The file's own name, safe to print."""
         return clean(self.file.name) if self.file else "standard input"
-
-    @property
-    def binary(self) -> str:
-        """What kind of binary file it seems to be; empty for text."""
-        for magic, kind in _BINARY:
-            if self.data.startswith(magic):
-                return kind
-        head = self.head[:4096]
-        odd = sum((not char.isprintable() and char not in "\t\n\r\0\x1b\f\b") or char == "�" for char in head)
-        return "a binary file" if odd > 0.1 * len(head) else ""
 
     def describe(self, name: str) -> str:
         """The loader's `name` with compression and encoding, where they are out of the ordinary."""
@@ -131,7 +129,7 @@ class Lines:
         newlines = io.IncrementalNewlineDecoder(decoder, translate=True)
         replaced = False
         drop = self.source.bom
-        for chunk in self._chunks():
+        for chunk in _chunks(self.source, self.notes):
             piece = chunk[drop:]
             drop = 0
             try:
@@ -144,34 +142,6 @@ class Lines:
         if replaced:
             self.notes.append(f"Bytes that are not {self.source.encoding} were replaced.")
 
-    def _chunks(self) -> Iterator[bytes]:
-        """The decompressed bytes, then one empty chunk to close the decoder."""
-        total = 0
-        with _stream(self.source) as stream:
-            while True:
-                try:
-                    chunk = stream.read1(CHUNK_BYTES)
-                except _damage() as error:
-                    if not total:
-                        raise StabtreeError(
-                            f"the {self.source.packed} data can't be read ({clean(error)})",
-                            where=self.source.path,
-                        ) from None
-                    self.notes.append(
-                        f"The {self.source.packed} data is cut or damaged: what stands before was read."
-                    )
-                    chunk = b""
-                total += len(chunk)
-                if total > MAX_BYTES:
-                    raise StabtreeError(
-                        "holds more than 4 GiB of text, which is no metrics file",
-                        where=self.source.path,
-                        hint="thin the log out, or name a smaller file",
-                    )
-                yield chunk
-                if not chunk:
-                    return
-
 
 def open_source(path: str | Path) -> Source:
     """Look at a file, or at standard input for `-`, and find out what it holds.
@@ -180,8 +150,8 @@ def open_source(path: str | Path) -> Source:
         StabtreeError: where there is no such file, it is empty, no regular file, or may not be read.
     """
     if str(path) == "-":
-        data = sys.stdin.buffer.read(MAX_BYTES)
-        return _source("standard input", None, data, len(data))
+        stored = sys.stdin.buffer.read(MAX_BYTES)
+        return _look(Source("standard input", None, stored, stored[:HEAD_BYTES], len(stored)))
     file = Path(path)
     shown = clean(path)
     try:
@@ -194,40 +164,48 @@ def open_source(path: str | Path) -> Source:
             )
         with file.open("rb") as stream:
             data = stream.read(HEAD_BYTES)
-        return _source(shown, file, data, file.stat().st_size)
+        return _look(Source(shown, file, b"", data, file.stat().st_size))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise StabtreeError(
-            f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights"
-        ) from None
+        raise _unreadable(error, shown) from None
 
 
-def _source(shown: str, file: Path | None, data: bytes, size: int) -> Source:
-    if not data:
-        raise StabtreeError(
-            "is empty", where=shown, hint="name the file that the trainer wrote its metrics to"
-        )
-    packed = next((name for magic, name in _PACKED if data.startswith(magic)), "")
-    bare = Source(shown, file, packed, "utf-8", 0, data, size)
+def _unreadable(error: Exception, shown: str) -> StabtreeError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights")
+
+
+def _look(bare: Source) -> Source:
+    """The source with what its first bytes tell."""
+    if not bare.data:
+        raise StabtreeError("is empty", where=bare.path, hint=NAME_METRICS)
+    packed = next((name for magic, name in _PACKED if bare.data.startswith(magic)), "")
+    source = replace(bare, packed=packed)
+    head = bare.data
     if packed:
-        data = _first(bare) if file else b"".join(bare.lines()._chunks())  # noqa: SLF001
-        if not data:
-            raise StabtreeError("is empty once decompressed", where=shown)
-        bare = Source(shown, file, packed if file else "", "utf-8", 0, data, size)
-    encoding, bom = _encoding(data)
-    return Source(shown, file, bare.packed, encoding, bom, data, size)
+        head = b""
+        for chunk in _chunks(source, []):
+            head += chunk
+            if len(head) >= HEAD_BYTES:
+                break
+        if not head:
+            raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
+    encoding, bom = _encoding(head)
+    return replace(source, data=head[:HEAD_BYTES], encoding=encoding, bom=bom, binary=_binary(head, encoding))
 
 
-def _first(source: Source) -> bytes:
-    """The first 64 KiB of what a packed file holds."""
-    head = b""
-    for chunk in source.lines()._chunks():  # noqa: SLF001
-        head += chunk
-        if len(head) >= HEAD_BYTES:
-            break
-    return head[:HEAD_BYTES]
+def _binary(data: bytes, encoding: str) -> str:
+    """What kind of binary file begins like this; empty for text."""
+    for magic, kind in _BINARY:
+        if data.startswith(magic):
+            return kind
+    head = data[:4096].decode(encoding, "replace")
+    odd = sum(
+        char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in "\t\n\r\0\x1b\f\b")
+        for char in head
+    )
+    return "a binary file" if odd > MAX_ODD * len(head) else ""
 
 
 def _encoding(data: bytes) -> tuple[str, int]:
@@ -259,22 +237,53 @@ def _damage() -> tuple[type[Exception], ...]:
     return (*errors, zstandard.ZstdError) if zstandard else errors
 
 
-def _stream(source: Source) -> IO[Any]:
-    """The decompressed bytes as a file.
+def _chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
+    """The decompressed bytes, then one empty chunk to close the decoder."""
+    total = 0
+    with _opened(source) as raw:
+        stream = _unpacked(raw, source)
+        while True:
+            try:
+                chunk = stream.read1(CHUNK_BYTES)
+            except _damage() as error:
+                if not total:
+                    raise StabtreeError(
+                        f"can't be read: {clean(error)}", where=source.path, hint="check the file"
+                    ) from None
+                notes.append("The file is cut or damaged: what stands before was read.")
+                chunk = b""
+            total += len(chunk)
+            if total > MAX_BYTES:
+                raise StabtreeError(
+                    "holds more than 4 GiB of text, which is no metrics file",
+                    where=source.path,
+                    hint="thin the log out, or name a smaller file",
+                )
+            yield chunk
+            if not chunk:
+                return
+
+
+def _opened(source: Source) -> Any:
+    """The stored bytes as a file.
 
     Raises:
-        StabtreeError: where the file has gone, or its decompressor is not installed.
+        StabtreeError: where the file has gone.
     """
-    if source.file is None and not source.packed:
-        return io.BytesIO(source.data)
+    if source.file is None:
+        return io.BytesIO(source.stored)
     try:
-        raw: Any = source.file.open("rb") if source.file else io.BytesIO(source.data)
+        return source.file.open("rb")
     except OSError as error:
-        raise StabtreeError(f"can't be read: {clean(error.strerror)}", where=source.path) from None
-    return _unpack(raw, source)
+        raise _unreadable(error, source.path) from None
 
 
-def _unpack(raw: Any, source: Source) -> Any:
+def _unpacked(raw: Any, source: Source) -> Any:
+    """The file with the decompressor around it.
+
+    Raises:
+        StabtreeError: where the decompressor is not installed.
+    """
     if source.packed == "gzip":
         import gzip
 
@@ -289,11 +298,10 @@ def _unpack(raw: Any, source: Source) -> Any:
         try:
             import zstandard
         except ImportError:
-            raw.close()
             raise StabtreeError(
                 "is compressed with zstd, which needs an extra package",
                 where=source.path,
                 hint="pip install 'stabtree[zstd]'",
             ) from None
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
     return raw

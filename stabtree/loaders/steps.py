@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.run import Resume
+from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
@@ -44,20 +45,21 @@ def row_numbers(rows: int, why: str) -> Steps:
 
 def from_column(name: str, column: Column) -> Steps | str:
     """The steps that a column holds; the reason in words when it holds none."""
-    logged = column.logged
-    values = column.values
+    logged, values, shown = column.logged, column.values, clean(name, 40)
+    if logged is None and values.min() >= 0 and values.max() < MAX_STEP:
+        steps = values.astype(np.int64)
+        if (steps == values).all():
+            return Steps(steps, None, name)
     with np.errstate(invalid="ignore"):
         whole = values == np.floor(values)
         good = whole & (values >= 0) & (values < MAX_STEP)
-    if logged is None and good.all():
-        return Steps(values.astype(np.int64), None, name)
     present = np.ones(len(values), dtype=np.bool_) if logged is None else logged
     if not present.any():
-        return f"column {name} holds no number"
+        return f"column {shown} holds no number"
     if np.count_nonzero(present & np.isfinite(values) & ~whole) > MAX_FRACTIONAL * np.count_nonzero(present):
-        return f"column {name} holds fractions"
+        return f"column {shown} holds fractions"
     if not (present & good).any():
-        return f"column {name} holds no step"
+        return f"column {shown} holds no step"
     return _mended(name, values, present, good)
 
 
@@ -69,12 +71,15 @@ def _mended(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
     filled = values[np.where(last < 0, first, last)].astype(np.int64)
     broken = present & ~good
     notes = []
+    shown = clean(name, 40)
     empty = int(np.count_nonzero(~present))
     if empty:
-        notes.append(f"{empty} rows have no step in column {name}: they take the step of the row before.")
+        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
     if broken.any():
         count = int(np.count_nonzero(broken))
-        notes.append(f"{count} rows hold no possible step in column {name} ({values[broken][0]:g}): skipped.")
+        notes.append(
+            f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}."
+        )
     return Steps(filled, ~broken if broken.any() else None, name, tuple(notes))
 
 
@@ -117,15 +122,15 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         steps: int64 (n,), the rows' steps in file order.
         loss_logged: bool (n,), which rows carry the loss; None for all.
     """
+    if (steps[1:] >= steps[:-1]).all():
+        return History(None)
     rows = np.arange(len(steps)) if loss_logged is None else np.flatnonzero(loss_logged)
     seen = steps[rows]
     back = np.flatnonzero(np.diff(seen) < 0) + 1
     if not len(back):
         return History(None)
     if len(back) > MAX_RESUMES:
-        return History(
-            None, notes=(f"The steps go back {len(back)} times: rows were put in order of their step.",)
-        )
+        return History(None, notes=(f"The steps go back {len(back)} times: the rows were put in order.",))
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
     stray = 0
@@ -145,7 +150,7 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         else:
             stray += 1
         start = begin
-    notes = (f"{stray} rows are out of order: put in the place of their step.",) if stray else ()
+    notes = (f"Rows out of order: {stray}, put in the place of their step.",) if stray else ()
     return History(None if keep.all() else keep, tuple(resumes), notes)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import Groups, finite, per_series, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ class Course(NamedTuple):
     trend_z: float
 
 
-def finite(series: Series) -> tuple[Ints, Floats]:
-    """Steps and values of the finite entries."""
-    keep = np.isfinite(series.values)
-    return series.steps[keep], series.values[keep]
-
-
+@per_series
 def course(loss: Series) -> Course | None:
     """The loss's course, None when it has too few rows for eight levels of five rows each."""
     steps, values = finite(loss)

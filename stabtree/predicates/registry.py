@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, unknown
@@ -13,7 +15,11 @@ from stabtree.metrics import by_name
 from stabtree.run import Run, Series
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
     from stabtree.answer import Evidence
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Groups = Mapping[str, Series]
 """A grouped metric, by group; the ungrouped series, where logged, stands under `all`."""
@@ -129,6 +135,29 @@ def predicate(
         )
 
     return declare
+
+
+def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concatenate[Series, P], T]:
+    """Remember what a pure function of a series found: several questions ask about the same spikes or levels."""
+    known: WeakKeyDictionary[Series, dict[Any, T]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembered(series: Series, *args: P.args, **options: P.kwargs) -> T:
+        found = known.setdefault(series, {})
+        key = (args, tuple(sorted(options.items())))
+        if key not in found:
+            found[key] = function(series, *args, **options)
+        return found[key]
+
+    return remembered
+
+
+def finite(series: Series) -> tuple[Ints, Floats]:
+    """Steps and values of the finite entries, values cut to ±1e100 so that their squares stay finite too."""
+    keep = np.isfinite(series.values)
+    if keep.all():
+        return series.steps, np.clip(series.values, -1e100, 1e100)
+    return series.steps[keep], np.clip(series.values[keep], -1e100, 1e100)
 
 
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:

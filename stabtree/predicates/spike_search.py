@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.predicates.registry import finite, per_series
 from stabtree.stats import Tail, interval, trailing_moments, upper_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stabtree._lazy import Floats, Ints
     from stabtree.run import Series
 
@@ -69,21 +66,6 @@ class Search:
     bar: float
 
 
-def per_series(function: Callable[..., Search]) -> Callable[..., Search]:
-    """Remember a search by its series and its options: several questions ask about the same spikes."""
-    known: WeakKeyDictionary[Series, dict[Any, Search]] = WeakKeyDictionary()
-
-    @wraps(function)
-    def remembered(series: Series, **options: float) -> Search:
-        found = known.setdefault(series, {})
-        key = tuple(sorted(options.items()))
-        if key not in found:
-            found[key] = function(series, **options)
-        return found[key]
-
-    return remembered
-
-
 @per_series
 def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Search:
     """Search a loss series for spikes.
@@ -92,8 +74,7 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
     before it and, with `chance` below 1, so high that the upper tail of the run's own scores makes fewer
     than `chance` such steps expected. Steps up to the recovery belong to one spike.
     """
-    keep = np.isfinite(loss.values)
-    steps, values = loss.steps[keep], loss.values[keep]
+    steps, values = finite(loss)
     wanted = max(1, round(window_steps / interval(steps)))
     rows = max(wanted, LEAST_ROWS)
     if len(values) < rows + 2:

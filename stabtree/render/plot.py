@@ -14,6 +14,7 @@ Piece = tuple[str, str]
 Line = list[Piece]
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+MARGIN = 9  # columns for the axis labels, the same for every plot so that stacked ones line up
 _LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
 
 
@@ -33,8 +34,7 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
     good = np.isfinite(series.values)
     low, high, log = _scale(series.values[good])
     labels = (_short(high), _short(low))
-    margin = max(len(label) for label in labels) + 1
-    columns = max(8, width - margin - 1)
+    columns = max(8, width - MARGIN - 1)
     spread = max(int(series.steps[-1] - series.steps[0]), 1)
     dots = ((series.steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
     levels = _levels(series.values[good], low, high, log, height)
@@ -45,12 +45,12 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
     scale = " (log scale)" if log else ""
     lines: list[Line] = [[(title or series.metric, "title"), (scale, "axis")]]
     if not good.all():
-        lines.append(_crosses(dots[~good] // 2, columns, margin))
+        lines.append(_crosses(dots[~good] // 2, columns))
     for row in range(height):
         label = labels[0] if row == 0 else labels[1] if row == height - 1 else ""
-        lines.append([(f"{label:>{margin}}", "axis"), ("┤" if label else "│", "axis"), *_cells(grid[row], mark)])
-    lines.append([(" " * margin + "└" + "─" * columns, "axis")])
-    lines.append(_foot(series, margin, columns, mark, onset_step))
+        lines.append([(f"{label:>{MARGIN}}", "axis"), ("┤" if label else "│", "axis"), *_cells(grid[row], mark)])
+    lines.append([(" " * MARGIN + "└" + "─" * columns, "axis")])
+    lines.append(_foot(series, columns, mark, onset_step))
     return lines
 
 
@@ -79,17 +79,19 @@ def _joined(dots: Ints, levels: Floats, rows: Ints, width: int) -> tuple[Ints, F
     between = np.arange(int(dots[0]), int(dots[-1]) + 1)
     left = np.clip(np.searchsorted(dots, between, side="right") - 1, 0, len(dots) - 2)
     between = between[np.diff(rows)[left] == 1]
-    return np.concatenate((dots, between)), np.concatenate((levels, np.interp(between, dots, levels)))
+    all_dots = np.concatenate((dots, between))
+    all_levels = np.concatenate((levels, np.interp(between, dots, levels)))
+    order = np.argsort(all_dots, kind="stable")
+    return all_dots[order], all_levels[order]
 
 
 def _grid(dots: Ints, levels: Floats, columns: int, height: int) -> list[list[int]]:
-    """Braille codes of each cell: a vertical stroke from the lowest to the highest value of each dot column."""
+    """Braille codes of each cell, for dot columns in increasing order: a vertical stroke from the lowest to the highest value of each dot column."""
     cells = [[0] * columns for _ in range(height)]
-    sorting = np.argsort(dots, kind="stable")
-    dots, levels = dots[sorting], levels[sorting]
-    order, starts = np.unique(dots, return_index=True)
-    if not len(order):
+    if not len(dots):
         return cells
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(dots)) + 1))
+    order = dots[starts]
     lows, highs = np.minimum.reduceat(levels, starts), np.maximum.reduceat(levels, starts)
     for dot, low, high in zip(order.tolist(), lows.tolist(), highs.tolist(), strict=True):
         for level in range(round(low), round(high) + 1):
@@ -106,23 +108,23 @@ def _cells(codes: list[int], mark: int | None) -> Line:
     return [(text[:mark], "curve"), (middle, "mark"), (text[mark + 1 :], "curve")]
 
 
-def _crosses(columns_hit: Ints, columns: int, margin: int) -> Line:
+def _crosses(columns_hit: Ints, columns: int) -> Line:
     hit: Bools = np.zeros(columns, dtype=bool)
     hit[np.clip(columns_hit, 0, columns - 1)] = True
-    return [(f"{'NaN/inf':>{margin}.{margin}} ", "axis"), ("".join("×" if h else " " for h in hit), "mark")]
+    return [(f"{'NaN/inf':>{MARGIN}} ", "axis"), ("".join("×" if h else " " for h in hit), "mark")]
 
 
-def _foot(series: Series, margin: int, columns: int, mark: int | None, onset_step: int | None) -> Line:
+def _foot(series: Series, columns: int, mark: int | None, onset_step: int | None) -> Line:
     first, last = f"{int(series.steps[0]):,}", f"{int(series.steps[-1]):,}"
-    line = list(" " * (margin + 1 + columns))
-    line[margin + 1 : margin + 1 + len(first)] = first
+    line = list(" " * (MARGIN + 1 + columns))
+    line[MARGIN + 1 : MARGIN + 1 + len(first)] = first
     line[-len(last) :] = last
     if mark is None or onset_step is None:
         return [("".join(line), "axis")]
     label = f"▲ {onset_step:,}"
-    start = min(max(margin + 1 + mark, 0), len(line) - len(label))
-    if start < margin + 1 + len(first) + 1:
-        line[margin + 1 : margin + 1 + len(first)] = " " * len(first)
+    start = min(max(MARGIN + 1 + mark, 0), len(line) - len(label))
+    if start < MARGIN + 1 + len(first) + 1:
+        line[MARGIN + 1 : MARGIN + 1 + len(first)] = " " * len(first)
     if start + len(label) > len(line) - len(last) - 1:
         line[-len(last) :] = " " * len(last)
     text = "".join(line)

@@ -8,6 +8,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
+from stabtree.tree import Severity
 
 if TYPE_CHECKING:
     from stabtree.render.plot import Piece
@@ -74,7 +75,7 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
     if finding and finding.restart:
-        page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1, hanging=2)
+        page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1)
 
 
 def _summary(run: Run) -> str:
@@ -200,7 +201,8 @@ def _fixes(page: Page, finding: Finding) -> None:
 
 
 def _others(page: Page, diagnosis: Diagnosis) -> None:
-    others = diagnosis.findings[1:]
+    # Under a real failure a mere note ("the loss has settled") is noise; --json has it.
+    others = [f for f in diagnosis.findings[1:] if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE]
     if not others:
         return
     page.heading("Also found")

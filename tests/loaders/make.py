@@ -1,0 +1,46 @@
+"""Files for the loader tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from stabtree.run import Run
+
+ROWS: list[dict[str, str]] = [
+    {
+        "step": str(i * 10),
+        "loss": "nan" if i == 17 else "" if i == 9 else f"{4 - i / 8:.4f}",
+        "grad_norm": "inf" if i == 12 else f"{1 + i % 3 / 4}",
+        "lr": f"{1e-3 * min(1.0, (i + 1) / 5):.6g}",
+        "batch_id": f"{(i * 2654435761) % 2**32:08x}",
+        "eval_loss": f"{4.1 - i / 9:.3f}" if i % 5 == 0 else "",
+    }
+    for i in range(25)
+]
+
+
+def text(delimiter: str = ",", rows: list[dict[str, str]] = ROWS, end: str = "\n") -> str:
+    """The rows with a header."""
+    lines = [delimiter.join(rows[0]), *(delimiter.join(row.values()) for row in rows)]
+    return end.join(lines) + end
+
+
+def write(folder: Path, content: str | bytes, name: str = "metrics.csv") -> Path:
+    """A file with this content."""
+    file = folder / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def points(run: Run) -> Mapping[str, list[tuple[int, float | str]]]:
+    """The run's series as lists; NaN as text, so that it compares."""
+    return {
+        metric: [
+            (step, "nan" if np.isnan(value) else value)
+            for step, value in zip(series.steps.tolist(), series.values.tolist(), strict=True)
+        ]
+        for metric, series in sorted(run.series.items())
+    }

@@ -1,0 +1,165 @@
+"""One run in every layout loads to the same run."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loaders.make import ROWS, points, text, write
+
+from stabtree.loaders import load_run
+
+
+def json_value(cell: str) -> object:
+    """A cell as a JSON logger writes it."""
+    if cell == "":
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def records() -> list[dict[str, object]]:
+    """The rows as a JSON logger writes them: what is not logged is left out, hashes are text."""
+    return [
+        {key: cell if key == "batch_id" else json_value(cell) for key, cell in row.items() if cell != ""} for row in ROWS
+    ]
+
+
+def lines(rows: list[dict[str, object]]) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def quoted(rows: list[dict[str, str]]) -> str:
+    """CSV with every field in quotes."""
+    return "\n".join(",".join(f'"{cell}"' for cell in row) for row in [list(rows[0]), *(list(r.values()) for r in rows)])
+
+
+def columns() -> dict[str, list[object]]:
+    """The rows column by column."""
+    return {key: [row.get(key) for row in records()] for key in ROWS[0]}
+
+
+def decimal_commas() -> str:
+    """What a German spreadsheet exports."""
+    rows = [{key: cell.replace(".", ",") for key, cell in row.items()} for row in ROWS]
+    return text(";", rows)
+
+
+SPLIT = [
+    {key: value for key, value in row.items() if (key == "eval_loss") == wanted or key == "step"}
+    for row in records()
+    for wanted in (False, True)
+    if wanted is False or "eval_loss" in row
+]
+LAYOUTS: dict[str, tuple[str, bytes]] = {
+    "csv": ("a.csv", text().encode()),
+    "semicolons": ("a.csv", text(";").encode()),
+    "tabs": ("a.tsv", text("\t").encode()),
+    "bars": ("a.txt", text("|").encode()),
+    "decimal commas": ("a.csv", decimal_commas().encode()),
+    "quotes": ("a.csv", quoted(ROWS).encode()),
+    "crlf": ("a.csv", text(end="\r\n").encode()),
+    "old mac": ("a.csv", text(end="\r").encode()),
+    "no final newline": ("a.csv", text().rstrip("\n").encode()),
+    "blank lines": ("a.csv", text(end="\n\n").encode()),
+    "comments": ("a.csv", ("# made by us\n" + text().replace("\n100,", "\n# halfway\n100,")).encode()),
+    "padded": ("a.csv", text(", ").encode()),
+    "trailing delimiter": ("a.csv", text().replace("\n", ",\n").encode()),
+    "bom": ("a.csv", b"\xef\xbb\xbf" + text().encode()),
+    "utf-16": ("a.csv", text().encode("utf-16")),
+    "utf-16 without mark": ("a.csv", text().encode("utf-16-le")),
+    "utf-16 big endian": ("a.csv", text().encode("utf-16-be")),
+    "gzip": ("a.csv", gzip.compress(text().encode())),
+    "two gzip members": ("a.csv", gzip.compress(text()[:300].encode()) + gzip.compress(text()[300:].encode())),
+    "bzip2": ("a.csv", bz2.compress(text().encode())),
+    "xz": ("a.csv", lzma.compress(text().encode())),
+    "zstd": ("a.csv", zstandard.ZstdCompressor().compress(text().encode())),
+    "jsonl": ("a.jsonl", lines(records()).encode()),
+    "jsonl, nulls": ("a.jsonl", lines([{key: row.get(key) for key in ROWS[0]} for row in records()]).encode()),
+    "jsonl, strings": ("a.jsonl", lines([dict(row) for row in ROWS]).encode()),
+    "jsonl, bare nan": ("a.jsonl", lines(records()).replace("NaN", "nan").replace("Infinity", "inf").encode()),
+    "jsonl, nested": ("a.jsonl", lines([{"step": row["step"], "train": {**row}} for row in records()]).encode()),
+    "jsonl, eval apart": ("a.jsonl", lines(SPLIT).encode()),
+    "jsonl, gzip, utf-16": ("a.gz", gzip.compress(lines(records()).encode("utf-16"))),
+    "manifest, columns": ("manifest.json", json.dumps({"series": columns()}, indent=1).encode()),
+    "manifest, records": ("manifest.json", json.dumps({"metrics": records()}).encode()),
+    "manifest, history": ("a.json", json.dumps({"dtype": "bf16", "history": records()}, indent=1).encode()),
+    "manifest.jsonl": ("manifest.jsonl", ('{"run_name": "a", "dtype": "bf16"}\n' + lines(records())).encode()),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_run_in_every_layout(tmp_path: Path, layout: str) -> None:
+    """Delimiter, encoding, compression and nesting change nothing of what was logged."""
+    expected = load_run(write(tmp_path, text(), "plain.csv"))
+    name, content = LAYOUTS[layout]
+    if layout == "jsonl, nested":
+        content = content.replace(b'"eval_loss"', b'"eval/loss"')
+    found = load_run(write(tmp_path, content, name))
+    if layout == "jsonl, nested":
+        # train/eval/loss is no evaluation that we know.
+        assert {key: value for key, value in points(found).items() if key != "eval_loss"} == {
+            key: value for key, value in points(expected).items() if key != "eval_loss"
+        }
+        return
+    assert points(found) == points(expected)
+    assert [len(found.series[name]) for name in ("loss", "eval_loss")] == [24, 5]
+
+
+def test_blanks_as_delimiters(tmp_path: Path) -> None:
+    """Columns aligned with blanks are read where every cell is filled."""
+    rows = [{key: row[key] for key in ("step", "grad_norm", "lr")} | {"loss": "1.5"} for row in ROWS]
+    aligned = "\n".join("  ".join(f"{cell:>12}" for cell in row) for row in [list(rows[0]), *(r.values() for r in rows)])
+    assert points(load_run(write(tmp_path, aligned)))["lr"] == points(load_run(write(tmp_path, text(",", rows), "b")))["lr"]
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` reads standard input, packed or not."""
+    expected = points(load_run(write(tmp_path, text())))
+    for content in (text().encode(), gzip.compress(text().encode())):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert points(load_run("-")) == expected
+
+
+def test_arrays_cannot_be_written_to(tmp_path: Path) -> None:
+    """What was read stays as it was read."""
+    for series in load_run(write(tmp_path, text())).series.values():
+        assert not series.steps.flags.writeable
+        assert not series.values.flags.writeable
+
+
+def test_series_without_holes_share_their_steps(tmp_path: Path) -> None:
+    """A million steps are kept once, not once a metric."""
+    run = load_run(write(tmp_path, text()))
+    assert run.series["lr"].steps is run.series["grad_norm"].steps
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.floats(width=64), st.none() | st.floats(width=64)), min_size=1, max_size=30
+    )
+)
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[float, float | None]]) -> None:
+    """Any floats survive CSV and JSON lines alike."""
+    folder = tmp_path_factory.mktemp("round")
+    csv = "step,loss,lr\n" + "".join(
+        f"{i},{loss!r},{'' if lr is None else repr(lr)}\n" for i, (loss, lr) in enumerate(cells)
+    )
+    rows = [{"step": i, "loss": loss, "lr": lr} for i, (loss, lr) in enumerate(cells)]
+    first, second = load_run(write(folder, csv)), load_run(write(folder, lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
+    assert points(first) == points(second)
+    assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)
