@@ -1,6 +1,6 @@
 """`python -m stabtree`."""
 
-from stabtree.cli import main
+from stabtree.cli import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

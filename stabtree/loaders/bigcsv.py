@@ -31,36 +31,50 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
     chosen = [name for name in layout.names if select(name)]
     if not file or not chosen or not _regular(source, layout):
         return None
-    import pandas as pd
-
     try:
-        with warnings.catch_warnings():
-            # A column that is text in one part of the file only is converted below.
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            frame = pd.read_csv(
-                file,
-                usecols=None
-                if len(chosen) == len(layout.names)
-                else [layout.names.index(name) for name in chosen],
-                dtype={name: "str" for name in chosen if is_label(name)},
-                keep_default_na=False,
-                na_values=[""],
-                quoting=3,
-            )
+        frame = _parse(file, layout, chosen)
     except (ValueError, OSError):
         # ParserError, UnicodeDecodeError and numbers that pandas can't hold are all ValueErrors.
         return None
-    frame.columns = chosen
-    tail_cut = _cut_tail(file, len(layout.names))
+    tail = _cut_tail(file, len(layout.names))
+    # Where pandas reads some columns only, it does not mind rows that are too long.
+    if len(chosen) < len(layout.names) and _commas(file) != _expected_commas(
+        len(frame), len(layout.names), tail
+    ):
+        return None
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
-    rows = len(frame) - tail_cut
+    rows = len(frame) - (tail is not None)
     for name in chosen:
         column = _column(frame.pop(name).iloc[:rows], is_label(name))
         if column.bad:
             return None
         columns[name] = column
-    cut = (Skipped(rows + 2, "is cut: the file ends inside this line"),) if tail_cut else ()
+    cut = () if tail is None else (Skipped(rows + 2, "is cut: the file ends inside this line"),)
     return Table(source.path, source.describe("csv"), rows, columns, skipped=cut, skipped_count=len(cut))
+
+
+def _parse(file: Path, layout: Layout, chosen: list[str]) -> Any:
+    """The frame of the chosen columns, where only an empty cell is missing.
+
+    Raises:
+        ValueError: where pandas finds rows that are too long, or bytes that are no text.
+    """
+    import pandas as pd
+
+    every = len(chosen) == len(layout.names)
+    with warnings.catch_warnings():
+        # A column that is text in one part of the file only is converted cell by cell.
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+        frame = pd.read_csv(
+            file,
+            usecols=None if every else [layout.names.index(name) for name in chosen],
+            dtype={name: "str" for name in chosen if is_label(name)},
+            keep_default_na=False,
+            na_values=[""],
+            quoting=3,
+        )
+    frame.columns = pd.Index(chosen)
+    return frame
 
 
 def _regular(source: Source, layout: Layout) -> bool:
@@ -70,6 +84,7 @@ def _regular(source: Source, layout: Layout) -> bool:
         and layout.delimiter == ","
         and layout.header_line == 1
         and layout.agree == 1.0
+        and source.head.split("\n", 2)[1].count(",") == len(layout.names) - 1
         and source.encoding == "utf-8"
         and not source.packed
         and not source.bom
@@ -90,9 +105,21 @@ def _column(series: Any, labels: bool) -> Column:
     return builder.column()
 
 
-def _cut_tail(file: Path, width: int) -> bool:
-    """Whether the file ends inside a line that has too few fields."""
+def _cut_tail(file: Path, width: int) -> int | None:
+    """The delimiters in the last line, if the file ends inside that line; None if it does not."""
     with file.open("rb") as stream:
         stream.seek(-min(file.stat().st_size, 1 << 20), 2)
         last = stream.read().rpartition(b"\n")[2]
-    return bool(last.strip()) and last.count(b",") + 1 < width
+    commas = last.count(b",")
+    return commas if last.strip() and commas + 1 < width else None
+
+
+def _commas(file: Path) -> int:
+    with file.open("rb") as stream:
+        return sum(chunk.count(b",") for chunk in iter(lambda: stream.read(1 << 20), b""))
+
+
+def _expected_commas(rows: int, width: int, tail: int | None) -> int:
+    """The delimiters of a header and `rows` rows that are all complete, the last one up to its cut."""
+    whole = rows + 1 - (tail is not None)
+    return whole * (width - 1) + (tail or 0)

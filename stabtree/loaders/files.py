@@ -95,7 +95,7 @@ def _by_name(name: str) -> Loader:
 
 
 def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
-    if str(path) != "-" and Path(path).is_dir():
+    if str(path) != "-" and _is_folder(Path(path)):
         path = pick_file(Path(path))
     source = open_source(path)
     loader = forced or choose(source)
@@ -105,6 +105,14 @@ def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found
     own = _settings(table.config, source.name)
     beside, notes = _beside(source)
     return Found(_stem(source), (table,), {**beside, **own}, notes)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # A name that is too long, or a folder that may not be entered: opening it says what is wrong.
+        return False
 
 
 def choose(source: Source) -> Loader:

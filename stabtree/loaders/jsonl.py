@@ -117,7 +117,7 @@ def sniff(source: Source) -> int:
     """How surely this is JSON lines, 0 to 100."""
     if source.binary:
         return 0
-    lines = [line for line in source.head.split("\n")[:50] if line.strip(" \r\0")]
+    lines = [line for line in source.head.split("\n", 50)[:50] if line.strip(" \r\0")]
     objects = sum(_is_object(line) for line in lines)
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):

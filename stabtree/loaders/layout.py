@@ -59,13 +59,11 @@ def find_layout(head: str) -> Layout | None:
 
     A file without a header comes back with `header_line` 0.
     """
-    lines = head.split("\n")
+    lines = head.split("\n", LOOK_AT)
     # The head may end inside a line.
     lines = (lines[:-1] if len(lines) > 2 else lines)[:LOOK_AT]
     numbered = [
-        (place, line.rstrip("\r"))
-        for place, line in enumerate(lines, 1)
-        if line.strip(" \r\0") and not line.startswith("#")
+        (place, line) for place, line in enumerate(lines, 1) if line.strip(" \0") and not line.startswith("#")
     ]
     if not numbered:
         return None
@@ -83,8 +81,10 @@ def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:
     if delimiter == " " and width < 2:
         return None
     for index, (place, fields) in enumerate(rows[:HEADER_WITHIN]):
-        if len(fields) == width and _is_header(fields):
-            below = [cells for _, cells in rows[index + 1 :]]
+        below = [cells for _, cells in rows[index + 1 :]]
+        # Some writers end every row with a delimiter, but not the header.
+        dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
+        if (len(fields) == width or dangling) and _is_header(fields):
             return _layout(delimiter, distinct(fields), place, below)
     first = next((fields for _, fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
     if width >= 2 and first and all(_numeric(cell) for cell in first if cell):
@@ -103,7 +103,7 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
             if delimiter != " " and len(names) > 1
             else None
         )
-    fit = [cells for cells in below if len(cells) == len(names)]
+    fit = [cells for cells in below if _fits(cells, len(names))]
     agree = len(fit) / len(below)
     # Words separated by blanks are prose unless the rows are nothing but numbers.
     least = 0.75 if delimiter == " " else 0.01
@@ -113,6 +113,11 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None
     return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree)
+
+
+def _fits(cells: list[str], width: int) -> bool:
+    """Whether a row has so many fields, not counting empty ones at its end."""
+    return len(cells) == width or (len(cells) > width and not any(cells[width:]))
 
 
 def _width(rows: list[tuple[int, list[str]]]) -> int:

@@ -19,7 +19,8 @@ from stabtree.text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HEAD_BYTES = 1 << 16
+# Long enough for the header of a log with some norm of each of ten thousand layers.
+HEAD_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 20
 # Far above any metrics file; below what a compression bomb would make of a small one.
 MAX_BYTES = 4 << 30
@@ -58,8 +59,9 @@ class Source:
         path: its name as the user gave it, safe to print.
         file: where it lies; None for standard input.
         stored: all of standard input, since that can't be read twice; empty for a file.
-        data: the first 64 KiB, decompressed.
+        data: the first 256 KiB, decompressed.
         size: bytes as stored.
+        head: the same decoded, lines ending as in `lines`; bytes that can't be decoded are replaced.
         packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
         encoding: the codec that decodes it.
         bom: bytes of byte order mark to drop before.
@@ -71,15 +73,11 @@ class Source:
     stored: bytes = field(repr=False)
     data: bytes = field(repr=False)
     size: int
+    head: str = field(default="", repr=False)
     packed: str = ""
     encoding: str = "utf-8"
     bom: int = 0
     binary: str = ""
-
-    @property
-    def head(self) -> str:
-        """The first characters, decoded; bytes that can't be are replaced."""
-        return self.data[self.bom :].decode(self.encoding, "replace")
 
     @property
     def name(self) -> str:
@@ -191,16 +189,18 @@ def _look(bare: Source) -> Source:
                 break
         if not head:
             raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
+    head = head[:HEAD_BYTES]
     encoding, bom = _encoding(head)
-    return replace(source, data=head[:HEAD_BYTES], encoding=encoding, bom=bom, binary=_binary(head, encoding))
+    text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return replace(source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text))
 
 
-def _binary(data: bytes, encoding: str) -> str:
+def _binary(data: bytes, text: str) -> str:
     """What kind of binary file begins like this; empty for text."""
     for magic, kind in _BINARY:
         if data.startswith(magic):
             return kind
-    head = data[:4096].decode(encoding, "replace")
+    head = text[:4096]
     odd = sum(
         char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in "\t\n\r\0\x1b\f\b")
         for char in head

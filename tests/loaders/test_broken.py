@@ -1,0 +1,266 @@
+"""Files of failed runs are broken files: what can be read is read, what can't is counted and named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from tests.loaders.make import points, text, write
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+
+HEAD = "step,loss,lr\n"
+
+
+def skipped(path: Path) -> list[tuple[int, str]]:
+    """The lines that were skipped."""
+    return [(skip.line, skip.reason) for skip in load_run(path).sources[0].skipped]
+
+
+def test_a_cut_last_line_is_dropped(tmp_path: Path) -> None:
+    """The file of a killed process ends inside a line: that line is not half a row."""
+    file = write(tmp_path, HEAD + "0,4.5,0.1\n1,4.4,0.1\n2,4.")
+    assert skipped(file) == [(4, "is cut: the file ends inside this line")]
+    assert len(load_run(file).series["loss"]) == 2
+
+
+def test_short_rows_lack_their_last_cells(tmp_path: Path) -> None:
+    """A short row in the middle is a row whose last cells were not logged."""
+    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,4.4\n2,4.3,0.1\n"))
+    assert (len(run.series["loss"]), len(run.series["lr"])) == (3, 2)
+    assert "Rows with fewer fields than the header: 1, their missing cells are not logged." in run.notes
+
+
+def test_long_rows_are_skipped(tmp_path: Path) -> None:
+    """Two rows that two processes wrote into one line can't be told apart."""
+    file = write(tmp_path, HEAD + "0,4.5,0.1\n1,4.42,4.3,0.1\n3,4.2,0.1\n")
+    assert skipped(file) == [(3, "has 4 fields where the header has 3")]
+
+
+def test_repeated_headers_are_skipped(tmp_path: Path) -> None:
+    """Logs that were joined with cat repeat their header."""
+    file = write(tmp_path, HEAD + "0,4.5,0.1\n" + HEAD + "1,4.4,0.1\n")
+    assert skipped(file) == [(3, "repeats the header")]
+    assert len(load_run(file).series["loss"]) == 2
+
+
+def test_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
+    """A banner above the header is named, not taken for one."""
+    file = write(tmp_path, "Starting run 5\n\n# comment\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
+    assert skipped(file) == [(1, "stands before the header: 'Starting run 5'")]
+
+
+def test_nul_bytes(tmp_path: Path) -> None:
+    """A disk that filled up leaves NUL bytes."""
+    file = write(tmp_path, HEAD + "0,4.5,0.1\n\0\0\0\0\n1,4.4,0.1\n" + "\0" * 50)
+    assert [reason for _, reason in skipped(file)] == ["holds NUL bytes", "holds NUL bytes"]
+    assert len(load_run(file).series["loss"]) == 2
+
+
+def test_a_stray_quote_costs_one_row_at_most(tmp_path: Path) -> None:
+    """An open quote does not swallow the rest of the file."""
+    rows = "".join(f"{i},4.5,0.1\n" for i in range(100)).replace("\n3,", '\n3,"')
+    assert len(load_run(write(tmp_path, HEAD + rows)).series["loss"]) >= 99
+
+
+def test_a_quoted_field_may_run_over_lines(tmp_path: Path) -> None:
+    """A logged sample text with line breaks stays one field."""
+    file = write(tmp_path, 'step,text,loss\n0,"once\nupon, a ""time""",4.5\n1,"x",4.4\n2,,4.3\n')
+    assert len(load_run(file).series["loss"]) == 3
+    assert not load_run(file).sources[0].skipped
+
+
+@pytest.mark.parametrize("line", ["x" * 10_000_000, '"' + "y" * 10_000_000, "1," * 3_000_000])
+def test_a_giant_line_is_one_bad_line(tmp_path: Path, line: str) -> None:
+    """Ten megabytes without a line end neither hang nor crash."""
+    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n" + line + "\n1,4.4,0.1\n"))
+    assert set(run.series["loss"].steps.tolist()) >= {0, 1}
+
+
+def test_text_cells_are_named(tmp_path: Path) -> None:
+    """A cell that is no number is not logged, counted, and shown without its control characters."""
+    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
+    assert run.notes == ("Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",)
+
+
+def test_broken_json_lines_are_named(tmp_path: Path) -> None:
+    """Each line that is no object is skipped with its reason; the others are read."""
+    deep = '{"a":' * 100_000
+    content = f'{{"step": 0, "loss": 4.5}}\n\nnot json\n[1, 2]\n5\n{deep}\n{{"step": 1, "loss": 4.4}}\n{{"step": 2, "lo'
+    file = write(tmp_path, content, "a.jsonl")
+    found = skipped(file)
+    assert [line for line, _ in found] == [3, 4, 5, 6, 8]
+    assert found[1] == (4, "is no JSON object: '[1, 2]'")
+    assert len(load_run(file).series["loss"]) == 2
+
+
+def test_odd_json_values_are_no_crash(tmp_path: Path) -> None:
+    """Lists, long texts, giant integers and repeated keys don't stop the reading."""
+    content = (
+        '{"step": 0, "loss": 4.5, "x": [1, 2], "y": "' + "z" * 1000 + '"}\n'
+        '{"step": 1, "loss": 1' + "0" * 400 + "}\n"
+        '{"step": 2, "loss": 9, "loss": 4.3}\n'
+        '{"step": 3, "loss": true}\n'
+    )
+    run = load_run(write(tmp_path, content, "a.jsonl"))
+    assert points(run)["loss"] == [(0, 4.5), (2, 4.3), (3, 1.0)]
+
+
+def test_bytes_that_are_no_text_are_replaced_and_noted(tmp_path: Path) -> None:
+    """One wrong byte does not cost the file."""
+    run = load_run(write(tmp_path, b"step,loss,caf\xe9\n0,4.5,1\n1,4.4,1\n"))
+    assert len(run.series["loss"]) == 2
+    assert "Bytes that are not utf-8 were replaced." in run.notes
+
+
+def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
+    """The archive of a killed process ends early."""
+    rows = "".join(f"{i},{random.Random(i).random()},0.1\n" for i in range(5000))
+    run = load_run(write(tmp_path, gzip.compress((HEAD + rows).encode())[:-2000], "a.csv.gz"))
+    assert 3000 < len(run.series["loss"]) < 5000
+    assert "The file is cut or damaged: what stands before was read." in run.notes
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is empty"),
+        (HEAD, "has a header but no rows"),
+        ("1,2,3\n2,3,4\n", "has no header line"),
+        ("1 2.5\n2 3.5\n", "has no header line"),
+        ("step,lr\n0,0.1\n", "no column that is known as the training loss"),
+        (HEAD + "0,,0.1\n1,,0.1\n", "holds no value in its loss column 'loss'"),
+        ("hello world\n", "in no format"),
+        ("once upon a time\nthere was a run\nthat went wrong\n", "in no format"),
+        ("\0\0\0\0", ""),
+        ("{\n", ""),
+        ('{"step": 0, "los', "no line of it is a JSON object"),
+        ('{"a": 1}\n{"a": 2}\n', "no column that is known as the training loss"),
+        (b"PAR1" + bytes(100), "is a Parquet file"),
+        (b"PK\x03\x04" + bytes(100), "is a zip archive"),
+        (bytes(range(256)) * 20, "is a binary file"),
+        (gzip.compress(b""), "is empty once decompressed"),
+        (b"\x1f\x8b\x08garbage", "can't be read"),
+        ("\n\n\n", ""),
+    ],
+)
+def test_unreadable_files_say_why(tmp_path: Path, content: str | bytes, problem: str) -> None:
+    """A problem, a place and a next step; never a traceback."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, content))
+    assert problem in caught.value.problem
+    assert caught.value.where.endswith("metrics.csv")
+    assert caught.value.hint
+
+
+def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
+    """A slip of the finger gets the right name back."""
+    write(tmp_path, text())
+    with pytest.raises(StabtreeError) as caught:
+        load_run(tmp_path / "metric.csv")
+    assert caught.value.problem == "there is no such file"
+    assert caught.value.hint.endswith("metrics.csv?")
+
+
+def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
+    """A named pipe would be waited for without end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(StabtreeError, match="is not a regular file"):
+            load_run(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_forbidden_file(tmp_path: Path) -> None:
+    """Missing rights are the user's to mend."""
+    file = write(tmp_path, text())
+    file.chmod(0)
+    with pytest.raises(StabtreeError, match="can't be read"):
+        load_run(file)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_impossible_names(name: str) -> None:
+    """A name that no file can have is an error like any other."""
+    with pytest.raises(StabtreeError):
+        load_run(name)
+
+
+def test_no_path_at_all() -> None:
+    """Nothing to read is an error."""
+    with pytest.raises(StabtreeError, match="no file to read"):
+        load_run()
+
+
+JUNK = [
+    b"\0",
+    b'"',
+    b"nan",
+    b"\n",
+    b"\r",
+    b",",
+    b"\xff\xfe",
+    b"{",
+    b"[",
+    b"1e999",
+    b"-1",
+    b"\x1b[31m",
+    b"#",
+    b";",
+    b"9" * 30,
+]
+SOUND = {
+    "a.csv": text().encode(),
+    "b.csv": text(";").encode("utf-16"),
+    "c.jsonl": "".join(
+        json.dumps({"step": i, "loss": 4 - i / 50, "batch_id": f"{i:x}"}) + "\n" for i in range(60)
+    ).encode(),
+    "d.csv.gz": gzip.compress(text().encode()),
+    "manifest.json": json.dumps(
+        {
+            "run_name": "x",
+            "optimizer": {"name": "sgd"},
+            "series": {"step": list(range(60)), "loss": [1.5] * 60},
+        },
+        indent=1,
+    ).encode(),
+}
+
+
+def garbled(content: bytes, rng: random.Random) -> bytes:
+    """The content after one to six accidents."""
+    data = bytearray(content)
+    for _ in range(rng.randint(1, 6)):
+        place = rng.randint(0, len(data))
+        accident = rng.randrange(4)
+        if accident == 0:
+            del data[place : place + rng.choice([20, 10_000])]
+        elif accident == 1:
+            data[place:place] = rng.choice(JUNK) * rng.choice([1, 1, 30])
+        elif accident == 2:
+            data[place:place] = data[place : place + 300]
+        elif data:
+            data[place % len(data)] = rng.randrange(256)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_garbled_files_load_or_are_refused(tmp_path: Path, name: str) -> None:
+    """Whatever happened to a file, only a StabtreeError may come of it, and what loads is sound."""
+    rng = random.Random(name)
+    for _ in range(150):
+        file = write(tmp_path, garbled(SOUND[name], rng), name)
+        try:
+            run = load_run(file)
+        except StabtreeError as error:
+            assert str(error).isprintable()
+            continue
+        for series in run.series.values():
+            assert len(series) == len(series.values) > 0
+            assert (series.steps[1:] > series.steps[:-1]).all()
+        assert all(note.isprintable() for note in run.notes)

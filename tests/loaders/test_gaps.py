@@ -1,0 +1,84 @@
+"""Where a metric falls silent, and where it only seems to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.loaders.make import write
+
+from stabtree.loaders import load_run
+from stabtree.run import Gap
+
+Row = dict[str, float]
+
+
+def gaps(folder: Path, *rows: Row | None) -> tuple[Gap, ...]:
+    """The gaps of JSON rows."""
+    content = "".join(json.dumps(row) + "\n" for row in rows if row)
+    return load_run(write(folder, content, "a.jsonl")).gaps
+
+
+def test_a_loss_that_stops_while_the_lr_goes_on(tmp_path: Path) -> None:
+    """A NaN left out of the rows to the end is a gap to the end."""
+    rows: list[Row] = [
+        {"step": i, "loss": 1.0, "lr": 0.1} if i < 60 else {"step": i, "lr": 0.1} for i in range(100)
+    ]
+    assert gaps(tmp_path, *rows) == (Gap("loss", 60, 99, 40, at_end=True),)
+
+
+def test_a_loss_that_comes_back(tmp_path: Path) -> None:
+    """A stretch in the middle is a gap that ends."""
+    rows: list[Row] = [
+        {"step": i * 10, "lr": 0.1} | ({} if 30 <= i < 40 else {"loss": 1.0}) for i in range(100)
+    ]
+    assert gaps(tmp_path, *rows) == (Gap("loss", 300, 390, 10, at_end=False),)
+
+
+def test_empty_cells_of_a_csv(tmp_path: Path) -> None:
+    """pandas writes a NaN as an empty cell, in rows that may hold nothing else."""
+    rows = "".join(f"{i * 100},{'' if i >= 40 else 2.5}\n" for i in range(60))
+    run = load_run(write(tmp_path, "step,loss\n" + rows))
+    assert run.gaps == (Gap("loss", 4000, 5900, 20, at_end=True),)
+
+
+def test_a_single_missing_value_is_no_gap(tmp_path: Path) -> None:
+    """Two lost rows are not yet silence."""
+    rows: list[Row] = [{"step": i, "lr": 0.1} | ({} if i in (20, 21) else {"loss": 1.0}) for i in range(50)]
+    assert gaps(tmp_path, *rows) == ()
+
+
+def eval_rows(i: int) -> list[Row]:
+    """Eval rows between the train rows."""
+    return [{"step": i, "loss": 1.0, "lr": 0.1}, *([{"step": i, "eval_loss": 1.1}] if i % 5 == 0 else [])]
+
+
+def eval_rows_of_other_steps(i: int) -> list[Row]:
+    """Three evaluations between two train rows."""
+    return [{"step": i * 10, "loss": 1.0}, *({"step": i * 10 + k, "eval_loss": 1.1} for k in (3, 5, 7))]
+
+
+def interval_grows(i: int) -> list[Row]:
+    """The loss is logged at every step first, then at every 100th."""
+    return [{"step": i, "lr": 0.1} | ({"loss": 1.0} if i < 300 or i % 100 == 0 else {})]
+
+
+def own_interval(i: int) -> list[Row]:
+    """The norm is logged at every 50th step, the loss at every step."""
+    return [{"step": i, "loss": 1.0} | ({"grad_norm": 1.0} if i % 50 == 0 else {})]
+
+
+def unknown_evaluations(i: int) -> list[Row]:
+    """Training ends at step 100 and evaluations in unknown columns go on, far apart."""
+    return [{"step": i, "loss": 1.0}] if i < 100 else [{"step": i, "wer": 0.5}] if i % 50 == 0 else []
+
+
+@pytest.mark.parametrize(
+    "layout", [eval_rows, eval_rows_of_other_steps, interval_grows, own_interval, unknown_evaluations]
+)
+def test_sparse_layouts_have_no_gaps(tmp_path: Path, layout: Callable[[int], list[Row]]) -> None:
+    """Eval rows, intervals of their own and a changed interval are layout, not silence."""
+    rows = [row for i in range(800) for row in layout(i)]
+    assert gaps(tmp_path, *rows) == ()

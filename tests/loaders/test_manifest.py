@@ -1,0 +1,282 @@
+"""Manifests, folders, and the configuration they carry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.loaders.make import points, text, write
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from stabtree.loaders.config import dtype, read_config
+from stabtree.run import Setting
+
+
+def manifest(folder: Path, **content: Any) -> Path:
+    """A manifest with these keys."""
+    return write(folder, json.dumps(content), "manifest.json")
+
+
+def test_a_folder_with_a_manifest(tmp_path: Path) -> None:
+    """The folder, the manifest and the metrics file are three names of one run."""
+    file = write(tmp_path, text())
+    place = manifest(tmp_path, run_name="gpt-3", dtype="bfloat16", metrics_file="metrics.csv")
+    runs = [load_run(tmp_path), load_run(place), load_run(file)]
+    assert points(runs[0]) == points(runs[1]) == points(runs[2])
+    assert [run.name for run in runs] == ["gpt-3"] * 3
+    assert [run.config["dtype"] for run in runs] == [Setting("bf16", "manifest.json")] * 3
+    assert runs[2].notes == ("The configuration is from manifest.json beside the file.",)
+
+
+def test_a_manifest_that_names_another_file_is_left_alone(tmp_path: Path) -> None:
+    """The manifest of the neighbour says nothing of this file."""
+    write(tmp_path, text(), "other.csv")
+    manifest(tmp_path, dtype="fp16", metrics_file="other.csv")
+    run = load_run(write(tmp_path, text(), "mine.csv"))
+    assert not run.config
+    assert not run.notes
+
+
+def test_a_broken_manifest_beside_is_a_note(tmp_path: Path) -> None:
+    """The metrics are read all the same."""
+    write(tmp_path, "{broken", "manifest.json")
+    run = load_run(write(tmp_path, text()))
+    assert run.notes[0].startswith("manifest.json beside the file was not used:")
+
+
+def test_a_broken_manifest_says_where(tmp_path: Path) -> None:
+    """Line and column of the mistake are told."""
+    file = write(tmp_path, '{\n "dtype": "fp16",\n "lr": oops\n}', "manifest.json")
+    with pytest.raises(StabtreeError, match="is not valid JSON: Expecting value at line 3 column 8"):
+        load_run(file)
+
+
+def test_a_manifest_of_several_ranks(tmp_path: Path) -> None:
+    """Several files that a manifest names are the ranks."""
+    for rank in range(2):
+        write(tmp_path, f"step,loss\n0,{rank}\n1,{rank}\n", f"rank{rank}.csv")
+    manifest(tmp_path, metrics_files=["rank0.csv", "rank1.csv"])
+    run = load_run(tmp_path)
+    assert list(run.ranks) == ["0", "1"]
+    assert points(run)["loss"] == [(0, 0.5), (1, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../metrics.csv", "a/../../metrics.csv", "C:\\metrics.csv", "..\\m.csv"]
+)
+def test_files_outside_of_the_folder_are_refused(tmp_path: Path, name: str) -> None:
+    """A manifest from someone else can't make us read another file."""
+    write(tmp_path, text())
+    (tmp_path / "run").mkdir()
+    with pytest.raises(StabtreeError, match="outside of its folder"):
+        load_run(manifest(tmp_path / "run", metrics_file=name))
+
+
+def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    """A link is no way around."""
+    file = write(tmp_path, text())
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "metrics.csv").symlink_to(file)
+    with pytest.raises(StabtreeError, match="a link that leads out of its folder"):
+        load_run(manifest(folder, metrics_file="metrics.csv"))
+
+
+@pytest.mark.parametrize("name", ["absent.csv", "", "a\0b", "x" * 5000, "."])
+def test_files_that_are_not_there(tmp_path: Path, name: str) -> None:
+    """A name that leads nowhere is an error of the manifest."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(manifest(tmp_path, metrics_file=name))
+    assert caught.value.where.endswith("manifest.json")
+
+
+def test_a_manifest_without_metrics(tmp_path: Path) -> None:
+    """Configuration alone is no run."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(manifest(tmp_path, dtype="fp16"))
+    assert caught.value.problem == "holds no metrics and names no file that does"
+    assert "metrics_file" in caught.value.hint
+
+
+def test_manifests_do_not_chain(tmp_path: Path) -> None:
+    """A manifest that names itself does not go round in circles."""
+    with pytest.raises(StabtreeError, match="is a manifest that another manifest names"):
+        load_run(manifest(tmp_path, metrics_file="manifest.json"))
+
+
+def test_series_of_different_length(tmp_path: Path) -> None:
+    """A shorter list ends earlier, and a note says so."""
+    run = load_run(manifest(tmp_path, series={"step": [0, 1, 2], "loss": [3, 2, 1], "lr": [0.1]}))
+    assert points(run)["lr"] == [(0, 0.1)]
+    assert run.notes == ("Shorter than the longest series, so not logged at the end: lr.",)
+
+
+def test_a_jsonl_manifest_merges_its_first_lines(tmp_path: Path) -> None:
+    """Metadata over several lines is one configuration; a line of metrics with an lr is no metadata."""
+    lines = [
+        '{"run_name": "a", "dtype": "fp16", "lr": 0.5}',
+        '{"optimizer": {"name": "adamw"}}',
+        '{"type": "config", "seed": 3}',
+    ]
+    rows = [f'{{"step": {i}, "loss": 1.5, "lr": 0.25}}' for i in range(3)]
+    run = load_run(write(tmp_path, "\n".join(lines + rows), "manifest.jsonl"))
+    assert run.name == "a"
+    assert {key: item.value for key, item in run.config.items()} == {
+        "dtype": "fp16",
+        "lr": 0.5,
+        "optimizer": "adamw",
+        "seed": 3,
+    }
+    assert points(run)["lr"] == [(0, 0.25), (1, 0.25), (2, 0.25)]
+    assert run.sources[0].rows == 3
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"config": {"precision": "fp16"}}',
+        '{"event": "config", "precision": "fp16", "loss": 1}',
+        '{"args": {"fp16": true}}',
+    ],
+)
+def test_config_rows_in_a_log(tmp_path: Path, row: str) -> None:
+    """A log that begins with its configuration supplies it."""
+    run = load_run(write(tmp_path, row + '\n{"step": 0, "loss": 2}\n', "log.jsonl"))
+    assert run.config["dtype"] == Setting("fp16", "log.jsonl")
+    assert len(run.series["loss"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "config"),
+    [
+        (
+            {"optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 0.1}},
+            {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.1},
+        ),
+        ({"optimizer": "sgd"}, {"optimizer": "sgd"}),
+        ({"lr_schedule": {"name": "cosine", "warmup": 50}}, {"lr_schedule": "cosine", "warmup_steps": 50}),
+        ({"lr_scheduler_type": "linear", "lr_warmup_steps": 5}, {"lr_schedule": "linear", "warmup_steps": 5}),
+        ({"config": {"lr": "3e-4", "save_steps": 500}}, {"lr": 3e-4, "checkpoint_every": 500}),
+        ({"num_classes": 10, "vocab": 50257}, {"n_classes": 10, "vocab_size": 50257}),
+        ({"checkpoints": [300, 100, 300]}, {"checkpoints": (100, 300)}),
+        ({"max_grad_norm": 1, "gradient_accumulation_steps": 4}, {"grad_clip": 1.0, "accumulation_steps": 4}),
+        ({"lr": 0.1, "optimizer": {"lr": 0.2}}, {"lr": 0.1}),
+        ({"bf16": True, "fp16": False}, {"dtype": "bf16"}),
+        ({"dtype": "fp16", "bf16": True}, {"dtype": "fp16"}),
+        ({"eval_every": None, "model": {"type": "gpt"}, "unknown": 3}, {}),
+    ],
+)
+def test_settings_in_their_spellings(content: dict[str, Any], config: dict[str, Any]) -> None:
+    """Common trainers' names are known; null is not set; unknown keys are nobody's business."""
+    assert read_config(content) == (config, [])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("checkpoint_every", 0),
+        ("checkpoint_every", -5),
+        ("checkpoint_every", 2.5),
+        ("checkpoint_every", "often"),
+        ("checkpoint_every", True),
+        ("checkpoint_every", 1e400),
+        ("checkpoints", 100),
+        ("checkpoints", ["a"]),
+        ("dtype", "int7"),
+        ("dtype", ["fp16"]),
+        ("lr", [1, 2]),
+        ("name", {"a": 1}),
+        ("name", "\x1b[2J"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_notes(key: str, value: object) -> None:
+    """A wrong value is told and left out."""
+    config, notes = read_config({key: value})
+    assert not config
+    assert len(notes) == (0 if isinstance(value, dict) else 1)
+    assert all(note.isprintable() for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("float16", "fp16"),
+        ("half", "fp16"),
+        ("16-mixed", "fp16"),
+        (16, "fp16"),
+        ("torch.bfloat16", "bf16"),
+        ("bf16-mixed", "bf16"),
+        ("BF16", "bf16"),
+        ("float32", "fp32"),
+        (32, "fp32"),
+        ("tf32", "fp32"),
+        ("fp8_e4m3", "fp8"),
+    ],
+)
+def test_precisions(spelling: object, name: str) -> None:
+    """Every usual spelling of a precision is one of four."""
+    assert dtype(spelling) == name
+
+
+def test_options_count_over_the_manifest(tmp_path: Path) -> None:
+    """What the user says now is truer than what a file says."""
+    write(tmp_path, text())
+    manifest(tmp_path, dtype="bf16", checkpoint_every=100, metrics_file="metrics.csv")
+    run = load_run(tmp_path, dtype="half", checkpoint_every=50)
+    assert run.config == {
+        "dtype": Setting("fp16", "--dtype"),
+        "checkpoint_every": Setting(50, "--checkpoint-every"),
+    }
+
+
+@pytest.mark.parametrize("options", [{"dtype": "fp17"}, {"checkpoint_every": 0}, {"format": "cvs"}])
+def test_wrong_options(tmp_path: Path, options: dict[str, Any]) -> None:
+    """A wrong option is named with what it may be."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, text()), **options)
+    assert caught.value.where.startswith("--")
+    assert caught.value.hint
+
+
+def test_the_format_can_be_forced(tmp_path: Path) -> None:
+    """The user's word counts over sniffing."""
+    assert load_run(write(tmp_path, text()), format="csv").sources[0].format == "csv"
+    with pytest.raises(StabtreeError):
+        load_run(write(tmp_path, text()), format="jsonl")
+
+
+def test_a_folder_with_one_metrics_file(tmp_path: Path) -> None:
+    """Other files of the folder don't matter if they are no metrics."""
+    write(tmp_path, text(), "train_log.csv")
+    write(tmp_path, "hello\n", "notes.txt")
+    write(tmp_path, bytes(range(256)), "model.pt")
+    assert load_run(tmp_path).name == "train_log"
+
+
+def test_a_folder_with_several_metrics_files(tmp_path: Path) -> None:
+    """The user has to choose, and is shown from what."""
+    write(tmp_path, text(), "a.csv")
+    write(tmp_path, text(), "b.csv")
+    with pytest.raises(StabtreeError, match="holds several files that may be metrics: a.csv, b.csv"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("files", [[], ["notes.txt"]])
+def test_a_folder_without_metrics(tmp_path: Path, files: list[str]) -> None:
+    """What is there is listed."""
+    for name in files:
+        write(tmp_path, "hello\n", name)
+    with pytest.raises(StabtreeError) as caught:
+        load_run(tmp_path)
+    assert all(name in caught.value.problem for name in files)
+
+
+def test_a_run_without_a_name_is_called_after_its_folder(tmp_path: Path) -> None:
+    """`metrics` says nothing, the folder does."""
+    folder = tmp_path / "big-run"
+    folder.mkdir()
+    assert load_run(write(folder, text())).name == "big-run"
+    assert load_run(write(folder, text(), "lr3.csv")).name == "lr3"
