@@ -58,7 +58,11 @@ def leaf_of(diagnosis: Diagnosis, finding: Finding) -> str:
     """The benchmark's name for our leaf."""
     id_ = finding.leaf.id
     if id_ == "spike-persistent":
-        confirmed = [PERSISTENT_CAUSES[c.cause.id] for c in finding.causes if c.state == "confirmed" and c.cause.id in PERSISTENT_CAUSES]
+        confirmed = [
+            PERSISTENT_CAUSES[c.cause.id]
+            for c in finding.causes
+            if c.state == "confirmed" and c.cause.id in PERSISTENT_CAUSES
+        ]
         return confirmed[0] if confirmed else LEAVES[id_]
     if id_.startswith("nan-") or id_ == "loss-stops":
         dtype = next((v.answer.verdict for v in diagnosis.path if v.question.id == "Q1.2"), "fp32")
@@ -74,7 +78,13 @@ def predict(diagnosis: Diagnosis) -> dict[str, Any]:
     finding = diagnosis.findings[0]
     leaf = leaf_of(diagnosis, finding)
     section = leaf[1] if leaf.startswith("s") else "other"
-    return {"healthy": healthy, "section": section, "leaf": leaf, "onset": finding.onset_step, "causes": CAUSES.get(leaf, [])}
+    return {
+        "healthy": healthy,
+        "section": section,
+        "leaf": leaf,
+        "onset": finding.onset_step,
+        "causes": CAUSES.get(leaf, []),
+    }
 
 
 def main() -> int:
@@ -91,7 +101,7 @@ def main() -> int:
         try:
             diagnosis = stabtree.diagnose(stabtree.load_run(manifest.parent), tree, literal=options.literal)
             predictions[manifest.parent.name] = predict(diagnosis)
-        except Exception:  # noqa: BLE001 - every crash is counted and shown
+        except Exception:
             crashes += 1
             print(f"{manifest.parent.name} crashed", file=sys.stderr)
             traceback.print_exc()

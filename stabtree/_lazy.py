@@ -21,9 +21,9 @@ else:
         """Hands out numpy's attributes, keeping each after its first use."""
 
         def __getattr__(self, name: str) -> Any:
-            import numpy
+            import numpy as real  # noqa: ICN001 - `np` is this very stand-in
 
-            value = getattr(numpy, name)
+            value = getattr(real, name)
             self.__dict__[name] = value
             return value
 

@@ -212,9 +212,7 @@ def normalize(name: str) -> str:
 @cache
 def _exact() -> dict[str, tuple[str, int]]:
     return {
-        alias: (metric.name, place)
-        for metric in METRICS
-        for place, alias in enumerate((metric.name, *metric.aliases))
+        alias: (metric.name, place) for metric in METRICS for place, alias in enumerate((metric.name, *metric.aliases))
     }
 
 

@@ -7,6 +7,7 @@ and leave their arguments alone.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
@@ -67,23 +68,23 @@ def robust_sigma(values: Floats) -> float:
 
 
 class Tail(NamedTuple):
-    """The upper tail of a sample of scores: how many of `count` chance would put above a height.
+    """The upper tail of a sample of scores: how many of `size` chance would put above a height.
 
     An exponential tail through the 90th and the 99th percentile, never thinner than the normal one.
     A heavy-tailed series raises its own bar, where a normal tail would cry wolf.
     """
 
-    count: int
+    size: int
     at90: float
     decay: float
 
     def expected(self, height: float) -> float:
         """Scores above `height` to expect by chance."""
-        return self.count * 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+        return self.size * 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
 
     def height(self, expected: float) -> float:
         """The height above which chance puts `expected` scores."""
-        return self.at90 + self.decay * math.log(max(self.count * 0.1 / expected, 1.0))
+        return self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0))
 
 
 def upper_tail(scores: Floats) -> Tail:
@@ -99,7 +100,7 @@ def upper_tail(scores: Floats) -> Tail:
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     """Medians of `count` nearly equal consecutive blocks, and the index at which each starts."""
     edges = np.linspace(0, len(values), count + 1).astype(np.int64)
-    medians = [float(np.median(values[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    medians = [float(np.median(values[a:b])) for a, b in pairwise(edges.tolist())]
     return np.array(medians), edges[:-1]
 
 

@@ -40,7 +40,8 @@ def check(tree: Tree, document: Document) -> list[Mistake]:
             mistakes += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
     for place, section in enumerate(tree.sections):
         if section.entry not in tree.questions:
-            text = f"section {section.id} enters at {section.entry}, which is no question{near(section.entry, tree.questions)}"
+            text = f"section {section.id} enters at {section.entry}, which is no question"
+            text += near(section.entry, tree.questions)
             mistakes.append((document.line("sections", place), text))
     return mistakes or _shape(tree, document)
 
@@ -63,7 +64,8 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
             yield f"{name} has no edge for {verdict!r}, which {predicate.name} may answer"
     for verdict in question.go:
         if verdict not in predicate.verdicts:
-            yield f"{name} has an edge for {verdict!r}, which {predicate.name} never answers{near(verdict, predicate.verdicts)}"
+            hint = near(verdict, predicate.verdicts)
+            yield f"{name} has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
     yield from (f"{name} {text}" for text in _templates(tree, question, predicate))
 
 

@@ -20,6 +20,7 @@ from stabtree.treecheck import check
 from stabtree.yaml12 import Document, parse
 
 LARGEST_BYTES = 1_000_000
+TEXTS = ("fixes", "see", "needs")
 
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),
@@ -66,7 +67,9 @@ def load_tree(name: str | Path = "phase19") -> Tree:
     except UnicodeDecodeError:
         raise StabtreeError("the file is not UTF-8 text", where=str(name), hint="save the tree as UTF-8") from None
     except OSError as error:
-        raise StabtreeError(f"it can't be read: {error.strerror}", where=str(name), hint="check its permissions") from None
+        raise StabtreeError(
+            f"it can't be read: {error.strerror}", where=str(name), hint="check its permissions"
+        ) from None
     return build(text, path.name if str(name) in known else str(name))
 
 
@@ -85,7 +88,9 @@ def build(text: str, where: str) -> Tree:
     if mistakes or tree is None:
         lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
         count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''} in the tree"
-        raise StabtreeError("\n  ".join([count, *lines]), where=where, hint="mend them, then `stabtree tree check FILE`")
+        raise StabtreeError(
+            "\n  ".join([count, *lines]), where=where, hint="mend them, then `stabtree tree check FILE`"
+        )
     return tree
 
 
@@ -162,12 +167,12 @@ class _Builder:
                 self.mistakes.append((line, f"{what} has no key {key!r}{hint}"))
             elif not isinstance(value, expected):
                 self.mistakes.append((line, f"{key!r} of {what} must be {described}"))
-            elif key in ("fixes", "see", "needs") and not all(isinstance(item, str) for item in value):
+            elif isinstance(value, list) and key in TEXTS and not all(isinstance(item, str) for item in value):
                 self.mistakes.append((line, f"{key!r} of {what} must hold text only: quote what contains a colon"))
-            elif key == "go" and not all(isinstance(item, str) for item in value.values()):
+            elif isinstance(value, dict) and key == "go" and not all(isinstance(v, str) for v in value.values()):
                 self.mistakes.append((line, f"an edge of {what} must be the id of a question or a leaf"))
             else:
-                values[key] = tuple(value) if isinstance(value, list) and key in ("fixes", "see", "needs") else value
+                values[key] = tuple(value) if isinstance(value, list) and key in TEXTS else value
         for name, item in known.items():
             if item.default is MISSING and item.default_factory is MISSING and name not in raw and path:
                 self.mistakes.append((self.document.line(*path), f"{what} lacks the key {name!r}"))

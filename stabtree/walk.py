@@ -72,10 +72,16 @@ class _Walk:
         for id_, params in self.overrides.items():
             question = self._known(id_, "--set", "Q2.1.sigma=4")
             predicate = PREDICATES.get(question.test)
-            mistakes = list(parameter_mistakes(predicate, params)) if predicate else ["sets a parameter of a question without test"]
+            mistakes = (
+                list(parameter_mistakes(predicate, params))
+                if predicate
+                else ["sets a parameter of a question without test"]
+            )
             if mistakes:
                 names = ", ".join(predicate.params) if predicate else "none"
-                raise StabtreeError(f"{id_} {mistakes[0]}", where="--set", hint=f"parameters of {id_}: {names or 'none'}")
+                raise StabtreeError(
+                    f"{id_} {mistakes[0]}", where="--set", hint=f"parameters of {id_}: {names or 'none'}"
+                )
         for id_, verdict in self.answers.items():
             question = self._known(id_, "--answer", "Q1.2=fp16")
             if verdict not in {*question.go, UNKNOWN}:
@@ -87,12 +93,18 @@ class _Walk:
         nodes = {leaf.of for leaf in self.tree.leaves.values() if leaf.escalate}
         for id_ in self.applied - nodes:
             known = ", ".join(sorted(nodes)) or "none in this tree"
-            raise StabtreeError(f"{id_!r} is no node with fixes to escalate{near(id_, nodes)}", where="--applied", hint=f"nodes: {known}")
+            raise StabtreeError(
+                f"{id_!r} is no node with fixes to escalate{near(id_, nodes)}",
+                where="--applied",
+                hint=f"nodes: {known}",
+            )
 
     def _known(self, id_: str, option: str, example: str) -> Question:
         if id_ not in self.tree.questions:
             hint = f"type {option} {example}; ids: `stabtree tree show {self.tree.name}`"
-            raise StabtreeError(f"there is no question {id_!r}{near(id_, self.tree.questions)}", where=option, hint=hint)
+            raise StabtreeError(
+                f"there is no question {id_!r}{near(id_, self.tree.questions)}", where=option, hint=hint
+            )
         return self.tree.questions[id_]
 
     def diagnosis(self) -> Diagnosis:
@@ -118,7 +130,7 @@ class _Walk:
             end=end,
             further=tuple(v for v in further if v),
             findings=tuple(findings),
-            missing=self._missing(findings),
+            missing=self._missing(),
             verdict=self._verdict(end, findings),
         )
 
@@ -201,10 +213,10 @@ class _Walk:
 
     def _step_before(self, onset_step: int) -> int:
         loss = self.run.get("loss")
-        before = [] if loss is None else loss.steps[loss.steps < onset_step]
-        return int(before[-1]) if len(before) else onset_step - 1
+        before = loss.steps[loss.steps < onset_step] if loss is not None else None
+        return int(before[-1]) if before is not None and len(before) else onset_step - 1
 
-    def _missing(self, findings: list[Finding]) -> tuple[Missing, ...]:
+    def _missing(self) -> tuple[Missing, ...]:
         found: dict[str, Missing] = {}
         for visit in self.seen.values():
             answer = visit.answer
@@ -222,7 +234,12 @@ class _Walk:
 
     def _needs(self, end: Leaf) -> Iterable[str]:
         """What the leaves that say `ok` ask to have been judged, whichever of them was reached."""
-        return {need for leaf in self.tree.leaves.values() if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
+        return {
+            need
+            for leaf in self.tree.leaves.values()
+            if leaf.severity is Severity.OK or leaf is end
+            for need in leaf.needs
+        }
 
 
 def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:

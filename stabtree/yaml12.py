@@ -60,7 +60,9 @@ def parse(text: str, where: str) -> Document:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark else where
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
-        raise StabtreeError(f"not valid YAML: {problem}", where=place, hint="mend that line, then `stabtree tree check FILE`") from None
+        raise StabtreeError(
+            f"not valid YAML: {problem}", where=place, hint="mend that line, then `stabtree tree check FILE`"
+        ) from None
     if node is not None:
         document.value = _convert(node, (), document, where)
     return document
@@ -70,7 +72,9 @@ def _convert(node: Any, path: Path, document: Document, where: str) -> Any:
     line = node.start_mark.line + 1
     document.count += 1
     if document.count > MOST_NODES or len(path) > DEEPEST:
-        raise StabtreeError("the file grows too large or nests too deeply", where=f"{where}:{line}", hint="use fewer aliases")
+        raise StabtreeError(
+            "the file grows too large or nests too deeply", where=f"{where}:{line}", hint="use fewer aliases"
+        )
     document.lines[path] = line
     if node.id == "scalar":
         return _scalar(node)

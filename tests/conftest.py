@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from stabtree.run import Gap, Run, Series, Setting
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 SHARED = ROOT.parent / "shared"
 
 
-def series(metric: str, values: Sequence[float], steps: Sequence[int] | None = None) -> Series:
+def series(metric: str, values: ArrayLike, steps: ArrayLike | None = None) -> Series:
     """A series over steps 0, 1, 2, ... or the given ones."""
-    at = np.arange(len(values)) if steps is None else np.asarray(steps)
-    return Series(metric, at.astype(np.int64), np.asarray(values, dtype=np.float64))
+    made = np.asarray(values, dtype=np.float64)
+    at = np.arange(len(made)) if steps is None else np.asarray(steps)
+    return Series(metric, at.astype(np.int64), made)
 
 
 def make_run(
-    columns: Mapping[str, Sequence[float]],
-    steps: Sequence[int] | None = None,
+    columns: Mapping[str, Any],
+    steps: ArrayLike | None = None,
     gaps: tuple[Gap, ...] = (),
     ranks: Mapping[str, Mapping[str, Series]] | None = None,
     **config: Any,
@@ -39,7 +44,7 @@ def make_run(
     )
 
 
-def falling(rows: int, noise: float = 0.05, seed: int = 0) -> np.ndarray:
+def falling(rows: int, noise: float = 0.05, seed: int = 0) -> NDArray[np.float64]:
     """A healthy loss: falls from 4 towards 1 with Gaussian noise."""
     at = np.arange(rows)
     return np.asarray(1 + 3 * np.exp(-5 * at / rows) + np.random.default_rng(seed).normal(0, noise, rows))

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import FIXTURES, falling
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 HEALTHY = str(FIXTURES / "phase19" / "healthy")
@@ -78,7 +81,18 @@ def test_json_is_whole_and_finite() -> None:
     assert (found["schema"], found["verdict"], found["tree"]) == (1, "critical", "phase19")
     assert [visit["id"] for visit in found["path"]] == ["Q1.1", "Q1.2", "Q1.3"]
     finding = found["findings"][0]
-    assert {"id", "section", "severity", "title", "onset_step", "last_good_step", "evidence", "causes", "fixes", "restart"} <= set(finding)
+    assert {
+        "id",
+        "section",
+        "severity",
+        "title",
+        "onset_step",
+        "last_good_step",
+        "evidence",
+        "causes",
+        "fixes",
+        "restart",
+    } <= set(finding)
     assert isinstance(finding["onset_step"], int)
     assert {"text", "metric", "steps", "observed", "threshold"} == set(finding["evidence"][0])
     assert finding["restart"]["checkpoint_step"] <= finding["last_good_step"]
@@ -163,13 +177,21 @@ def test_broken_trees_are_refused_with_lines(tmp_path: Path) -> None:
 
 def test_interactive_asks_on_standard_error() -> None:
     """--interactive asks what the log can't tell; the result alone is on standard output."""
-    done = run("diagnose", str(FIXTURES / "phase19" / "nan-unlocated"), "--interactive", "-q", given="perhaps\nbackward\n" + "\n" * 10)
+    done = run(
+        "diagnose",
+        str(FIXTURES / "phase19" / "nan-unlocated"),
+        "--interactive",
+        "-q",
+        given="perhaps\nbackward\n" + "\n" * 10,
+    )
     assert "nan-backward" in done.stdout
     assert "'perhaps' is not one of them" in done.stderr
     assert done.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("word", ["Q2.3", "q2.3", "spike-minor", "Q1.4.log0", "§2", "2", "Q1.4", "Q3.4", "fp16", "learning rate"])
+@pytest.mark.parametrize(
+    "word", ["Q2.3", "q2.3", "spike-minor", "Q1.4.log0", "§2", "2", "Q1.4", "Q3.4", "fp16", "learning rate"]
+)
 def test_explain_finds_nodes_by_id_and_by_word(word: str) -> None:
     """A question, a leaf, a cause, a node that holds leaves, a section, or words."""
     done = run("explain", word)
@@ -191,7 +213,13 @@ def test_explain_all_explains_every_node() -> None:
 def test_thresholds_are_those_of_the_document() -> None:
     """The quick-reference table, generated from the tree, holds the document's six rows."""
     text = run("tree", "show", "phase19", "--thresholds").stdout
-    for part in ("any", "loss > μ + 3σ of 100 steps", "spike and no return in 50 steps", "over 200 steps", "> 2× in 200 steps"):
+    for part in (
+        "any",
+        "loss > μ + 3σ of 100 steps",
+        "spike and no return in 50 steps",
+        "over 200 steps",
+        "> 2× in 200 steps",
+    ):
         assert part in text
 
 
@@ -208,7 +236,9 @@ def test_graphs_name_every_node(language: str) -> None:
 
 def test_a_closed_pipe_is_no_error() -> None:
     """`stabtree explain --all | head -1` ends without a word on standard error."""
-    with subprocess.Popen([*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
@@ -219,7 +249,9 @@ def test_a_closed_pipe_is_no_error() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are a POSIX matter")
 def test_ctrl_c_ends_without_a_traceback() -> None:
     """An interrupt while reading standard input ends at once, with 130 and no traceback."""
-    with subprocess.Popen([*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None

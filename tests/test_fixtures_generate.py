@@ -112,19 +112,13 @@ def test_manifest_is_complete(name: str) -> None:
     assert 300 <= steps[-1] < content["max_steps"] <= 1500
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if name.startswith("healthy/")] + ["phase19/healthy"]
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("healthy/")] + ["phase19/healthy"])
 def test_healthy_run_learns(name: str) -> None:
     """A healthy loss is finite, falls, ends at its lowest level, and has no step 5σ above its window."""
     loss = column(name, "loss")
     end = max(loss) + 1
     assert not bad(loss)
-    assert (
-        mean(loss, end - end // 5, end)
-        <= mean(loss, end // 2, end - end // 5)
-        < 0.7 * mean(loss, 0, end // 5)
-    )
+    assert mean(loss, end - end // 5, end) <= mean(loss, end // 2, end - end // 5) < 0.7 * mean(loss, 0, end // 5)
     assert height(loss, tallest(loss)) < 5
 
 

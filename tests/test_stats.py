@@ -33,7 +33,7 @@ def test_trailing_moments_leave_out_the_value_itself() -> None:
 
 
 def test_the_tail_of_normal_noise_allows_what_theory_does() -> None:
-    """For normal scores the height allowed once is the normal quantile or, an exponential being thicker, a little more."""
+    """For normal scores the height allowed once is the normal quantile or, the tail being thicker, more."""
     tail = stats.upper_tail(np.random.default_rng(0).normal(size=100_000))
     assert 4.2 < tail.height(1.0) < 5.6
     assert tail.expected(tail.height(0.01)) == pytest.approx(0.01)
@@ -47,7 +47,9 @@ def test_one_outlier_does_not_raise_its_own_bar() -> None:
     assert stats.upper_tail(scores).height(0.1) < before + 1
 
 
-@pytest.mark.parametrize(("values", "low", "high"), [(np.arange(20.0), 5, 8), (-np.arange(20.0), -8, -5), (np.ones(20), 0, 0)])
+@pytest.mark.parametrize(
+    ("values", "low", "high"), [(np.arange(20.0), 5, 8), (-np.arange(20.0), -8, -5), (np.ones(20), 0, 0)]
+)
 def test_kendall_sees_a_trend(values: np.ndarray, low: float, high: float) -> None:
     """A monotonic series scores far from 0, a constant one exactly 0."""
     assert low <= stats.kendall_z(values) <= high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from stabtree.predicates import PREDICATES
 from stabtree.tree import Severity
 from stabtree.treecheck import resolved
 from stabtree.treefile import build, load_tree, shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOOD = """
 name: tiny
@@ -49,15 +52,27 @@ def test_a_good_tree_loads() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("test: spike", "test: spik", "t.yaml:7: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?"),
-        ("no: good", "no: goood", "t.yaml:7: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?"),
+        (
+            "test: spike",
+            "test: spik",
+            "t.yaml:7: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
+        ),
+        (
+            "no: good",
+            "no: goood",
+            "t.yaml:7: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?",
+        ),
         ("no: good", "nope: good", "question Q1 has no edge for 'no', which spike may answer"),
         ("no: good", "nope: good", "question Q1 has an edge for 'nope', which spike never answers"),
         ("yes: bad", "yes: Q1", "the walk can go round in a circle: Q1 → Q1"),
         ("yes: bad", "yes: good", "t.yaml:16: bad can't be reached from any section"),
         ("sigma: 3.0}", "sigma: high}", "question Q1 sets 'sigma' to 'high'; it must be of type float"),
         ("sigma: 3.0}", "sigm: 3.0}", "question Q1 sets 'sigm', which spike does not have; did you mean 'sigma'?"),
-        ("{sigma:g}σ", "{segma:g}σ", "question Q1 names {segma} in its rule, which spike does not have; did you mean 'sigma'?"),
+        (
+            "{sigma:g}σ",
+            "{segma:g}σ",
+            "question Q1 names {segma} in its rule, which spike does not have; did you mean 'sigma'?",
+        ),
         ("{sigma:g}σ", "{sigma", "question Q1 has braces that don't close"),
         ("entry: Q1", "entry: Q11", "section 1 enters at Q11, which is no question; did you mean 'Q1'?"),
         ("    ask:", "    aks:", "question Q1 has no key 'aks'; did you mean 'ask'?"),
@@ -84,7 +99,9 @@ def test_all_mistakes_come_at_once() -> None:
     assert found.startswith("2 mistakes in the tree")
 
 
-@pytest.mark.parametrize("text", ["", "- a\n- b\n", "a: 1", "42", "questions: {}\nleaves: 3\nsections: x\nname: 1\ntitle: []"])
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "a: 1", "42", "questions: {}\nleaves: 3\nsections: x\nname: 1\ntitle: []"]
+)
 def test_what_is_no_tree_is_said_to_be_none(text: str) -> None:
     """Any other YAML ends in an error, not in a crash."""
     assert "mistake" in mistakes(text)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from stabtree.answer import NO, UNKNOWN
-from stabtree.diagnosis import Diagnosis
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.run import Gap, Run
 from stabtree.treefile import load_tree
 from stabtree.walk import diagnose
 from tests.conftest import FIXTURES, falling, make_run, series
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.diagnosis import Diagnosis
+    from stabtree.tree import Question
 
 TREE = load_tree()
 APPLIED = {"nan-structural": ["Q1.4"]}
@@ -54,7 +59,19 @@ def test_every_answer_of_every_question_is_given_by_some_fixture() -> None:
     """No edge of the tree is untested: each verdict that has an edge is answered by a fixture or a made run."""
     given: dict[str, set[str]] = {id_: set() for id_ in TREE.questions}
     found = [of_leaf(leaf) for leaf in TREE.leaves] + [of_fixture(FIXTURES / "healthy" / name) for name in HEALTHY]
-    found += [diagnose(run, TREE) for run in (_weights_collapse(), _spike_at_end(), _rising_alone(), _bf16_healthy(), _fp8(), _bf16_nan(), _structural_fp16(), _no_scaler())]
+    found += [
+        diagnose(run, TREE)
+        for run in (
+            _weights_collapse(),
+            _spike_at_end(),
+            _rising_alone(),
+            _bf16_healthy(),
+            _fp8(),
+            _bf16_nan(),
+            _structural_fp16(),
+            _no_scaler(),
+        )
+    ]
     for one in found:
         for visit in (*one.path, *(visit for visits in one.further for visit in visits)):
             given[visit.question.id].add(visit.answer.verdict)
@@ -65,7 +82,13 @@ def test_every_answer_of_every_question_is_given_by_some_fixture() -> None:
 
 def _weights_collapse() -> Run:
     loss = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
-    return make_run({"loss": loss, "lr": np.full(600, 1e-3), "weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200)))})
+    return make_run(
+        {
+            "loss": loss,
+            "lr": np.full(600, 1e-3),
+            "weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200))),
+        }
+    )
 
 
 def _spike_at_end() -> Run:
@@ -99,7 +122,9 @@ def _structural_fp16() -> Run:
     loss = falling(400)
     loss[300:] = np.nan
     scale = np.where(np.arange(400) < 100, 1024.0, 2048.0)
-    return make_run({"loss": loss, "grad_norm": np.where(np.isnan(loss), np.nan, 1.0), "loss_scale": scale}, dtype="fp16")
+    return make_run(
+        {"loss": loss, "grad_norm": np.where(np.isnan(loss), np.nan, 1.0), "loss_scale": scale}, dtype="fp16"
+    )
 
 
 def _no_scaler() -> Run:
@@ -120,9 +145,16 @@ def test_the_onset_and_the_restart_come_before_the_trouble() -> None:
 
 @pytest.mark.parametrize(
     ("config", "checkpoint", "assumed"),
-    [({}, 600, True), ({"checkpoint_every": 700}, None, False), ({"checkpoints": (100, 333, 649, 650, 700)}, 649, False), ({"checkpoints": (900,)}, None, False)],
+    [
+        ({}, 600, True),
+        ({"checkpoint_every": 700}, None, False),
+        ({"checkpoints": (100, 333, 649, 650, 700)}, 649, False),
+        ({"checkpoints": (900,)}, None, False),
+    ],
 )
-def test_checkpoints_are_assumed_listed_or_absent(config: dict[str, object], checkpoint: int | None, assumed: bool) -> None:  # noqa: FBT001
+def test_checkpoints_are_assumed_listed_or_absent(
+    config: dict[str, Any], checkpoint: int | None, assumed: bool
+) -> None:
     """Every 200 steps when nothing is known; from a list when there is one; none when all are too young."""
     loss = falling(1000)
     loss[650:] = np.nan
@@ -155,7 +187,9 @@ def test_a_short_run_that_is_nan_is_judged() -> None:
 
 def test_a_later_failure_is_not_hidden_by_the_first() -> None:
     """The path ends at the spike, and the rise after it is a further finding."""
-    loss = np.concatenate((falling(400, 0.02), 1 + np.linspace(0, 3, 600) + np.random.default_rng(1).normal(0, 0.02, 600)))
+    loss = np.concatenate(
+        (falling(400, 0.02), 1 + np.linspace(0, 3, 600) + np.random.default_rng(1).normal(0, 0.02, 600))
+    )
     loss[250] += 8
     found = diagnose(make_run({"loss": loss, "lr": np.linspace(1e-4, 1e-3, 1000)}), TREE)
     assert found.end.id == "spike-unexplained"
@@ -213,7 +247,12 @@ def test_answers_go_before_the_data_and_ask_fills_the_gaps() -> None:
     run = make_run({"loss": loss}, dtype="fp32")
     assert diagnose(run, TREE, answers={"Q1.3": "backward"}).end.id == "nan-backward"
     asked: list[str] = []
-    found = diagnose(run, TREE, ask=lambda question: asked.append(question.id) or ("forward" if question.id == "Q1.3" else None))
+
+    def ask(question: Question) -> str | None:
+        asked.append(question.id)
+        return "forward" if question.id == "Q1.3" else None
+
+    found = diagnose(run, TREE, ask=ask)
     assert found.end.id == "nan-forward"
     assert asked[0] == "Q1.3"
     assert next(visit for visit in found.path if visit.question.id == "Q1.3").given_by == "person"

@@ -32,7 +32,7 @@ app.add_typer(tree_app, name="tree")
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),  # noqa: FBT001, FBT003
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
 ) -> None:
     if version:
         from stabtree import __version__

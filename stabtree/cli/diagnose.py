@@ -40,20 +40,24 @@ def diagnose(
         typer.Option(
             "--fail-on",
             metavar="LEVEL",
-            help="Exit with 1 from this severity on: note, warning, critical (default) or never; unknown, besides, for a run that could not be judged.",
+            help="Exit with 1 from this severity on: note, warning, critical (default) or never; and with unknown "
+            "also for a run that could not be judged.",
         ),
     ] = None,
     literal: Annotated[
         bool, typer.Option("--literal", help="Take the document's letter, without the guards against noise.")
     ] = False,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="ID.PARAM=VALUE", help="Override a parameter, as in Q2.1.sigma=4.")
+        list[str] | None,
+        typer.Option("--set", metavar="ID.PARAM=VALUE", help="Override a parameter, as in Q2.1.sigma=4."),
     ] = None,
     answer: Annotated[
-        list[str] | None, typer.Option("--answer", metavar="ID=VERDICT", help="Answer a question yourself, as in Q1.2=fp16.")
+        list[str] | None,
+        typer.Option("--answer", metavar="ID=VERDICT", help="Answer a question yourself, as in Q1.2=fp16."),
     ] = None,
     applied: Annotated[
-        list[str] | None, typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help.")
+        list[str] | None,
+        typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help."),
     ] = None,
     interactive: Annotated[bool, typer.Option("--interactive", help="Ask for what the log can't answer.")] = False,
     json: Json = False,
@@ -105,7 +109,9 @@ def _levels(fail_on: list[str] | None) -> frozenset[str]:
     chosen = [word for item in fail_on or [] for word in item.split(",")]
     for word in chosen:
         if word not in (*LEVELS, "unknown", "never"):
-            raise StabtreeError(f"{word!r} is no level", where="--fail-on", hint="note, warning, critical, unknown or never")
+            raise StabtreeError(
+                f"{word!r} is no level", where="--fail-on", hint="note, warning, critical, unknown or never"
+            )
     if "never" in chosen and len(set(chosen)) > 1:
         raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
     return frozenset(chosen if set(chosen) - {"unknown"} else [*chosen, "critical"])
@@ -134,7 +140,11 @@ def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param
         params = predicate.params if predicate else {}
         if name not in params:
             names = ", ".join(params) or "none"
-            raise StabtreeError(f"{id_} has no parameter {name!r}{near(name, params)}", where="--set", hint=f"parameters of {id_}: {names}")
+            raise StabtreeError(
+                f"{id_} has no parameter {name!r}{near(name, params)}",
+                where="--set",
+                hint=f"parameters of {id_}: {names}",
+            )
         found.setdefault(id_, {})[name] = _parsed(text, params[name], key)
     return found
 
@@ -147,8 +157,14 @@ def _parsed(text: str, default: Param, key: str) -> Param:
             return {"true": True, "false": False}[text.lower()]
         value = type(default)(text)
     except (ValueError, KeyError):
-        wanted = "true or false" if isinstance(default, bool) else {"int": "a whole number", "float": "a number"}[type(default).__name__]
-        raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"its default is {default}") from None
+        wanted = (
+            "true or false"
+            if isinstance(default, bool)
+            else {"int": "a whole number", "float": "a number"}[type(default).__name__]
+        )
+        raise StabtreeError(
+            f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"its default is {default}"
+        ) from None
     if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
         raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=f"its default is {default}")
     return value
@@ -163,7 +179,11 @@ def _asker() -> Callable[[Question], str | None]:
         if question.person:
             typer.echo(f"  {question.person}", err=True)
         while True:
-            told = str(typer.prompt(f"  {', '.join(choices)}, or nothing for unknown", default="", show_default=False, err=True)).strip()
+            told = str(
+                typer.prompt(
+                    f"  {', '.join(choices)}, or nothing for unknown", default="", show_default=False, err=True
+                )
+            ).strip()
             if not told or told in choices:
                 return told or None
             typer.echo(f"  {told!r} is not one of them", err=True)

@@ -13,7 +13,9 @@ IN_FULL = 3  # nodes found by their text are shown whole up to this many, else i
 
 
 def explain(
-    node: Annotated[str | None, typer.Argument(help="An id (Q2.3, spike-minor, §2) or words to look for (spike).")] = None,
+    node: Annotated[
+        str | None, typer.Argument(help="An id (Q2.3, spike-minor, §2) or words to look for (spike).")
+    ] = None,
     tree: TreeOpt = "phase19",
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
 ) -> None:
@@ -27,7 +29,9 @@ def explain(
         emit(reference.explain(chosen, [*chosen.questions.values(), *chosen.leaves.values()], width=width, color=color))
         return
     if node is None:
-        raise StabtreeError("which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node")
+        raise StabtreeError(
+            "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
+        )
     found, by_id = reference.find(chosen, node)
     if not found:
         from stabtree.treecheck import near
@@ -35,5 +39,9 @@ def explain(
         ids = [*chosen.questions, *chosen.leaves]
         hint = f"`stabtree tree show {chosen.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
-    show = reference.explain(chosen, found, width=width, color=color) if by_id or len(found) <= IN_FULL else reference.listing(found, width=width, color=color)
+    show = (
+        reference.explain(chosen, found, width=width, color=color)
+        if by_id or len(found) <= IN_FULL
+        else reference.listing(found, width=width, color=color)
+    )
     emit(show)

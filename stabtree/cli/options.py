@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 
 Paths = Annotated[
     list[str],
-    typer.Argument(help="Metrics file, manifest or folder of a run; several files are its ranks; - reads standard input."),
+    typer.Argument(
+        help="Metrics file, manifest or folder of a run; several files are its ranks; - reads standard input."
+    ),
 ]
 ColumnOpt = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="METRIC=NAME", help="Read METRIC from column NAME, as in loss=train/nll."),
 ]
-StepColumn = Annotated[str | None, typer.Option("--step-column", metavar="NAME", help="The column that holds the steps.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", metavar="TYPE", help="What the run trained in: fp32, fp16, bf16 or fp8.")]
+StepColumn = Annotated[
+    str | None, typer.Option("--step-column", metavar="NAME", help="The column that holds the steps.")
+]
+Dtype = Annotated[
+    str | None, typer.Option("--dtype", metavar="TYPE", help="What the run trained in: fp32, fp16, bf16 or fp8.")
+]
 CheckpointEvery = Annotated[
     int | None, typer.Option("--checkpoint-every", metavar="STEPS", help="Steps between two checkpoints.")
 ]

@@ -35,7 +35,9 @@ def list_() -> None:
 def show(
     name: Name = "phase19",
     thresholds: Annotated[bool, typer.Option("--thresholds", help="The quick-reference table of thresholds.")] = False,
-    literal: Annotated[bool, typer.Option("--literal", help="With the document's letter instead of our guards.")] = False,
+    literal: Annotated[
+        bool, typer.Option("--literal", help="With the document's letter instead of our guards.")
+    ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
     from stabtree.render import reference

@@ -63,9 +63,7 @@ def load_run(
         ranks=made.ranks or {},
         resumes=made.resumes,
         sources=tuple(part.source for part in rows),
-        notes=tuple(
-            dict.fromkeys((*found.notes, *(note for part in rows for note in part.notes), *made.notes))
-        ),
+        notes=tuple(dict.fromkeys((*found.notes, *(note for part in rows for note in part.notes), *made.notes))),
     )
 
 

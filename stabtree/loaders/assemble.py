@@ -81,10 +81,7 @@ def _concatenate(files: Sequence[Rows]) -> Rows:
     for metric in dict.fromkeys(metric for rows in files for metric in rows.metrics):
         parts = [rows.metrics.get(metric) or _nothing(n) for rows, n in zip(files, lengths, strict=True)]
         logged = np.concatenate(
-            [
-                np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged
-                for part in parts
-            ]
+            [np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged for part in parts]
         )
         values = np.concatenate([part.values for part in parts])
         metrics[metric] = Column(values, None if logged.all() else logged)
@@ -118,9 +115,7 @@ def _series(rows: Rows) -> tuple[dict[str, Series], int]:
             values = column.values[column.logged]
         if len(steps):
             repeated = max(repeated, len(values) - len(steps))
-            series[metric] = frozen(
-                metric, steps, values if order is None else values[order], rows.origins[metric]
-            )
+            series[metric] = frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
     return series, repeated
 
 
@@ -160,9 +155,7 @@ def _rank_names(files: Sequence[Rows]) -> list[str]:
     if not all(named):
         named = [digits[-1] if (digits := re.findall(r"\d+", stem)) else "" for stem in stems]
     numbers = [str(int(name)) if name else "" for name in named]
-    return (
-        numbers if all(numbers) and len(set(numbers)) == len(files) else [str(i) for i in range(len(files))]
-    )
+    return numbers if all(numbers) and len(set(numbers)) == len(files) else [str(i) for i in range(len(files))]
 
 
 def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
@@ -170,9 +163,7 @@ def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
     metrics = dict.fromkeys(metric for single in singles.values() for metric in single.series)
     series = {
-        metric: _mean(
-            metric, [single.series[metric] for single in singles.values() if metric in single.series]
-        )
+        metric: _mean(metric, [single.series[metric] for single in singles.values() if metric in single.series])
         for metric in metrics
     }
     everything = _concatenate(list(by_rank.values()))

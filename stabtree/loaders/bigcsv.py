@@ -38,9 +38,7 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
         return None
     tail = _cut_tail(file, len(layout.names))
     # Where pandas reads some columns only, it does not mind rows that are too long.
-    if len(chosen) < len(layout.names) and _commas(file) != _expected_commas(
-        len(frame), len(layout.names), tail
-    ):
+    if len(chosen) < len(layout.names) and _commas(file) != _expected_commas(len(frame), len(layout.names), tail):
         return None
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
     rows = len(frame) - (tail is not None)

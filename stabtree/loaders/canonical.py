@@ -97,9 +97,40 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         )
     roles = _roles(table, columns, step_column)
     used = {role: _best(table, names) for role, names in roles.items()}
+    metrics = _metrics(table, used)
+    steps = _steps(table, used, asked=step_column)
+    ranks = _ranks(table, used.get("rank"))
+    at = steps.values
+    if steps.keep is not None:
+        at, ranks = at[steps.keep], None if ranks is None else ranks[steps.keep]
+        metrics = {name: pick(column, steps.keep) for name, column in metrics.items()}
+    source = Source(
+        path=table.path,
+        format=table.format,
+        rows=table.rows,
+        columns=column_uses(table, Plan(roles, used, steps.source)),
+        skipped=table.skipped,
+        skipped_count=table.skipped_count,
+        steps_from=clean(steps.source, 80),
+    )
+    return Rows(
+        steps=at,
+        metrics=metrics,
+        origins={metric: used[metric] for metric in metrics},
+        ranks=ranks,
+        source=source,
+        notes=(*table.notes, *steps.notes, *_bad_notes(table, used)),
+    )
+
+
+def _metrics(table: Table, used: Mapping[str, str]) -> dict[str, Column]:
+    """The columns that hold metrics, of which the loss has to be one.
+
+    Raises:
+        StabtreeError: where there is no loss.
+    """
     if "loss" not in used:
         raise _no_loss(table)
-    steps = _steps(table, used, asked=step_column)
     metrics = {
         role: column
         for role, name in used.items()
@@ -111,38 +142,12 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
             where=table.path,
             hint="name another column: --column loss=NAME",
         )
-    ranks = _ranks(table, used.get("rank"))
-    kept = (
-        metrics
-        if steps.keep is None
-        else {name: pick(column, steps.keep) for name, column in metrics.items()}
-    )
-    if steps.keep is not None:
-        ranks = None if ranks is None else ranks[steps.keep]
-    source = Source(
-        path=table.path,
-        format=table.format,
-        rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source)),
-        skipped=table.skipped,
-        skipped_count=table.skipped_count,
-        steps_from=steps.source,
-    )
-    return Rows(
-        steps=steps.values if steps.keep is None else steps.values[steps.keep],
-        metrics=kept,
-        origins={metric: used[metric] for metric in kept},
-        ranks=ranks,
-        source=source,
-        notes=(*table.notes, *steps.notes, *_bad_notes(table, used)),
-    )
+    return metrics
 
 
 def pick(column: Column, keep: Bools) -> Column:
     """The cells of some of the rows."""
-    return replace(
-        column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep]
-    )
+    return replace(column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep])
 
 
 def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) -> dict[str, tuple[str, ...]]:
@@ -156,10 +161,7 @@ def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) ->
         place = _PLACES.get(normalize(name)) or match(name)
         if place and place[0] not in asked and name not in asked.values():
             found.setdefault(place[0], []).append((place[1], name))
-    ranked = {
-        role: tuple(name for _, name in sorted(names, key=lambda item: item[0]))
-        for role, names in found.items()
-    }
+    ranked = {role: tuple(name for _, name in sorted(names, key=lambda item: item[0])) for role, names in found.items()}
     return {**ranked, **{role: (name,) for role, name in asked.items()}}
 
 
@@ -228,8 +230,9 @@ def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
 
 
 def _in_epoch(found: Steps, epochs: Column | None) -> bool:
-    whole = found.keep is None and epochs is not None and _whole(epochs)
-    return whole and epochs is not None and steps_.restarts_with(found.values, epochs.values)
+    if epochs is None or found.keep is not None or not _whole(epochs):
+        return False
+    return steps_.restarts_with(found.values, epochs.values)
 
 
 def _whole(column: Column) -> bool:
@@ -242,7 +245,9 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
     if not column or not _whole(column):
         return None
     ranks = column.values.astype(np.int64)
-    return ranks if len(ranks) and ranks.min() != ranks.max() else None
+    # The rank of a matrix is a metric: it has fractions, or a new value in every other row.
+    few = len(np.unique(ranks)) <= len(ranks) / 2
+    return ranks if few and (ranks == column.values).all() and ranks.min() != ranks.max() else None
 
 
 def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:

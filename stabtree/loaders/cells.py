@@ -83,16 +83,14 @@ class ColumnBuilder:
     comma: Comma = "thousands"
     _values: list[Floats] = field(default_factory=list)
     _logged: list[Bools] = field(default_factory=list)
-    _texts: list[str | None] = field(default_factory=list)
+    _cells: list[Cell] = field(default_factory=list)
     _bad: int = 0
     _bad_example: str = ""
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is where the i-th stands in the file."""
         if self.labels:
-            self._texts += [
-                None if cell is None or _blank(cell) else str(cell).strip(" \t\0'\"") for cell in cells
-            ]
+            self._cells += cells
             return
         try:
             # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
@@ -122,22 +120,24 @@ class ColumnBuilder:
     def column(self) -> Column:
         """The column, of all cells that were added."""
         if self.labels:
-            return _label_column(self._texts)
+            return _label_column(self._cells)
         values = np.concatenate(self._values) if self._values else np.zeros(0)
         logged = np.concatenate(self._logged) if self._logged else np.zeros(0, dtype=np.bool_)
         return Column(values, None if logged.all() else logged, self._bad, self._bad_example)
 
 
-def _blank(cell: Cell) -> bool:
-    return isinstance(cell, str) and cell.strip(" \t\0'\"").lower() in _NOT_LOGGED
+def _label(cell: Cell) -> str | None:
+    text = "" if cell is None else str(cell).strip(" \t\0'\"")
+    return None if text.lower() in _NOT_LOGGED else text
 
 
-def _label_column(texts: Sequence[str | None]) -> Column:
+def _label_column(cells: Sequence[Cell]) -> Column:
     """Numbers if every label is a plain one, else a code for each label."""
-    logged = np.array([text is not None for text in texts], dtype=np.bool_)
-    unique = {text for text in texts if text is not None}
-    coded = not all(_PLAIN.fullmatch(text) for text in unique)
-    codes: dict[str | None, float] = {text: label_code(text) if coded else float(text) for text in unique}
-    codes[None] = 0.0
-    values = np.array([codes[text] for text in texts], dtype=np.float64)
-    return Column(values, None if logged.all() else logged, coded=coded)
+    labels = {cell: _label(cell) for cell in dict.fromkeys(cells)}
+    coded = not all(_PLAIN.fullmatch(label) for label in labels.values() if label is not None)
+    code = label_code if coded else float
+    codes = {cell: np.nan if label is None else code(label) for cell, label in labels.items()}
+    values = np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
+    # A code is never NaN, so a NaN is an empty cell.
+    missing = np.isnan(values)
+    return Column(values, ~missing if missing.any() else None, coded=coded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -13,7 +14,6 @@ from stabtree.text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.loaders.table import Select
     from stabtree.run import ConfigScalar
 
 DTYPES = ("fp32", "fp16", "bf16", "fp8")
@@ -52,9 +52,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    number = (
-        float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    )
+    number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     if not math.isfinite(number):
         raise ValueError("a number")
     return number
@@ -136,9 +134,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "seed": (_count, "random_seed"),
 }
 _PLACE = {
-    spelling: (key, place)
-    for key, (_, others) in KEYS.items()
-    for place, spelling in enumerate((key, *others.split()))
+    spelling: (key, place) for key, (_, others) in KEYS.items() for place, spelling in enumerate((key, *others.split()))
 }
 # Objects that hold configuration of their own: `optimizer: {name, lr}`, `lr_schedule: {name, warmup}`.
 _NAMED = ("optimizer", "lr_schedule")
@@ -154,9 +150,7 @@ WRAPPERS = (
     "settings",
 )
 _KIND_KEYS = ("type", "event", "kind", "_type", "record")
-_KINDS = frozenset(
-    (*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin")
-)
+_KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
@@ -174,9 +168,7 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
         try:
             config[key] = KEYS[key][0](value)
         except (ValueError, OverflowError) as error:
-            notes.append(
-                f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored."
-            )
+            notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
     return config, notes
 
 
@@ -195,9 +187,7 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
             yield "dtype", 20 + place, word
 
 
-def _nested(
-    key: str | None, place: int, inner: Mapping[str, Any], depth: int
-) -> Iterator[tuple[str, int, Any]]:
+def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
     rest = {}
     for spelling, value in inner.items():
         word = normalize(str(spelling))
@@ -208,25 +198,34 @@ def _nested(
     yield from _spelled(rest, depth + 1)
 
 
-def config_row(row: Mapping[str, Any], select: Select) -> tuple[dict[str, ConfigScalar], list[str]] | None:
+def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]] | None:
     """The configuration that a row of a log holds instead of metrics; None for a row of metrics."""
+    if not _may_be_config(tuple(row)):
+        return None
     kind = next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), "")
     wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
-    if not (wrapped or normalize(kind) in _KINDS or _only_settings(row)):
-        return None
-    if any(normalize(key) in (*STEP_ALIASES, *EPOCH_ALIASES) for key in row) and any(
-        (found := match(key)) and found[0] == "loss" and select(key) for key in row
-    ):
-        return None
-    return read_config(row)
+    return read_config(row) if wrapped or normalize(kind) in _KINDS or _only_settings(tuple(row)) else None
 
 
-def _only_settings(row: Mapping[str, Any]) -> bool:
-    """Whether a row without a step names settings that no row of metrics would."""
-    words = {normalize(str(key)) for key in row}
-    if words & {*STEP_ALIASES, *EPOCH_ALIASES}:
+# A log of a million rows has a handful of different sets of keys.
+@lru_cache(maxsize=1024)
+def _may_be_config(keys: tuple[str, ...]) -> bool:
+    """Whether a row with these keys can be one of configuration, which its values then decide."""
+    words = {normalize(key) for key in keys}
+    if words & {*STEP_ALIASES, *EPOCH_ALIASES} and any(_is_loss(key) for key in keys):
         return False
-    keys = {_PLACE[word][0] for word in words & _PLACE.keys()}
-    return bool(keys & {"dtype", "optimizer", "checkpoint_every", "name"}) and not any(
-        (found := match(str(key))) and found[0] in ("loss", "eval_loss") for key in row
-    )
+    return bool(words & {*_KIND_KEYS, *WRAPPERS}) or _only_settings(keys)
+
+
+def _only_settings(keys: tuple[str, ...]) -> bool:
+    """Whether a row without a step names settings that no row of metrics would."""
+    words = {normalize(key) for key in keys}
+    if words & {*STEP_ALIASES, *EPOCH_ALIASES} or any(_is_loss(key) for key in keys):
+        return False
+    settings = {_PLACE[word][0] for word in words & _PLACE.keys()}
+    return bool(settings & {"dtype", "optimizer", "checkpoint_every", "name"})
+
+
+def _is_loss(key: str) -> bool:
+    found = match(key)
+    return found is not None and found[0] in ("loss", "eval_loss")

@@ -81,16 +81,13 @@ def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
             builder.add([cells[index] for _, cells in chunk], places)
     notes = lines.notes
     if skips.short:
-        notes.append(
-            f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
-        )
+        notes.append(f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.")
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
         rows=rows,
         columns={
-            name: builders[place].column() if place in builders else None
-            for place, name in enumerate(layout.names)
+            name: builders[place].column() if place in builders else None for place, name in enumerate(layout.names)
         },
         skipped=tuple(skips.first),
         skipped_count=skips.count,
@@ -115,7 +112,7 @@ def _records(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple[int, 
             del fields[width:]
         if len(fields) > width:
             skips.add(place, f"has {len(fields)} fields where the header has {width}")
-        elif distinct(fields) == layout.names:
+        elif _cell(fields[0]) in ("", layout.names[0]) and distinct(fields) == layout.names:
             skips.add(place, "repeats the header")
         else:
             if held:
@@ -125,6 +122,10 @@ def _records(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple[int, 
         skips.add(held[0], "is cut: the file ends inside this line")
     elif held:
         yield _padded(held, width, skips)
+
+
+def _cell(text: str) -> str:
+    return text.strip(" \t'\"\0")
 
 
 def _padded(row: tuple[int, list[str]], width: int, skips: Skips) -> tuple[int, list[str]]:

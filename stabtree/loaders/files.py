@@ -127,9 +127,7 @@ def choose(source: Source) -> Loader:
         return loader
     known = ", ".join(loader.about for loader in LOADERS)
     if source.binary:
-        raise StabtreeError(
-            f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV"
-        )
+        raise StabtreeError(f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV")
     raise StabtreeError(
         f"is in no format that stabtree knows; it reads {known}",
         where=source.path,
@@ -199,9 +197,7 @@ def _stem(source: Source) -> str:
     folder = clean(source.file.absolute().parent.name, 80)
     # `metrics` and `manifest` say nothing; the folder they lie in usually names the run.
     return (
-        folder
-        if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder
-        else stem
+        folder if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder else stem
     )
 
 
@@ -213,13 +209,9 @@ def pick_file(folder: Path) -> Path:
     """
     shown = clean(folder)
     try:
-        files = sorted(
-            entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file()
-        )
+        files = sorted(entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file())
     except OSError as error:
-        raise StabtreeError(
-            f"can't be read: {clean(error.strerror)}", where=shown, hint="check its rights"
-        ) from None
+        raise StabtreeError(f"can't be read: {clean(error.strerror)}", where=shown, hint="check its rights") from None
     for name in manifest.NAMES:
         if folder / name in files:
             return folder / name

@@ -77,9 +77,7 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     silence = intervals if after is None else np.append(intervals, after - own[-1])
     edges = own if after is None else np.append(own, after + 1)
     first, rows = _between(quiet, edges)
-    enough = (_between(busy, edges)[1] >= MIN_ROWS) | (
-        rows >= np.maximum(MIN_ROWS, DENSITY * silence / usual)
-    )
+    enough = (_between(busy, edges)[1] >= MIN_ROWS) | (rows >= np.maximum(MIN_ROWS, DENSITY * silence / usual))
     found = []
     for place in np.flatnonzero(enough & (silence > FACTOR * usual)).tolist():
         if silence[place] > FACTOR * _usual(intervals, place):

@@ -48,7 +48,7 @@ class Rows:
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which stands in `line`; a row of configuration goes to `config`."""
-        config = config_row(row, self.select)
+        config = config_row(row)
         if config is not None:
             found, notes = config
             self.config |= found

@@ -62,9 +62,7 @@ def find_layout(head: str) -> Layout | None:
     lines = head.split("\n", LOOK_AT)
     # The head may end inside a line.
     lines = (lines[:-1] if len(lines) > 2 else lines)[:LOOK_AT]
-    numbered = [
-        (place, line) for place, line in enumerate(lines, 1) if line.strip(" \0") and not line.startswith("#")
-    ]
+    numbered = [(place, line) for place, line in enumerate(lines, 1) if line.strip(" \0") and not line.startswith("#")]
     if not numbered:
         return None
     layouts = [layout for mark in DELIMITERS if (layout := _try(numbered, mark))]
@@ -88,9 +86,7 @@ def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:
             return _layout(delimiter, distinct(fields), place, below)
     first = next((fields for _, fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
     if width >= 2 and first and all(_numeric(cell) for cell in first if cell):
-        return _layout(
-            delimiter, tuple(f"column {i}" for i in range(1, width + 1)), 0, [cells for _, cells in rows]
-        )
+        return _layout(delimiter, tuple(f"column {i}" for i in range(1, width + 1)), 0, [cells for _, cells in rows])
     return None
 
 
@@ -98,11 +94,7 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
     """A layout, unless the rows below the header don't look like rows of numbers."""
     if not below:
         # One line of words is a header only if its words are separated by more than blanks.
-        return (
-            Layout(delimiter, names, place, "thousands", 0, 0.0)
-            if delimiter != " " and len(names) > 1
-            else None
-        )
+        return Layout(delimiter, names, place, "thousands", 0, 0.0) if delimiter != " " and len(names) > 1 else None
     fit = [cells for cells in below if _fits(cells, len(names))]
     agree = len(fit) / len(below)
     # Words separated by blanks are prose unless the rows are nothing but numbers.

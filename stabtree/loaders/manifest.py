@@ -83,9 +83,7 @@ def sniff(source: Source) -> int:
     if _whole(lines[0]) is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         keys = _whole(lines[0]) or {}
-        holds = any(
-            isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS)
-        )
+        holds = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
         return 90 if len(lines) == 1 and holds else 0
     # An object over several lines, or one too long for the head.
     whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
@@ -153,9 +151,7 @@ def inside(source: Source, name: str) -> Path:
     try:
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()):
-            raise StabtreeError(
-                f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint
-            )
+            raise StabtreeError(f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint)
         if not file.is_file():
             raise StabtreeError(f"names {shown!r}, which is not there", where=source.path, hint=hint)
     except (OSError, ValueError):
@@ -207,11 +203,7 @@ def _columns(source: Source, series: Mapping[str, Any], manifest: Manifest, sele
     lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
     rows = max(map(len, lists.values()), default=0)
     short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
-    note = (
-        (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",)
-        if short
-        else ()
-    )
+    note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
     columns = {name: _column(name, cells, rows) if select(name) else None for name, cells in lists.items()}
     return Table(
         path=source.path,

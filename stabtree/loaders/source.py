@@ -157,9 +157,7 @@ def open_source(path: str | Path) -> Source:
         if stat.S_ISDIR(mode):
             raise StabtreeError("is a folder, not a file", where=shown, hint="name a file in it")
         if not stat.S_ISREG(mode):
-            raise StabtreeError(
-                "is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE"
-            )
+            raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
         with file.open("rb") as stream:
             data = stream.read(HEAD_BYTES)
         return _look(Source(shown, file, b"", data, file.stat().st_size))
@@ -201,10 +199,7 @@ def _binary(data: bytes, text: str) -> str:
         if data.startswith(magic):
             return kind
     head = text[:4096]
-    odd = sum(
-        char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in "\t\n\r\0\x1b\f\b")
-        for char in head
-    )
+    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in "\t\n\r\0\x1b\f\b") for char in head)
     return "a binary file" if odd > MAX_ODD * len(head) else ""
 
 

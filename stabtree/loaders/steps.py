@@ -77,9 +77,7 @@ def _mended(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
         notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
     if broken.any():
         count = int(np.count_nonzero(broken))
-        notes.append(
-            f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}."
-        )
+        notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
     return Steps(filled, ~broken if broken.any() else None, name, tuple(notes))
 
 
@@ -91,9 +89,7 @@ def restarts_with(steps: Ints, epochs: Floats) -> bool:
     back = steps[rises] < steps[rises - 1]
     # The last epoch may be cut short, but nothing else may make the steps go back.
     return (
-        bool(back.all())
-        and np.count_nonzero(np.diff(steps) < 0) == len(rises)
-        and len(set(steps[rises].tolist())) <= 2
+        bool(back.all()) and np.count_nonzero(np.diff(steps) < 0) == len(rises) and len(set(steps[rises].tolist())) <= 2
     )
 
 

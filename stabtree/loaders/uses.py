@@ -44,9 +44,7 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         shown = clean(name, 80)
         if role is None or column is None:
             uses.append(
-                ColumnUse(
-                    shown, None, "not a known metric" if column is None else "another column was asked for"
-                )
+                ColumnUse(shown, None, "not a known metric" if column is None else "another column was asked for")
             )
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
@@ -65,9 +63,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
         return f"{role} is read from {clean(plan.used[role], 40)}{why}"
     if role in ("step", "epoch") and plan.steps_from != name:
         return (
-            f"steps are read from {clean(plan.steps_from, 40)}"
-            if role == "epoch"
-            else "no usable steps, see the notes"
+            f"steps are read from {clean(plan.steps_from, 40)}" if role == "epoch" else "no usable steps, see the notes"
         )
     return ""
 

@@ -48,7 +48,9 @@ def course(loss: Series) -> Course | None:
     noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
     end = float(np.median(levels[-3:]))
     span = float(np.subtract(*np.quantile(levels, [0.98, 0.02])))
-    return Course(int(steps[starts[low]]), float(smooth[low]), end, end - float(smooth[low]), noise, span, kendall_z(levels[low:]))
+    return Course(
+        int(steps[starts[low]]), float(smooth[low]), end, end - float(smooth[low]), noise, span, kendall_z(levels[low:])
+    )
 
 
 def _window(loss: Series, window_steps: int) -> tuple[int, int]:
@@ -87,7 +89,9 @@ def loss_rising(
         return _strictly_rising(loss, window_steps)
     found = course(loss)
     if found is None:
-        return unknown(f"the loss has {len(loss):,} rows, {LEAST_BLOCKS * ROWS_PER_BLOCK} are needed to see a trend", "loss")
+        return unknown(
+            f"the loss has {len(loss):,} rows, {LEAST_BLOCKS * ROWS_PER_BLOCK} are needed to see a trend", "loss"
+        )
     share = found.rise / found.span if found.span > 0 else 0.0
     times = found.rise / found.noise if found.noise > 0 else (1e300 if found.rise > 0 else 0.0)
     rising = found.trend_z > trend_z and times > noise_factor and share > range_share
@@ -194,12 +198,15 @@ def grad_norm_rising(
     steps, values = _within(grad_norm, start, last)
     count = min(MOST_BLOCKS // 2, len(values) // 2)
     if count < 4:
-        return unknown(f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm")
+        return unknown(
+            f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
+        )
     levels, _ = blocks(values, count)
     score = kendall_z(levels)
     begin, end = float(np.median(levels[:3])), float(np.median(levels[-3:]))
     ratio = min(end / begin, 1e300) if begin > 0 else (1e300 if end > 0 else 1.0)
-    text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}, trend z {score:.1f}"
+    text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to "
+    text += f"{int(steps[-1]):,}, trend z {score:.1f}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
     return Answer(YES if score > trend_z and ratio > least_factor else NO, found)
 
@@ -222,14 +229,22 @@ def settled(
     """
     found = course(loss)
     if found is None:
-        return unknown(f"the loss has {len(loss):,} rows, {LEAST_BLOCKS * ROWS_PER_BLOCK} are needed to see a trend", "loss")
+        return unknown(
+            f"the loss has {len(loss):,} rows, {LEAST_BLOCKS * ROWS_PER_BLOCK} are needed to see a trend", "loss"
+        )
     if found.trend_z > trend_z and found.rise > noise_factor * found.noise and found.rise > range_share * found.span:
         text = f"the loss ends {found.rise:.3g} above its lowest level of step {found.low_step:,}"
         return Answer("rising", (Evidence(text, "loss", (found.low_step,), found.rise, noise_factor * found.noise),))
     told = [_late_gain(loss, "loss"), _late_gain(eval_loss, "eval_loss") if eval_loss is not None else None]
     gains = [gain for gain in told if gain is not None]
     evidence = tuple(
-        Evidence(f"{name} falls by {share:.1%} of its range in the second half of the run", name, (), share, still_falling_share)
+        Evidence(
+            f"{name} falls by {share:.1%} of its range in the second half of the run",
+            name,
+            (),
+            share,
+            still_falling_share,
+        )
         for name, share in gains
     )
     falling = any(share > still_falling_share for _, share in gains)

@@ -52,7 +52,8 @@ def nonfinite_loss(run: Run, loss: Series) -> Answer:
     came_back = len(bad) - 1 - int(rows[-1]) >= RECOVERED_ROWS
     start = int(rows[0]) if came_back else storm_start(bad)
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
-    text = f"loss is {_name(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(bad):,} logged values are not finite"
+    text = f"loss is {_name(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(bad):,} logged values"
+    text += " are not finite"
     if came_back:
         longest = max(b - a for a, b in stretches(bad))
         text += f", at most {longest} in a row, none after step {last_bad:,}"
@@ -123,7 +124,6 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
 
 @predicate(source="phase19 Q1.3", labels=("layer", "backward", "forward"))
 def nan_origin(
-    run: Run,
     loss: Series,
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
@@ -149,7 +149,9 @@ def nan_origin(
     if layer:
         return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=good)
     if grad_norm is None:
-        return unknown("grad_norm was not logged, so forward and backward pass look alike", "grad_norm", "activation_finite")
+        return unknown(
+            "grad_norm was not logged, so forward and backward pass look alike", "grad_norm", "activation_finite"
+        )
     early = grad_norm.steps < step
     return _order_of_events(grad_norm, early, step, good, exploding_factor, window_rows)
 
@@ -163,20 +165,26 @@ def _order_of_events(
         return unknown(f"grad_norm has no finite value before step {step:,}", "grad_norm")
     if not np.isfinite(values[-1]):
         first = len(values) - int(np.flatnonzero(np.isfinite(values[::-1]))[0])
-        text = f"grad_norm is {_name(float(values[first]))} from step {int(steps[first]):,}, before the loss (step {step:,})"
+        text = (
+            f"grad_norm is {_name(float(values[first]))} from step {int(steps[first]):,} on, the loss from {step:,} on"
+        )
         at = int(steps[first])
-        return Answer("backward", (Evidence(text, "grad_norm", (at, step)),), onset_step=at, last_good_step=int(steps[first - 1]))
+        return Answer(
+            "backward", (Evidence(text, "grad_norm", (at, step)),), onset_step=at, last_good_step=int(steps[first - 1])
+        )
     usual = float(np.median(values[-window_rows:][recent]))
     ratios = values[-window_rows:] / usual if usual > 0 else np.ones(len(values[-window_rows:]))
     ratio = float(np.nan_to_num(ratios[-3:], nan=1.0, posinf=1e300).max())
     if ratio > exploding_factor:
         above = np.flatnonzero(ratios > exploding_factor)
         at = int(steps[-window_rows:][above[0]])
-        text = f"grad_norm was {ratio:,.3g}× its median when the loss broke, above {exploding_factor:g}× from step {at:,} on"
+        text = f"grad_norm was {ratio:,.3g}× its median when the loss broke, above {exploding_factor:g}× from {at:,} on"
         found = Evidence(text, "grad_norm", (at, step), ratio, exploding_factor)
         before = steps[steps < at]
         return Answer("backward", (found,), onset_step=at, last_good_step=int(before[-1]) if len(before) else good)
-    text = f"grad_norm of step {int(steps[-1]):,} was {values[-1]:.4g}, {ratio:.2g}× its median at most: ordinary up to the break"
+    text = (
+        f"grad_norm was ordinary up to the break: {values[-1]:.4g} at step {int(steps[-1]):,}, {ratio:.2g}× its median"
+    )
     return Answer(
         "forward",
         (Evidence(text, "grad_norm", (int(steps[-1]), step), ratio, exploding_factor),),
@@ -237,9 +245,13 @@ def embedding_grad_infinite(grad_norm: Groups) -> Answer:
         if bad.any():
             step = int(series.steps[bad][0])
             value = _name(float(series.values[bad][0]))
-            return Answer(YES, (Evidence(f"grad_norm/{name} is {value} at step {step:,}", f"grad_norm/{name}", (step,)),))
+            return Answer(
+                YES, (Evidence(f"grad_norm/{name} is {value} at step {step:,}", f"grad_norm/{name}", (step,)),)
+            )
     largest = max(float(grad_norm[name].values.max(initial=0)) for name in names)
-    return Answer(NO, (Evidence(f"the embedding's gradient norm is finite, at most {largest:.4g}", "grad_norm", (), largest),))
+    return Answer(
+        NO, (Evidence(f"the embedding's gradient norm is finite, at most {largest:.4g}", "grad_norm", (), largest),)
+    )
 
 
 @predicate(source="phase19 Q1.4; IEEE 754 binary16")
@@ -254,5 +266,3 @@ def activation_overflow(activation_max: Groups, *, limit: float = FP16_MAX) -> A
     text = f"the largest activation is {peak:,.6g} in {name}, {'above' if over else 'below'} {limit:,.0f}"
     observed = peak if np.isfinite(peak) else None
     return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
-
-

@@ -27,9 +27,12 @@ def nonfinite_grad(loss: Series, grad_norm: Series | None = None) -> Answer:
         step = int(grad_norm.steps[bad][0])
         row = int(np.flatnonzero(bad)[0])
         longest = max(b - a for a, b in stretches(bad))
-        text = f"grad_norm is not finite at {count:,} of {total:,} logged steps, first at step {step:,}, at most {longest:,} in a row"
+        text = f"grad_norm is not finite at {count:,} of {total:,} logged steps, first at step {step:,}, "
+        text += f"at most {longest:,} in a row"
         good = int(grad_norm.steps[row - 1]) if row else None
-        return Answer(YES, (Evidence(text, "grad_norm", (step,), float(count), 0.0),), onset_step=step, last_good_step=good)
+        return Answer(
+            YES, (Evidence(text, "grad_norm", (step,), float(count), 0.0),), onset_step=step, last_good_step=good
+        )
     bad = ~np.isfinite(loss.values)
     if bad.any():
         step = int(loss.steps[bad][0])
@@ -37,7 +40,9 @@ def nonfinite_grad(loss: Series, grad_norm: Series | None = None) -> Answer:
         return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
-    return Answer(NO, (Evidence(f"all {len(grad_norm):,} logged values of grad_norm are finite", "grad_norm", (), 0.0, 0.0),))
+    return Answer(
+        NO, (Evidence(f"all {len(grad_norm):,} logged values of grad_norm are finite", "grad_norm", (), 0.0, 0.0),)
+    )
 
 
 class ScaleHistory(NamedTuple):
@@ -100,12 +105,13 @@ def loss_scale_history(
     if history is None:
         return unknown("the loss scale is logged as a placeholder or only once", "loss_scale")
     every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
-    moves = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step {history.lowest_step:,}; "
-    moves += f"{history.rises} rises, {history.drops} falls, {every}"
+    moves = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
+    moves += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
     evidence = Evidence(moves, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
     overflows, in_row = _late_overflows(grad_norm if grad_norm is not None else loss)
     late = Evidence(
-        f"second half of the run: {overflows:,} steps overflow, at most {in_row} in a row; {history.net_halvings:.0f} halvings on balance",
+        f"second half of the run: {overflows:,} steps overflow, at most {in_row} in a row; "
+        f"{history.net_halvings:.0f} halvings on balance",
         "grad_norm" if grad_norm is not None else "loss",
         (),
         float(in_row),
@@ -114,11 +120,15 @@ def loss_scale_history(
     if history.lowest < collapse_below and history.drops >= 3 and history.lowest <= history.highest / 8:
         start = _last_fall(loss_scale)
         before = loss_scale.steps[loss_scale.steps < start]
-        return Answer("collapsed", (evidence, late), onset_step=start, last_good_step=int(before[-1]) if len(before) else None)
+        return Answer(
+            "collapsed", (evidence, late), onset_step=start, last_good_step=int(before[-1]) if len(before) else None
+        )
     if not history.drops and not history.rises:
         still = Evidence(f"loss scale is {history.first:,.6g} throughout", "loss_scale", (), history.first)
         return Answer("constant" if overflows else "backoff", (still, late))
-    healthy = in_row <= most_in_row and history.net_halvings <= net_halvings and bool(np.isfinite(loss.values[-20:]).all())
+    healthy = (
+        in_row <= most_in_row and history.net_halvings <= net_halvings and bool(np.isfinite(loss.values[-20:]).all())
+    )
     return Answer("backoff" if healthy else "dynamic", (evidence, late))
 
 
@@ -155,7 +165,9 @@ def overflow_fingerprint(loss: Series, grad_norm: Series | None = None, loss_sca
         return Answer("transient", (Evidence(text, "grad_norm", (), float(grad_bad.sum()), 0.0),))
     broke = int(loss.steps[loss_bad][0])
     signals = seen(
-        _first_signal(grad_norm, grad_bad, broke), _scale_signal(loss_scale, broke), _forward_signal(grad_norm, grad_bad, broke)
+        _first_signal(grad_norm, grad_bad, broke),
+        _scale_signal(loss_scale, broke),
+        _forward_signal(grad_norm, grad_bad, broke),
     )
     score = sum(int(signal.observed or 0) for signal in signals)
     if not signals:
@@ -187,7 +199,7 @@ def _first_signal(grad_norm: Series | None, grad_bad: Bools, broke: int) -> Evid
         return None
     first = grad_norm.steps[grad_bad]
     if len(first) and first[0] < broke:
-        text = f"first non-finite value: grad_norm at step {int(first[0]):,}, before the loss at step {broke:,} (fp16 overflow)"
+        text = f"first non-finite value: grad_norm at step {int(first[0]):,}, the loss at {broke:,} (fp16 overflow)"
         return Evidence(text, "grad_norm", (int(first[0]), broke), 1.0, 0.0)
     text = f"first non-finite value: the loss itself at step {broke:,} (as in fp32)"
     return Evidence(text, "loss", (broke,), -1.0, 0.0)
@@ -198,7 +210,9 @@ def _scale_signal(loss_scale: Series | None, broke: int) -> Evidence | None:
         return None
     before = loss_scale.values[loss_scale.steps <= broke]
     halved = int((before[1:] < 0.75 * before[:-1]).sum())
-    text = f"loss scale before that: {f'halved {halved} times (fp16 overflow)' if halved else 'never halved (as in fp32)'}"
+    text = (
+        f"loss scale before that: {f'halved {halved} times (fp16 overflow)' if halved else 'never halved (as in fp32)'}"
+    )
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
 
 

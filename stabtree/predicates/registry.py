@@ -142,7 +142,7 @@ def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concat
     known: WeakKeyDictionary[Series, dict[Any, T]] = WeakKeyDictionary()
 
     @wraps(function)
-    def remembered(series: Series, *args: P.args, **options: P.kwargs) -> T:
+    def remembered(series: Series, /, *args: P.args, **options: P.kwargs) -> T:
         found = known.setdefault(series, {})
         key = (args, tuple(sorted(options.items())))
         if key not in found:

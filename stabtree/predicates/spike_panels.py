@@ -42,8 +42,9 @@ def spike_cause(
     A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
     like, and what the other two look like as well, so it is asked last. Without a panel a spike is
     `unexplained` when it rises by more than `range_share` of all that the loss ever moved (its 2nd to 98th
-    percentile), else `within_noise`; a merely likely bad batch counts from `likely_share` on. Spikes that heal by themselves below a quarter of
-    that range are common in healthy labelled runs, half of it was never reached by one.
+    percentile), else `within_noise`; a merely likely bad batch counts from `likely_share` on. Spikes that
+    heal by themselves below a quarter of that range are common in healthy labelled runs, half of it was
+    never reached by one.
     """
     top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
     if top is None:
@@ -170,9 +171,8 @@ def _grad_norm_panel(grad_norm: Series | None, top: Spike, factor: float, likely
         return Answer(YES, (Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor),))
     ratio = min(float(near[at]) / mean, 1e300)
     verdict = YES if ratio > factor else LIKELY if ratio > likely_factor else NO
-    words = {YES: f"above the {factor:g}× that confirm", LIKELY: f"between {likely_factor:g}× and {factor:g}×", NO: f"below {likely_factor:g}×"}
-    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,}, {words[verdict]} a bad batch"
-    text = text.replace("× a bad batch", "×: a bad batch is likely") if verdict == LIKELY else text
+    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,} ({factor:g}× confirms a bad batch, "
+    text += f"{likely_factor:g}× makes it likely)"
     return Answer(verdict, (Evidence(text, "grad_norm", (step,), ratio, factor),))
 
 
@@ -195,8 +195,11 @@ def _batch_panel(batch_id: Series | None, top: Spike, window_steps: int) -> Answ
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),))
     row = start + int(repeats[-1])
     step, back = int(batch_id.steps[row]), int(distance[row])
-    text = f"the batch of step {step:,} is that of step {step - back:,}; {len(repeats):,} repeats in the {window_steps} steps before"
-    text += f", where batches recur every {epoch:,.0f} steps" if np.isfinite(epoch) else ", where none had recurred before"
+    text = f"the batch of step {step:,} is that of step {step - back:,}; {len(repeats):,} repeats in the "
+    text += f"{window_steps} steps before"
+    text += (
+        f", where batches recur every {epoch:,.0f} steps" if np.isfinite(epoch) else ", where none had recurred before"
+    )
     return Answer(YES, (Evidence(text, "batch_id", (step, step - back), float(len(repeats)), 1.0),))
 
 

@@ -30,7 +30,6 @@ class Spike:
         expected: how many steps this high chance allows over the whole run.
         recovered_step: first step at which it was back, None if it never was.
         last_good_step: the logged step before it.
-        touch_step: first step at or below the recovery level, whatever came after.
     """
 
     step: int
@@ -42,7 +41,6 @@ class Spike:
     expected: float
     recovered_step: int | None
     last_good_step: int
-    touch_step: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,7 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
     bar = max(sigma, tail.height(chance)) if chance < 1 else sigma
     top = int(np.argmax(scores))
     spikes = _excursions(steps, values, rows, mean, spread, scores, bar, tail, chance < 1, back_sigma)
-    return Search(
-        tuple(spikes), rows, rows > wanted, len(scores), float(scores[top]), int(steps[rows + top]), bar
-    )
+    return Search(tuple(spikes), rows, rows > wanted, len(scores), float(scores[top]), int(steps[rows + top]), bar)
 
 
 def _resolution(mean: Floats) -> Floats:
@@ -104,7 +100,7 @@ def _excursions(
     scores: Floats,
     bar: float,
     tail: Tail,
-    guarded: bool,  # noqa: FBT001
+    guarded: bool,
     back_sigma: float,
 ) -> list[Spike]:
     found: list[Spike] = []
@@ -114,8 +110,7 @@ def _excursions(
         start = int(hits[at])
         m, s = float(mean[start - rows]), max(float(spread[start - rows]), float(_resolution(mean[start - rows])))
         level = m + back_sigma * s
-        touch = _first_below(values, start, level, 1)
-        back = _first_below(values, start, level, TYPICAL_ROWS) if guarded else touch
+        back = _first_below(values, start + 1, level, TYPICAL_ROWS if guarded else 1)
         end = back if back is not None else len(values)
         peak = start + int(np.argmax(values[start : max(end, start + 1)]))
         found.append(
@@ -129,7 +124,6 @@ def _excursions(
                 expected=tail.expected(float(scores[start - rows])),
                 recovered_step=int(steps[back]) if back is not None else None,
                 last_good_step=int(steps[start - 1]),
-                touch_step=int(steps[touch]) if touch is not None else None,
             )
         )
         at = int(np.searchsorted(hits, max(end, start + 1)))
@@ -137,7 +131,7 @@ def _excursions(
 
 
 def _first_below(values: Floats, start: int, level: float, rows: int) -> int | None:
-    """Index of the first row after `start` from which the median of `rows` rows is at or below a level."""
+    """Index of the first row from `start` on from which the median of `rows` rows is at or below a level."""
     size = 256
     while start < len(values):
         part = values[start : start + size + rows - 1]

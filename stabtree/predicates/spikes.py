@@ -23,7 +23,10 @@ def worst(loss: Series, search: Search) -> Spike | None:
     """The spike that decides: one that never came back before all that did, then the highest rise."""
     if not search.spikes:
         return None
-    return max(search.spikes, key=lambda s: (s.recovered_step is None and _rows_after(loss, s) >= TYPICAL_ROWS, s.peak - s.mean))
+    return max(
+        search.spikes,
+        key=lambda s: (s.recovered_step is None and _rows_after(loss, s) >= TYPICAL_ROWS, s.peak - s.mean),
+    )
 
 
 def _rows_after(loss: Series, spike: Spike) -> int:
@@ -31,9 +34,13 @@ def _rows_after(loss: Series, spike: Spike) -> int:
 
 
 def _describe(spike: Spike) -> str:
-    back = f"back after {spike.recovered_step - spike.step:,} steps" if spike.recovered_step is not None else "not back"
-    peak = f", peak {spike.peak:.4g} at {spike.peak_step:,}" if spike.peak_step != spike.step else f" to {spike.peak:.4g}"
-    return f"{spike.height_sigma:,.3g}σ at step {spike.step:,}{peak}, {back}"
+    if spike.recovered_step is None:
+        back = "not back by the end of the log"
+    else:
+        steps = spike.recovered_step - spike.step
+        back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
+    peak = f"{spike.peak:.4g}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
+    return f"{min(spike.height_sigma, 1e300):,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
 
 
 @predicate(source="phase19 Q2.1", min_points=12)
@@ -59,8 +66,9 @@ def spike(
         return Answer(NO, (Evidence(text, "loss", (search.highest_step,), search.highest, search.bar),))
     top = worst(loss, search)
     assert top is not None  # noqa: S101 - there are spikes
-    chance_text = f"about {top.expected:.1g} such steps expected by chance" if top.expected > 1e-9 else "none expected by chance"
-    first = Evidence(f"{_describe(top)}; {chance_text}, {window}", "loss", (top.step, top.peak_step), top.height_sigma, search.bar)
+    allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "none"
+    text = f"{_describe(top)} (σ of {window}; chance allows {allowed} so high)"
+    first = Evidence(text, "loss", (top.step, top.peak_step), top.height_sigma, search.bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
     if len(others) > LISTED:
@@ -88,7 +96,9 @@ def spike_recovers(
     """
     top = worst(loss, search := _search(loss, window_steps, sigma, chance, back_sigma))
     if top is None:
-        return unknown("there is no spike" if search.judged else "the loss is too short for a spike to be found", "loss")
+        return unknown(
+            "there is no spike" if search.judged else "the loss is too short for a spike to be found", "loss"
+        )
     level = f"mean + {back_sigma:g}σ = {top.mean + back_sigma * top.sigma:.4g}"
     if top.recovered_step is not None:
         took = top.recovered_step - top.step

@@ -1,0 +1,1 @@
+"""Pure functions from a diagnosis, a run or a tree to text."""

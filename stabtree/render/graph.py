@@ -18,7 +18,11 @@ def mermaid(tree: Tree) -> str:
     lines = ["flowchart TD"]
     for section in tree.sections:
         lines.append(f'  subgraph s{_key(section.id)}["{_mermaid(f"§{section.id} {section.title}")}"]')
-        lines += [f'    {_key(q.id)}{{{{"{_mermaid(f"{q.id} {q.ask}")}"}}}}' for q in tree.questions.values() if q.section == section.id]
+        lines += [
+            f'    {_key(q.id)}{{{{"{_mermaid(f"{q.id} {q.ask}")}"}}}}'
+            for q in tree.questions.values()
+            if q.section == section.id
+        ]
         lines.append("  end")
     lines += [f'  {_key(leaf.id)}["{_mermaid(leaf.title)}"]:::{leaf.severity}' for leaf in tree.leaves.values()]
     lines += [f'  {_key(a)} -->|"{_mermaid(verdict)}"| {_key(b)}' for a, verdict, b in _edges(tree)]
@@ -28,9 +32,15 @@ def mermaid(tree: Tree) -> str:
 
 def dot(tree: Tree) -> str:
     """The tree in the DOT language of Graphviz."""
-    lines = [f"digraph {_quoted(tree.name)} {{", '  rankdir="TB"; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=10];']
+    lines = [
+        f"digraph {_quoted(tree.name)} {{",
+        '  rankdir="TB"; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=10];',
+    ]
     for section in tree.sections:
-        lines.append(f"  subgraph {_quoted(f'cluster_{section.id}')} {{ label={_quoted(f'§{section.id} {section.title}')}; style=rounded; color=gray;")
+        lines.append(
+            f"  subgraph {_quoted(f'cluster_{section.id}')} {{ label={_quoted(f'§{section.id} {section.title}')}; "
+            "style=rounded; color=gray;"
+        )
         lines += [
             f"    {_quoted(q.id)} [shape=box, style=rounded, label={_quoted(_wrapped(f'{q.id} {q.ask}'))}];"
             for q in tree.questions.values()
@@ -38,7 +48,8 @@ def dot(tree: Tree) -> str:
         ]
         lines.append("  }")
     lines += [
-        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(COLORS[leaf.severity])}, label={_quoted(_wrapped(leaf.title))}];"
+        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(COLORS[leaf.severity])}, "
+        f"label={_quoted(_wrapped(leaf.title))}];"
         for leaf in tree.leaves.values()
     ]
     lines += [f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(verdict)}];" for a, verdict, b in _edges(tree)]

@@ -178,9 +178,7 @@ def _skipped(page: Page, run: Run) -> None:
         prefix = f"{source.path}, " if len(run.sources) > 1 else ""
         texts += [f"{prefix}line {skip.line:,} {skip.reason}." for skip in source.skipped[:SKIPPED_SHOWN]]
         if source.skipped_count > SKIPPED_SHOWN:
-            texts.append(
-                f"{prefix}{source.skipped_count - min(SKIPPED_SHOWN, len(source.skipped)):,} more lines."
-            )
+            texts.append(f"{prefix}{source.skipped_count - min(SKIPPED_SHOWN, len(source.skipped)):,} more lines.")
     _list(page, "Skipped lines", texts)
 
 
@@ -223,9 +221,7 @@ def inspect_dict(run: Run) -> dict[str, Any]:
             for key, setting in run.config.items()
         },
         "gaps": [{field: getattr(gap, field) for field in gap.__dataclass_fields__} for gap in run.gaps],
-        "resumes": [
-            {field: getattr(item, field) for field in item.__dataclass_fields__} for item in run.resumes
-        ],
+        "resumes": [{field: getattr(item, field) for field in item.__dataclass_fields__} for item in run.resumes],
         "sources": [_source_dict(source) for source in run.sources],
         "missing": [{"metric": name, "log": text} for name, text in missing(run)],
         "notes": list(run.notes),

@@ -82,14 +82,22 @@ class Page:
 
     def item(self, head: Piece, pieces: Iterable[Piece], *, indent: int, head_width: int) -> None:
         """Add a paragraph with a head of fixed width before it and the text wrapped beside the head."""
+        self._grid([(styled([head]), styled(pieces))], indent, (head_width,))
+
+    def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
+        """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
+        self._grid([tuple(styled([cell]) for cell in row) for row in rows], indent, widths)
+
+    def _grid(self, rows: Iterable[tuple[Text, ...]], indent: int, widths: tuple[int, ...]) -> None:
+        from rich.padding import Padding
         from rich.table import Table
 
         grid = Table.grid(padding=0)
-        grid.add_column(width=head_width)
-        grid.add_column(width=max(20, self.width - indent - head_width))
-        grid.add_row(styled([head]), styled(pieces))
-        from rich.padding import Padding
-
+        for width in widths:
+            grid.add_column(width=width)
+        grid.add_column(width=max(20, self.width - indent - sum(widths)))
+        for row in rows:
+            grid.add_row(*row)
         self.add(Padding(grid, (0, 0, 0, indent)))
 
     def heading(self, text: str) -> None:

@@ -61,7 +61,7 @@ def _scale(values: Floats) -> tuple[float, float, bool]:
     return low, high, low > 0 and high / low > _LOG_RATIO
 
 
-def _levels(values: Floats, low: float, high: float, log: bool, height: int) -> Floats:  # noqa: FBT001 - three facts of one scale
+def _levels(values: Floats, low: float, high: float, log: bool, height: int) -> Floats:
     with np.errstate(all="ignore"):
         if log:
             values, low, high = np.log(values), float(np.log(low)), float(np.log(high))
@@ -86,7 +86,10 @@ def _joined(dots: Ints, levels: Floats, rows: Ints, width: int) -> tuple[Ints, F
 
 
 def _grid(dots: Ints, levels: Floats, columns: int, height: int) -> list[list[int]]:
-    """Braille codes of each cell, for dot columns in increasing order: a vertical stroke from the lowest to the highest value of each dot column."""
+    """Braille codes of each cell: a stroke from the lowest to the highest value of each dot column.
+
+    `dots` are the dot columns of the values, in increasing order.
+    """
     cells = [[0] * columns for _ in range(height)]
     if not len(dots):
         return cells

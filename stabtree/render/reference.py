@@ -64,7 +64,9 @@ def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     page = Page(width=width, color=color)
     column = max(len(node.id) for node in nodes) + 2
     for node in nodes:
-        page.item((node.id, "id"), [(node.ask if isinstance(node, Question) else node.title, "")], indent=0, head_width=column)
+        page.item(
+            (node.id, "id"), [(node.ask if isinstance(node, Question) else node.title, "")], indent=0, head_width=column
+        )
     return page.text()
 
 
@@ -93,7 +95,12 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
     _field(page, "by hand", node.person)
     for verdict, target in node.go.items():
         name = tree.questions[target].ask if target in tree.questions else tree.leaves[target].title
-        page.item(("goes" if verdict == next(iter(node.go)) else "", "dim"), [(f"{verdict} → ", "answer"), (target, "id"), (f"  {name}", "")], indent=1, head_width=11)
+        page.item(
+            ("goes" if verdict == next(iter(node.go)) else "", "dim"),
+            [(f"{verdict} → ", "answer"), (target, "id"), (f"  {name}", "")],
+            indent=1,
+            head_width=11,
+        )
     if predicate and "unknown" not in node.go:
         _field(page, "", "unknown → noted as not checked, then as for no")
     for leaf in tree.leaves.values():
@@ -104,7 +111,11 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
 
 
 def _reads(predicate: Predicate) -> str:
-    names = [f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}{'' if need.required else ' (if logged)'}" for need in predicate.needs if need.kind != "Run"]
+    names = [
+        f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}{'' if need.required else ' (if logged)'}"
+        for need in predicate.needs
+        if need.kind != "Run"
+    ]
     if any(need.kind == "Run" for need in predicate.needs):
         names.append("the run's config and notes")
     return ", ".join(names)
@@ -115,7 +126,12 @@ def _params(page: Page, tree: Tree, node: Question) -> None:
     for place, (name, value) in enumerate(usual.items()):
         other = f"   (--literal: {_shown(literal[name])})" if literal[name] != value else ""
         head = "set" if not place else ""
-        page.item((head, "dim"), [(f"{node.id}.{name} = ", ""), (_shown(value), "number"), (other, "dim")], indent=1, head_width=11)
+        page.item(
+            (head, "dim"),
+            [(f"{node.id}.{name} = ", ""), (_shown(value), "number"), (other, "dim")],
+            indent=1,
+            head_width=11,
+        )
 
 
 def _shown(value: object) -> str:
@@ -123,12 +139,21 @@ def _shown(value: object) -> str:
 
 
 def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
-    page.line((node.id, "id"), ("  ", ""), (node.title, "heading"), ("  ", ""), (f" {node.severity} ", str(node.severity)), hanging=2)
+    page.line(
+        (node.id, "id"),
+        ("  ", ""),
+        (node.title, "heading"),
+        ("  ", ""),
+        (f" {node.severity} ", str(node.severity)),
+        hanging=2,
+    )
     page.line((f"{node.of} · {node.source}", "dim"), indent=1)
     page.blank()
     _field(page, "why", node.why)
     for place, cause in enumerate(node.causes):
-        page.item(("causes" if not place else "", "dim"), [(cause.text, ""), (_tested(cause), "dim")], indent=1, head_width=11)
+        page.item(
+            ("causes" if not place else "", "dim"), [(cause.text, ""), (_tested(cause), "dim")], indent=1, head_width=11
+        )
         for fix in cause.fixes:
             page.item(("", ""), [(f"fix: {fix}", "")], indent=1, head_width=14)
     for place, fix in enumerate(node.fixes):
@@ -136,7 +161,12 @@ def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
     if node.restart:
         _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")
     if node.escalate:
-        _field(page, "if not", f"when these fixes did not help, --applied {node.of} ends at {node.escalate}: {tree.leaves[node.escalate].title}")
+        _field(
+            page,
+            "if not",
+            f"when these fixes did not help, --applied {node.of} ends at {node.escalate}: "
+            f"{tree.leaves[node.escalate].title}",
+        )
     _see(page, node.see)
 
 
@@ -163,7 +193,12 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
             page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
             for verdict, target in question.go.items():
                 style = str(tree.leaves[target].severity) if target in tree.leaves else "id"
-                page.line((f"{verdict} → ", "dim"), (target, "id" if style == "id" else "heading"), *([(f" {style}", "dim")] if style != "id" else []), indent=8)
+                page.line(
+                    (f"{verdict} → ", "dim"),
+                    (target, "id" if style == "id" else "heading"),
+                    *([(f" {style}", "dim")] if style != "id" else []),
+                    indent=8,
+                )
     for link in tree.see:
         page.line((f"see {link}", "dim"))
     return page.text()

@@ -8,7 +8,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
-from stabtree.tree import Severity
+from stabtree.tree import Leaf, Severity
 
 if TYPE_CHECKING:
     from stabtree.render.plot import Piece
@@ -89,9 +89,14 @@ def _summary(run: Run) -> str:
 
 
 def _restart(restart: Restart, finding: Finding) -> list[Piece]:
-    about = f"checkpoints every {restart.every:,} steps" + (" assumed; set --checkpoint-every" if restart.assumed else "")
+    about = f"checkpoints every {restart.every:,} steps" + (
+        " assumed; set --checkpoint-every" if restart.assumed else ""
+    )
     if restart.checkpoint_step is None:
-        return [("the beginning", "number"), (f": no checkpoint is older than the trouble ({about}); the whole run is lost", "")]
+        return [
+            ("the beginning", "number"),
+            (f": no checkpoint is older than the trouble ({about}); the whole run is lost", ""),
+        ]
     before = f", before step {finding.onset_step:,}" if finding.onset_step is not None else ""
     return [
         (f"the checkpoint of step {restart.checkpoint_step:,}", "number"),
@@ -101,39 +106,55 @@ def _restart(restart: Restart, finding: Finding) -> list[Piece]:
 
 def _path(page: Page, diagnosis: Diagnosis) -> None:
     page.heading("Path")
+    _visits(page, diagnosis, diagnosis.path, diagnosis.end)
+    main = diagnosis.findings[0] if diagnosis.findings else None
+    if main and main.leaf is not diagnosis.end:
+        # The worst finding was made by a later section: its turns are what the headline rests on.
+        walk = next(v for v in diagnosis.further if v and v[-1].question.section == main.section)
+        page.line(("and on, past the first diagnosis:", "dim"), indent=1)
+        _visits(page, diagnosis, walk, main.leaf)
+
+
+def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> None:
     section = ""
-    for visit in diagnosis.path:
+    width = max(len(_verdict_of(visit)) for visit in visits) + 2
+    for visit in visits:
         if visit.question.section != section:
             section = visit.question.section
             page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
-        _visit(page, visit)
-    end = diagnosis.end
+        _visit(page, visit, width)
     page.line(("└─▶ ", "dim"), (end.title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
 
-def _visit(page: Page, visit: Visit) -> None:
+def _verdict_of(visit: Visit) -> str:
+    return visit.answer.verdict.replace("_", " ") if visit.answer.verdict != UNKNOWN else "not checked"
+
+
+def _visit(page: Page, visit: Visit, width: int) -> None:
     answer = visit.answer
-    verdict = "not checked" if answer.verdict == UNKNOWN else answer.verdict.replace("_", " ")
-    by = " (a person)" if visit.given_by == "person" else ""
-    style = "dim" if answer.verdict == UNKNOWN else "answer"
-    page.item(
-        (visit.question.id, "id"),
-        [(visit.question.ask + " ", ""), (f"→ {verdict}{by}", style)],
-        indent=3,
-        head_width=6,
-    )
-    if answer.verdict == UNKNOWN:
-        page.line((answer.reason, "dim"), indent=9)
-    for item in answer.evidence[:MOST_EVIDENCE]:
-        page.line((item.text, "dim"), indent=9)
+    checked = answer.verdict != UNKNOWN
+    by = " (answered by a person)" if visit.given_by == "person" else ""
+    told = [item.text for item in answer.evidence[:MOST_EVIDENCE]] if checked else [answer.reason]
     if len(answer.evidence) > MOST_EVIDENCE:
-        page.line((f"and {len(answer.evidence) - MOST_EVIDENCE} more; --json lists all", "dim"), indent=9)
+        told.append(f"and {len(answer.evidence) - MOST_EVIDENCE} more; --json lists all")
+    page.rows(
+        [
+            (
+                (visit.question.id, "id"),
+                (_verdict_of(visit), "answer" if checked else "dim"),
+                (visit.question.ask + by, ""),
+            ),
+            *((("", ""), ("", ""), (text, "dim")) for text in told),
+        ],
+        indent=3,
+        widths=(6, width),
+    )
 
 
 def _plots(page: Page, diagnosis: Diagnosis, main: Finding | None) -> None:
     run = diagnosis.run
     names = ["loss"]
-    for item in (main.evidence if main else ()):
+    for item in main.evidence if main else ():
         if item.metric and item.metric not in names and item.metric in run.series and item.metric != "batch_id":
             names.append(item.metric)
     chosen = [run.series[name] for name in names[:4] if name in run.series and len(run.series[name]) > 1]
@@ -143,7 +164,10 @@ def _plots(page: Page, diagnosis: Diagnosis, main: Finding | None) -> None:
     onset = main.onset_step if main else None
     wide = page.width >= 120 and len(chosen) > 1
     width = min((page.width - 4) // 2, 78) if wide else min(page.width - 2, 98)
-    drawn = [_drawn(series, width, onset, PLOT_ROWS if place == 0 or wide else PLOT_ROWS - 3) for place, series in enumerate(chosen)]
+    drawn = [
+        _drawn(series, width, onset, PLOT_ROWS if place == 0 or wide else PLOT_ROWS - 3)
+        for place, series in enumerate(chosen)
+    ]
     if not wide:
         for lines in drawn:
             page.lines(lines, indent=1)
@@ -202,20 +226,24 @@ def _fixes(page: Page, finding: Finding) -> None:
 
 def _others(page: Page, diagnosis: Diagnosis) -> None:
     # Under a real failure a mere note ("the loss has settled") is noise; --json has it.
-    others = [f for f in diagnosis.findings[1:] if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE]
+    others = [
+        f
+        for f in diagnosis.findings[1:]
+        if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE
+    ]
     if not others:
         return
     page.heading("Also found")
     for finding in others:
         place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
-        page.line(
+        page.item(
             (f" {WORDS[finding.leaf.severity]} ", finding.leaf.severity),
-            (f" {finding.leaf.title}{place}", ""),
-            (f"  {finding.leaf.of} · {finding.leaf.id}", "dim"),
+            [(f"{finding.leaf.title}{place}", ""), (f"  {finding.leaf.of} · {finding.leaf.id}", "dim")],
             indent=1,
+            head_width=11,
         )
         for item in finding.evidence[:2]:
-            page.line((item.text, "dim"), indent=4)
+            page.line((item.text, "dim"), indent=12)
 
 
 def _missing(page: Page, diagnosis: Diagnosis) -> None:

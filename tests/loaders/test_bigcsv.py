@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import random
+import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.loaders.make import points, write
 
 from stabtree.loaders import bigcsv, load_run
 from stabtree.loaders.layout import find_layout
 from stabtree.loaders.source import open_source
-from stabtree.run import Run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from stabtree.run import Run
 
 HEAD = "step,loss,grad_norm,lr,batch_id,fps\n"
 
 
-def cells(rng: random.Random, i: int) -> list[str]:
+def cells(rng: np.random.Generator, i: int) -> list[str]:
     """One row of numbers."""
     return [
         str(i),
-        repr(rng.random() * 10.0 ** rng.randint(-9, 9)),
+        repr(float(rng.random()) * 10.0 ** int(rng.integers(-9, 9))),
         f"{rng.random():.6g}",
         "0.001",
-        f"{rng.getrandbits(32):08x}",
+        f"{int(rng.integers(2**32)):08x}",
         "9",
     ]
 
@@ -71,7 +75,7 @@ VARIANTS: dict[str, Callable[[list[str], int], None]] = {
 
 def content(change: Callable[[list[str], int], None], rows: int = 6000) -> str:
     """A file with one kind of odd cell."""
-    rng = random.Random(1)
+    rng = np.random.default_rng(1)
     lines = []
     for i in range(rows):
         row = cells(rng, i)
@@ -105,9 +109,7 @@ def test_two_ways_one_meaning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, v
     assert slow.notes == fast.notes
 
 
-@pytest.mark.parametrize(
-    "variant", ["plain", "integers", "nan", "inf", "empty", "nan and empty", "numbers as labels"]
-)
+@pytest.mark.parametrize("variant", ["plain", "integers", "nan", "inf", "empty", "nan and empty", "numbers as labels"])
 def test_the_fast_way_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str) -> None:
     """What a training run may well log does not cost the speed."""
     monkeypatch.setattr(bigcsv, "MIN_BYTES", 0)
@@ -145,7 +147,7 @@ def test_odd_lines_are_read_alike(
 
 
 def test_a_mixed_column_of_several_parts(tmp_path: Path) -> None:
-    """pandas guesses a type for each part of a large file; a NaN in the last part changes nothing before."""
+    """A type is guessed for each part of a large file: a NaN in the last part changes nothing before."""
     rows = 400_000
     lines = "\n".join(f"{i},{i / 8},0.001" if i < 350_000 else f"{i},nan,0.001" for i in range(rows))
     file = write(tmp_path, f"step,loss,lr\n{lines}\n")
@@ -158,8 +160,7 @@ def test_a_mixed_column_of_several_parts(tmp_path: Path) -> None:
 
 def test_small_files_do_without_pandas(tmp_path: Path) -> None:
     """Importing pandas takes longer than reading a small file."""
-    import subprocess
-
     file = write(tmp_path, content(nothing))
-    code = f"import sys; from stabtree.loaders import load_run; load_run({str(file)!r}); sys.exit('pandas' in sys.modules)"
+    code = f"import sys; from stabtree.loaders import load_run; load_run({str(file)!r})"
+    code += "; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

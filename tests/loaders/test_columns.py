@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.loaders.make import points, write
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.run import ColumnUse, Run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def uses(run: Run) -> dict[str, ColumnUse]:
@@ -86,9 +89,7 @@ def test_a_column_can_be_named(tmp_path: Path) -> None:
         ({"loss": "train/nl"}, "metrics.csv", "type --column loss=train/nll"),
     ],
 )
-def test_a_wrong_name_gets_the_right_one_back(
-    tmp_path: Path, columns: dict[str, str], where: str, hint: str
-) -> None:
+def test_a_wrong_name_gets_the_right_one_back(tmp_path: Path, columns: dict[str, str], where: str, hint: str) -> None:
     """An unknown metric or column is an error with the nearest name."""
     with pytest.raises(StabtreeError) as caught:
         load_run(write(tmp_path, "step,train/nll\n0,1\n1,2\n"), columns=columns)

@@ -8,16 +8,19 @@ import io
 import json
 import lzma
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.loaders.make import ROWS, points, text, write
 
 from stabtree.loaders import load_run
+from tests.loaders.make import ROWS, points, text, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def json_value(cell: str) -> object:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.loaders.make import write
 
 from stabtree.loaders import load_run
 from stabtree.run import Gap
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 Row = dict[str, float]
 
@@ -23,22 +26,18 @@ def gaps(folder: Path, *rows: Row | None) -> tuple[Gap, ...]:
 
 def test_a_loss_that_stops_while_the_lr_goes_on(tmp_path: Path) -> None:
     """A NaN left out of the rows to the end is a gap to the end."""
-    rows: list[Row] = [
-        {"step": i, "loss": 1.0, "lr": 0.1} if i < 60 else {"step": i, "lr": 0.1} for i in range(100)
-    ]
+    rows: list[Row] = [{"step": i, "loss": 1.0, "lr": 0.1} if i < 60 else {"step": i, "lr": 0.1} for i in range(100)]
     assert gaps(tmp_path, *rows) == (Gap("loss", 60, 99, 40, at_end=True),)
 
 
 def test_a_loss_that_comes_back(tmp_path: Path) -> None:
     """A stretch in the middle is a gap that ends."""
-    rows: list[Row] = [
-        {"step": i * 10, "lr": 0.1} | ({} if 30 <= i < 40 else {"loss": 1.0}) for i in range(100)
-    ]
+    rows: list[Row] = [{"step": i * 10, "lr": 0.1} | ({} if 30 <= i < 40 else {"loss": 1.0}) for i in range(100)]
     assert gaps(tmp_path, *rows) == (Gap("loss", 300, 390, 10, at_end=False),)
 
 
 def test_empty_cells_of_a_csv(tmp_path: Path) -> None:
-    """pandas writes a NaN as an empty cell, in rows that may hold nothing else."""
+    """A frame writes a NaN as an empty cell, in rows that may hold nothing else."""
     rows = "".join(f"{i * 100},{'' if i >= 40 else 2.5}\n" for i in range(60))
     run = load_run(write(tmp_path, "step,loss\n" + rows))
     assert run.gaps == (Gap("loss", 4000, 5900, 20, at_end=True),)

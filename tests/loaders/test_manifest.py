@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.loaders.make import points, text, write
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.config import dtype, read_config
 from stabtree.run import Setting
+from tests.loaders.make import points, text, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def manifest(folder: Path, **content: Any) -> Path:
@@ -260,7 +262,7 @@ def test_a_folder_with_several_metrics_files(tmp_path: Path) -> None:
     """The user has to choose, and is shown from what."""
     write(tmp_path, text(), "a.csv")
     write(tmp_path, text(), "b.csv")
-    with pytest.raises(StabtreeError, match="holds several files that may be metrics: a.csv, b.csv"):
+    with pytest.raises(StabtreeError, match=r"holds several files that may be metrics: a\.csv, b\.csv"):
         load_run(tmp_path)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.loaders.make import points, write
 
 from stabtree.loaders import load_run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def rank_file(folder: Path, name: str, values: list[str], start: int = 0) -> Path:
@@ -29,9 +32,7 @@ def test_rank_files_are_averaged(tmp_path: Path) -> None:
 
 def test_a_nan_on_one_rank_is_a_nan_of_the_run(tmp_path: Path) -> None:
     """The mean hides no NaN."""
-    run = load_run(
-        rank_file(tmp_path, "rank0.csv", ["1", "2"]), rank_file(tmp_path, "rank1.csv", ["1", "nan"])
-    )
+    run = load_run(rank_file(tmp_path, "rank0.csv", ["1", "2"]), rank_file(tmp_path, "rank1.csv", ["1", "nan"]))
     assert math.isnan(run.series["loss"].values[1])
 
 
@@ -54,6 +55,12 @@ def test_a_rank_column(tmp_path: Path) -> None:
     assert list(run.ranks) == ["0", "1"]
     assert points(run)["loss"] == [(i, i + 0.5) for i in range(5)]
     assert not run.resumes
+
+
+def test_the_rank_of_a_matrix_is_no_rank(tmp_path: Path) -> None:
+    """A metric that happens to be called rank does not split the run."""
+    rows = "".join(f"{i},{7.5 - i / 10},1\n" for i in range(20))
+    assert not load_run(write(tmp_path, "step,rank,loss\n" + rows)).ranks
 
 
 def test_one_rank_only_is_no_rank_run(tmp_path: Path) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.loaders.make import points, write
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.steps import history
 from stabtree.run import Resume, Run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def load(folder: Path, header: str, *rows: str, **options: str) -> Run:
@@ -25,7 +28,7 @@ def load(folder: Path, header: str, *rows: str, **options: str) -> Run:
 
 def steps(run: Run) -> list[int]:
     """The steps of the loss."""
-    return run.series["loss"].steps.tolist()
+    return [int(step) for step in run.series["loss"].steps]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +77,7 @@ def test_rows_are_counted_where_nothing_else_is(tmp_path: Path) -> None:
 
 def test_steps_within_the_epoch_are_no_steps(tmp_path: Path) -> None:
     """A step that starts again in each epoch would look like a resume in each epoch."""
-    run = load(
-        tmp_path, "epoch,step,loss", *[f"{e},{s},{9 - e - s / 10}" for e in range(3) for s in range(5)]
-    )
+    run = load(tmp_path, "epoch,step,loss", *[f"{e},{s},{9 - e - s / 10}" for e in range(3) for s in range(5)])
     assert steps(run) == list(range(15))
     assert not run.resumes
     assert run.notes == ("Column step starts again in each epoch: rows are numbered from 0.",)
@@ -88,7 +89,7 @@ def test_fractions_are_no_steps(tmp_path: Path) -> None:
 
 
 def test_whole_floats_are_steps(tmp_path: Path) -> None:
-    """pandas writes 10.0 once a column had an empty cell."""
+    """A frame writes 10.0 once a column had an empty cell."""
     assert steps(load(tmp_path, "step,loss", "10.0,2", "2e1,1")) == [10, 20]
 
 
@@ -123,9 +124,7 @@ def test_the_later_of_two_values_counts(tmp_path: Path) -> None:
 
 def test_a_resume_replaces_what_it_abandons(tmp_path: Path) -> None:
     """After a restart from a checkpoint the later rows are the run; the abandoned ones are counted."""
-    rows = [f"{i * 10},{9 - i / 10}" for i in range(10)] + [
-        f"{i * 10 + 5},{5 - i / 10}" for i in range(4, 12)
-    ]
+    rows = [f"{i * 10},{9 - i / 10}" for i in range(10)] + [f"{i * 10 + 5},{5 - i / 10}" for i in range(4, 12)]
     run = load(tmp_path, "step,loss", *rows)
     assert run.resumes == (Resume(90, 45, 5),)
     assert steps(run) == [0, 10, 20, 30, 40, *range(45, 120, 10)]
@@ -172,7 +171,7 @@ def test_a_row_out_of_order_is_put_in_its_place(tmp_path: Path, order: list[int]
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
 def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
-    """Whatever the order, the last row stays, and a row is dropped only if a later one went back to or below it."""
+    """The last row stays, and a row is dropped only where a later one went back to it or below."""
     at = np.array(order, dtype=np.int64)
     past = history(at, None)
     keep = np.ones(len(at), dtype=bool) if past.keep is None else past.keep
