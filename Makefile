@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -13,7 +13,7 @@ BIN := .venv/bin
 	touch $@
 
 demo: .venv/.runtime  ## install and diagnose a failed run
-	$(BIN)/stabtree diagnose fixtures/phase19/fp16-overflow.csv --fail-on never
+	$(BIN)/stabtree diagnose fixtures/phase19/fp16-overflow --fail-on never
 
 test: .venv/.dev  ## lint, types and all tests
 	$(BIN)/ruff check .
@@ -23,6 +23,9 @@ test: .venv/.dev  ## lint, types and all tests
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
+
+readme: .venv/.dev  ## write the outputs in the README again
+	$(BIN)/python -m tests.readme_blocks
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

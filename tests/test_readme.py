@@ -1,0 +1,37 @@
+"""The README tells the truth: every block is run, every output is what comes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.readme_blocks import README, ROOT, blocks, rerun
+
+
+@pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])
+def test_a_console_block_shows_what_comes_out(block: str) -> None:
+    """Each command prints, to the letter, what the README shows below it (`make readme` rewrites it)."""
+    assert rerun(block) == block
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.splitlines()[0])
+def test_a_python_block_runs(block: str) -> None:
+    """Each Python example runs as it stands, with warnings as errors."""
+    subprocess.run([sys.executable, "-W", "error", "-c", block], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
+def test_a_set_up_line_is_a_target_of_the_makefile(line: str) -> None:
+    """Each set-up line is a make target; make can plan it (running it here would run these tests again)."""
+    command = line.split("#")[0].split()
+    assert command[0] == "make"
+    subprocess.run(["make", "--dry-run", *command[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_the_readme_names_every_command() -> None:
+    """No command of the command line is missing from the README."""
+    text = README.read_text(encoding="utf-8")
+    for name in ("diagnose", "explain", "inspect", "tree list", "tree show", "tree graph", "tree check"):
+        assert f"stabtree {name}" in text
