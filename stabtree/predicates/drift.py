@@ -259,6 +259,5 @@ def _late_gain(series: Series, name: str) -> tuple[str, float] | None:
     part = max(1, len(values) // 8)
     middle = float(np.median(values[len(values) // 2 - part // 2 : len(values) // 2 + part]))
     end = float(np.median(values[-part:]))
-    start = float(np.median(values[: max(1, part // 4)]))
-    span = max(abs(start - end), abs(start - middle))
+    span = float(np.subtract(*np.quantile(values, [0.98, 0.02])))
     return name, (middle - end) / span if span > 0 else 0.0

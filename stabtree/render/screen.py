@@ -123,7 +123,10 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
             section = visit.question.section
             page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
         _visit(page, visit, width)
-    page.line(("└─▶ ", "dim"), (end.title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
+    title = end.title
+    if end.severity is Severity.OK and diagnosis.verdict == UNKNOWN:
+        title = "nothing wrong in the little that could be checked"
+    page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
 
 def _verdict_of(visit: Visit) -> str:
