@@ -129,6 +129,13 @@ def _strictly_rising(loss: Series, window_steps: int) -> Answer:
     return Answer(NO, found)
 
 
+def _ratio(begin: float, end: float) -> float:
+    """End over beginning of something that should be positive, bounded so that it can be shown."""
+    if begin <= 0:
+        return 1e300 if end > 0 else 1.0
+    return float(np.clip(end / begin, -1e300, 1e300))
+
+
 @predicate(source="phase19 Q4.2", min_points=2)
 def lr_rising(loss: Series, lr: Series, *, window_steps: int = 200, least_factor: float = 1.05) -> Answer:
     """Has the learning rate risen while the loss rose?
@@ -142,7 +149,7 @@ def lr_rising(loss: Series, lr: Series, *, window_steps: int = 200, least_factor
         return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
     part = max(1, len(values) // 10)
     begin, end = float(np.median(values[:part])), float(np.median(values[-part:]))
-    ratio = min(end / begin, 1e300) if begin > 0 else (1e300 if end > 0 else 1.0)
+    ratio = _ratio(begin, end)
     text = f"lr goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
     return Answer(YES if ratio > least_factor else NO, found)
@@ -204,7 +211,7 @@ def grad_norm_rising(
     levels, _ = blocks(values, count)
     score = kendall_z(levels)
     begin, end = float(np.median(levels[:3])), float(np.median(levels[-3:]))
-    ratio = min(end / begin, 1e300) if begin > 0 else (1e300 if end > 0 else 1.0)
+    ratio = _ratio(begin, end)
     text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {score:.1f}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import finite, predicate
 from stabtree.predicates.spike_search import Spike, find
 from stabtree.predicates.spikes import worst
 
@@ -56,8 +56,7 @@ def spike_cause(
     }
     notes = tuple(e for panel in panels.values() for e in panel.evidence)
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
-    finite = loss.values[np.isfinite(loss.values)]
-    span = float(np.subtract(*np.quantile(finite, [0.98, 0.02])))
+    span = float(np.subtract(*np.quantile(finite(loss)[1], [0.98, 0.02])))
     share = min((top.peak - top.mean) / span, 1e300) if span > 0 else 1e300
     for verdict, panel in panels.items():
         if panel.verdict == YES or (panel.verdict == LIKELY and share > likely_share):
@@ -140,16 +139,17 @@ def _rows_at(steps: Ints, top: Spike, before: int) -> tuple[int, int]:
 def _lr_panel(lr: Series | None, top: Spike, factor: float) -> Answer:
     if lr is None:
         return unknown("lr was not logged", "lr")
-    start, end = _rows_at(lr.steps, top, NEARBY_ROWS)
-    if start < 1 or end > len(lr) or end - start < 2:
+    steps, values = finite(lr)
+    start, end = _rows_at(steps, top, NEARBY_ROWS)
+    if start < 1 or end > len(steps) or end - start < 2:
         return unknown("lr is not logged around the spike", "lr")
-    logs = np.log(np.maximum(lr.values[: end + 1], 1e-300))
+    logs = np.log(np.maximum(values[: end + 1], 1e-300))
     changes = np.diff(logs)
     near, usual = changes[start - 1 : end], float(np.median(np.abs(changes[: max(start - 1, 1)])))
     at = int(np.argmax(near))
-    jump, step = float(np.exp(min(near[at], 700.0))), int(lr.steps[start + at])
+    jump, step = float(np.exp(min(near[at], 700.0))), int(steps[start + at])
     if near[at] > max(np.log(factor), 5 * usual):
-        text = f"lr jumps ×{jump:.3g} at step {step:,} ({lr.values[start + at - 1]:.3g} → {lr.values[start + at]:.3g})"
+        text = f"lr jumps ×{jump:.3g} at step {step:,} ({values[start + at - 1]:.3g} → {values[start + at]:.3g})"
         return Answer(YES, (Evidence(text, "lr", (step,), jump, factor),), onset_step=step)
     text = f"lr is continuous around the spike (largest step ×{jump:.3g}, a jump is ×{factor:g})"
     return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),))

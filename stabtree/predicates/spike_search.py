@@ -88,7 +88,7 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
 
 def _resolution(mean: Floats) -> Floats:
     """Least credible sigma: a constant (or quantised) loss has none, and float noise is not a spike."""
-    return np.maximum(np.abs(mean) * 1e-6, 1e-300)
+    return np.maximum(np.abs(mean) * 1e-6, 1e-150)
 
 
 def _excursions(

@@ -40,7 +40,7 @@ def _describe(spike: Spike) -> str:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
     peak = f"{spike.peak:.4g}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
-    return f"{min(spike.height_sigma, 1e300):,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
+    return f"{spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
 
 
 @predicate(source="phase19 Q2.1", min_points=12)
