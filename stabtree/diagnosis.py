@@ -79,6 +79,16 @@ class Finding:
     causes: tuple[JudgedCause, ...]
     restart: Restart | None
 
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """The leaf's fixes with those of its causes: strong causes' first, those of ruled-out causes left out."""
+        strong = [c for c in self.causes if c.state in (CauseState.CONFIRMED, CauseState.LIKELY)]
+        weak = [c for c in self.causes if c.state in (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)]
+        found = [fix for judged in strong for fix in judged.cause.fixes]
+        found += self.leaf.fixes
+        found += [f"Should it be {judged.cause.text}: {fix}" for judged in weak for fix in judged.cause.fixes]
+        return tuple(dict.fromkeys(found))
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:

@@ -98,7 +98,7 @@ METRICS: tuple[Metric, ...] = (
             "optimizer_grad_norm",
         ),
         grouped=True,
-        log="grad_norm: the value that clip_grad_norm_ returns, at every step",
+        log="grad_norm: what clip_grad_norm_ returns (in fp16 after scaler.unscale_), at every step",
     ),
     Metric(
         "lr",

@@ -60,13 +60,6 @@ def trailing_moments(values: Floats, rows: int) -> tuple[Floats, Floats]:
     return mean + center, np.sqrt(np.maximum(square - mean * mean, 0.0))
 
 
-def robust_sigma(values: Floats) -> float:
-    """Standard deviation from the median absolute deviation; 0 for an empty array."""
-    if not len(values):
-        return 0.0
-    return NORMAL_MAD * float(np.median(np.abs(values - np.median(values))))
-
-
 class Tail(NamedTuple):
     """The upper tail of a sample of scores: how many of `size` chance would put above a height.
 
@@ -83,7 +76,9 @@ class Tail(NamedTuple):
         return self.size * 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
 
     def height(self, expected: float) -> float:
-        """The height above which chance puts `expected` scores."""
+        """The height above which chance puts `expected` scores; infinite for none."""
+        if expected <= 0:
+            return math.inf
         return self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0))
 
 

@@ -37,11 +37,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Quick:
-    """The question's row in the quick-reference table; `threshold` may name parameters in braces."""
+    """The question's row in the quick-reference table.
+
+    `threshold`, and `letter` for the document's letter where it differs, may name parameters in braces.
+    """
 
     symptom: str
     threshold: str
     first: str
+    letter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Question:
         like: id of a question whose parameters this one takes over where its predicate has the same.
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.
+        words: other words that a person may answer with -> verdict.
         quick: row of the quick-reference table.
         see: cross-references.
         source: where the question comes from.
@@ -76,7 +81,21 @@ class Question:
     literal: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
     person: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
     quick: Quick | None = None
+    see: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A node of the source document that is no question but holds leaves, such as its lists of fixes."""
+
+    id: str
+    section: str
+    ask: str
+    why: str
+    rule: str
     see: tuple[str, ...] = ()
     source: str = ""
 
@@ -136,6 +155,7 @@ class Tree:
     sections: tuple[Section, ...]
     questions: Mapping[str, Question]
     leaves: Mapping[str, Leaf]
+    groups: Mapping[str, Group] = field(default_factory=dict)
     about: str = ""
     source: str = ""
     see: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import difflib
 import string
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.answer import NO, UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.tree import Cause, Question, Tree, settings
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stabtree.yaml12 import Document
 
 Mistake = tuple[int, str]
+FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -50,28 +51,41 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
     name = f"question {question.id}"
     if question.section not in {section.id for section in tree.sections}:
         yield f"{name} is in section {question.section!r}, which does not exist"
-    for verdict, target in question.go.items():
-        if target not in nodes:
-            yield f"{name} goes to {target!r} on {verdict}, which does not exist{near(target, nodes)}"
     if not question.source:
         yield f"{name} lacks a source"
+    yield from (f"{name} {text}" for text in _edges(question, nodes))
     yield from (f"{name} {text}" for text in _predicate(tree, question))
     predicate = PREDICATES.get(question.test)
-    if predicate is None:
-        return
+    if predicate is not None:
+        yield from (f"{name} {text}" for text in _verdicts(question, predicate))
+        yield from (f"{name} {text}" for text in _templates(question, predicate))
+
+
+def _edges(question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
+    for verdict, target in question.go.items():
+        if target not in nodes:
+            yield f"goes to {target!r} on {verdict}, which does not exist{near(target, nodes)}"
+    for word, verdict in question.words.items():
+        if verdict not in question.go:
+            yield f"takes {word!r} for {verdict!r}, which has no edge{near(verdict, question.go)}"
+    if UNKNOWN not in question.go and NO not in question.go:
+        yield "has no edge for 'unknown' and none for 'no' to go on along"
+
+
+def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
     for verdict in predicate.verdicts:
-        if verdict not in question.go and (verdict != UNKNOWN or "no" not in question.go):
-            yield f"{name} has no edge for {verdict!r}, which {predicate.name} may answer"
+        if verdict not in question.go and verdict != UNKNOWN:
+            yield f"has no edge for {verdict!r}, which {predicate.name} may answer"
     for verdict in question.go:
         if verdict not in predicate.verdicts:
             hint = near(verdict, predicate.verdicts)
-            yield f"{name} has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
-    yield from (f"{name} {text}" for text in _templates(tree, question, predicate))
+            yield f"has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
 
 
 def _predicate(tree: Tree, node: Question | Cause) -> Iterator[str]:
-    if node.like and (node.like not in tree.questions or tree.questions[node.like].like):
-        yield f"is like {node.like!r}, which is no question with parameters of its own"
+    mistake = _like(tree, node)
+    if mistake:
+        yield mistake
         return
     if not node.test:
         if node.params:
@@ -83,6 +97,19 @@ def _predicate(tree: Tree, node: Question | Cause) -> Iterator[str]:
         return
     literal = dict(node.literal) if isinstance(node, Question) else {}
     yield from parameter_mistakes(predicate, {**node.params, **literal})
+
+
+def _like(tree: Tree, node: Question | Cause) -> str:
+    """What is wrong with the questions that a node takes its parameters from, empty where nothing is."""
+    seen = [node.id]
+    while node.like:
+        if node.like not in tree.questions:
+            return f"is like {node.like!r}, which is no question{near(node.like, tree.questions)}"
+        if node.like in seen:
+            return f"is like itself: {' → '.join([*seen, node.like])}"
+        node = tree.questions[node.like]
+        seen.append(node.id)
+    return ""
 
 
 def parameter_mistakes(predicate: Predicate, params: Mapping[str, object]) -> Iterator[str]:
@@ -114,17 +141,20 @@ def resolved(tree: Tree, node: Question | Cause, *, literal: bool = False) -> di
     return found
 
 
-def _templates(tree: Tree, question: Question, predicate: Predicate) -> Iterator[str]:
-    known = resolved(tree, question) if not question.like or question.like in tree.questions else dict(predicate.params)
-    for text in (question.rule, question.quick.threshold if question.quick else ""):
+def _templates(question: Question, predicate: Predicate) -> Iterator[str]:
+    quick = (question.quick.threshold, question.quick.letter) if question.quick else ()
+    for text in (question.rule, *quick):
         try:
-            names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+            parts = [part for part in string.Formatter().parse(text) if part[1] is not None]
         except ValueError:
             yield f"has braces that don't close in {text!r}"
             continue
-        for name in names:
-            if name not in known:
-                yield f"names {{{name}}} in its rule, which {predicate.name} does not have{near(name, known)}"
+        for _, name, form, conversion in parts:
+            if name not in predicate.params:
+                hint = near(str(name), predicate.params)
+                yield f"names {{{name}}} in its rule, which {predicate.name} does not have{hint}"
+            elif form not in FORMATS or conversion:
+                yield f"formats {{{name}}} as {form!r}; leave it out or use one of {', '.join(filter(None, FORMATS))}"
 
 
 def _leaf(tree: Tree, id_: str) -> Iterator[str]:
@@ -133,6 +163,8 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
         yield "lacks a fix"
     if not leaf.source:
         yield "lacks a source"
+    if leaf.of not in tree.questions and leaf.of not in tree.groups:
+        yield f"is of {leaf.of!r}, which is no question and no group{near(leaf.of, [*tree.questions, *tree.groups])}"
     if leaf.escalate and leaf.escalate not in tree.leaves:
         yield f"escalates to {leaf.escalate!r}, which is no leaf{near(leaf.escalate, tree.leaves)}"
     for need in leaf.needs:

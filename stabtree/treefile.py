@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stabtree.errors import StabtreeError
-from stabtree.tree import Cause, Leaf, Question, Quick, Section, Severity, Tree
+from stabtree.tree import Cause, Group, Leaf, Question, Quick, Section, Severity, Tree
 from stabtree.treecheck import check
 from stabtree.yaml12 import Document, parse
 
@@ -34,6 +34,8 @@ _KINDS: dict[str, tuple[type, str]] = {
     "sections": (list, "a list"),
     "questions": (list, "a list"),
     "leaves": (list, "a list"),
+    "words": (dict, "a mapping of words to verdicts"),
+    "groups": (list, "a list"),
     "restart": (bool, "true or false"),
 }
 
@@ -114,15 +116,17 @@ class _Builder:
             "sections": self.items(values.pop("sections", []), Section, "sections"),
             "questions": self.items(values.pop("questions", []), Question, "questions"),
             "leaves": self.items(values.pop("leaves", []), Leaf, "leaves"),
+            "groups": self.items(values.pop("groups", []), Group, "groups"),
         }
         if self.mistakes:
             return None
-        self.repeated([*found["questions"], *found["leaves"]])
+        self.repeated([*found["questions"], *found["leaves"], *found["groups"]])
         return Tree(
             **values,
             sections=tuple(found["sections"]),
             questions={node.id: node for node in found["questions"]},
             leaves={node.id: node for node in found["leaves"]},
+            groups={node.id: node for node in found["groups"]},
         )
 
     def repeated(self, nodes: list[Any]) -> None:
@@ -169,8 +173,12 @@ class _Builder:
                 self.mistakes.append((line, f"{key!r} of {what} must be {described}"))
             elif isinstance(value, list) and key in TEXTS and not all(isinstance(item, str) for item in value):
                 self.mistakes.append((line, f"{key!r} of {what} must hold text only: quote what contains a colon"))
-            elif isinstance(value, dict) and key == "go" and not all(isinstance(v, str) for v in value.values()):
-                self.mistakes.append((line, f"an edge of {what} must be the id of a question or a leaf"))
+            elif (
+                isinstance(value, dict)
+                and key in ("go", "words")
+                and not all(isinstance(v, str) for v in value.values())
+            ):
+                self.mistakes.append((line, f"{key!r} of {what} must map words to words"))
             else:
                 values[key] = tuple(value) if isinstance(value, list) and key in TEXTS else value
         for name, item in known.items():

@@ -84,11 +84,11 @@ class _Walk:
                 )
         for id_, verdict in self.answers.items():
             question = self._known(id_, "--answer", "Q1.2=fp16")
-            if verdict not in {*question.go, UNKNOWN}:
+            if verdict not in {*question.go, *question.words, UNKNOWN}:
                 raise StabtreeError(
-                    f"{verdict!r} is no answer to {id_}{near(verdict, question.go)}",
+                    f"{verdict!r} is no answer to {id_}{near(verdict, [*question.go, *question.words])}",
                     where="--answer",
-                    hint=f"answers: {', '.join(question.go)}",
+                    hint=f"answers: {', '.join([*question.go, *question.words])}",
                 )
         nodes = {leaf.of for leaf in self.tree.leaves.values() if leaf.escalate}
         for id_ in self.applied - nodes:
@@ -146,30 +146,31 @@ class _Walk:
             visits.append(visit)
             id_ = question.go.get(visit.answer.verdict) or question.go[NO]
         leaf = self.tree.leaves[id_]
-        if leaf.of in self.applied and leaf.escalate:
+        if leaf.escalate and self.applied & {leaf.of, self.tree.leaves[leaf.escalate].of}:
             leaf = self.tree.leaves[leaf.escalate]
         return tuple(visits), leaf
 
     def _visit(self, question: Question) -> Visit:
         given = self.answers.get(question.id)
         if given is not None:
-            return Visit(question, Answer(given, (Evidence(f"{given}, by --answer"),)), "person")
+            return _told(question, given)
         answer = Answer(UNKNOWN, reason="it is a question for a person")
         if question.test:
             answer = PREDICATES[question.test].ask(self.run, self.params(question))
         if answer.verdict == UNKNOWN and self.ask is not None:
             told = self.ask(question)
             if told:
-                return Visit(question, Answer(told, (Evidence(f"{told}, as answered"),)), "person")
+                return _told(question, told)
         return Visit(question, answer)
 
     def params(self, node: Question | Cause) -> dict[str, Param]:
         """All parameters of a node: defaults, what the tree sets, `--literal`, then `--set`."""
-        like = self.tree.questions.get(node.like)
         found = resolved(self.tree, node, literal=self.literal)
-        if like is not None and self.literal:
-            found.update({k: v for k, v in like.literal.items() if k in found})
-        for id_ in (node.like, node.id):
+        chain = [node.id]
+        while node.like:
+            node = self.tree.questions[node.like]
+            chain.append(node.id)
+        for id_ in reversed(chain):
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
         return found
 
@@ -240,6 +241,12 @@ class _Walk:
             if leaf.severity is Severity.OK or leaf is end
             for need in leaf.needs
         }
+
+
+def _told(question: Question, word: str) -> Visit:
+    """The visit of a question that a person answered, in the verdict's or in other words."""
+    answer = Answer(question.words.get(word, word), (Evidence(f"{word}, as answered"),), reason=f"{word}, as answered")
+    return Visit(question, answer, "person")
 
 
 def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:

@@ -46,7 +46,7 @@ def test_what_went_wrong_while_reading_is_told(tmp_path: Path) -> None:
 def test_what_cannot_be_checked_says_what_to_log(tmp_path: Path) -> None:
     """Each absent series comes with how to log it; a loss scale only matters to fp16."""
     page = report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n")
-    assert "grad_norm: the value that clip_grad_norm_ returns" in page
+    assert "grad_norm: what clip_grad_norm_ returns" in page
     assert "scaler.get_scale()" in page
     assert "scaler.get_scale()" not in report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n", dtype="bf16")
     assert "scheduler" not in page

@@ -25,7 +25,7 @@ def test_a_python_block_runs(block: str) -> None:
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
 def test_a_set_up_line_is_a_target_of_the_makefile(line: str) -> None:
     """Each set-up line is a make target; make can plan it (running it here would run these tests again)."""
-    command = line.split("#")[0].split()
+    command = line.split("#", maxsplit=1)[0].split()
     assert command[0] == "make"
     subprocess.run(["make", "--dry-run", *command[1:]], cwd=ROOT, check=True, capture_output=True)
 

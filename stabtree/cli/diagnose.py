@@ -126,26 +126,16 @@ def fails(verdict: str, levels: frozenset[str]) -> bool:
 
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
-    """Parse `--set Q2.1.sigma=4`, each value by the type of the parameter's default."""
+    """Parse `--set Q2.1.sigma=4`, each value by the type of its parameter's default; the walk checks the names."""
     from stabtree.predicates import PREDICATES
-    from stabtree.treecheck import near
 
     found: dict[str, dict[str, Param]] = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
-        if id_ not in tree.questions:
-            hint = f"type --set Q2.1.sigma=4; ids: `stabtree tree show {tree.name}`"
-            raise StabtreeError(f"there is no question {id_!r}{near(id_, tree.questions)}", where="--set", hint=hint)
-        predicate = PREDICATES.get(tree.questions[id_].test)
-        params = predicate.params if predicate else {}
-        if name not in params:
-            names = ", ".join(params) or "none"
-            raise StabtreeError(
-                f"{id_} has no parameter {name!r}{near(name, params)}",
-                where="--set",
-                hint=f"parameters of {id_}: {names}",
-            )
-        found.setdefault(id_, {})[name] = _parsed(text, params[name], key)
+        question = tree.questions.get(id_)
+        predicate = PREDICATES.get(question.test) if question else None
+        default = predicate.params.get(name) if predicate else None
+        found.setdefault(id_, {})[name] = text if default is None else _parsed(text, default, key)
     return found
 
 
@@ -174,7 +164,7 @@ def _asker() -> Callable[[Question], str | None]:
     """Ask at the terminal, on standard error so that the result stays alone on standard output."""
 
     def ask(question: Question) -> str | None:
-        choices = [verdict for verdict in question.go if verdict != "unknown"]
+        choices = [verdict for verdict in [*question.go, *question.words] if verdict != "unknown"]
         typer.echo(f"\n{question.id}  {question.ask}", err=True)
         if question.person:
             typer.echo(f"  {question.person}", err=True)

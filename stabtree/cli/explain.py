@@ -26,7 +26,7 @@ def explain(
     chosen = load_tree(tree)
     width, color = screen()
     if all_:
-        emit(reference.explain(chosen, [*chosen.questions.values(), *chosen.leaves.values()], width=width, color=color))
+        emit(reference.explain(chosen, reference.every(chosen), width=width, color=color))
         return
     if node is None:
         raise StabtreeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, nonfinite, precision, spike_panels, spikes
+from stabtree.predicates import drift, nan_origin, nonfinite, precision, spike_panels, spikes
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -10,10 +10,10 @@ PREDICATES: dict[str, Predicate] = {
     for item in (
         nonfinite.nonfinite_loss,
         nonfinite.dtype_regime,
-        nonfinite.nan_origin,
-        nonfinite.loss_is_infinite,
-        nonfinite.embedding_grad_infinite,
-        nonfinite.activation_overflow,
+        nan_origin.nan_origin,
+        nan_origin.loss_became_infinite,
+        nan_origin.embedding_grad_infinite,
+        nan_origin.activation_overflow,
         spikes.spike,
         spikes.spike_recovers,
         spike_panels.spike_cause,
@@ -25,6 +25,7 @@ PREDICATES: dict[str, Predicate] = {
         precision.overflow_fingerprint,
         drift.loss_rising,
         drift.lr_rising,
+        drift.warming_up,
         drift.weight_norm_change,
         drift.grad_norm_rising,
         drift.settled,

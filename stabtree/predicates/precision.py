@@ -6,47 +6,63 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.nonfinite import storm_start
-from stabtree.predicates.registry import predicate, seen
+from stabtree.predicates.nonfinite import RECOVERED_ROWS, got_over, storm_start
+from stabtree.predicates.registry import finite, predicate, seen
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools
-    from stabtree.run import Series
+    from stabtree.run import Run, Series
+
+# A scaler doubles or halves; these bounds lie between the factors 1/2, 1 and 2 and forgive a logged mean.
+ROSE, FELL = 1.5, 0.75
+# Overflows in a row at the end that no scaler finding its level makes: it would have halved by 1,000 by then.
+FLOORED_ROWS = 10
 
 
 @predicate(source="phase19 Q3.1")
-def nonfinite_grad(loss: Series, grad_norm: Series | None = None) -> Answer:
+def nonfinite_grad(loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None) -> Answer:
     """Is there a step whose grad_norm is infinite or NaN?
 
-    Where the loss itself is not finite the gradient of that step cannot be either, logged or not.
+    Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
+    halved has met one: the scaler halves it for no other reason. Logged or not.
     """
     if grad_norm is not None and not np.isfinite(grad_norm.values).all():
-        bad = ~np.isfinite(grad_norm.values)
-        count, total = int(bad.sum()), len(bad)
-        step = int(grad_norm.steps[bad][0])
-        row = int(np.flatnonzero(bad)[0])
-        longest = max(b - a for a, b in stretches(bad))
-        text = f"grad_norm is not finite at {count:,} of {total:,} logged steps, first at step {step:,}, "
-        text += f"at most {longest:,} in a row"
-        good = int(grad_norm.steps[row - 1]) if row else None
-        return Answer(
-            YES, (Evidence(text, "grad_norm", (step,), float(count), 0.0),), onset_step=step, last_good_step=good
-        )
+        return _logged_overflow(grad_norm)
     bad = ~np.isfinite(loss.values)
     if bad.any():
         step = int(loss.steps[bad][0])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
         return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
+    history = _history(loss_scale) if loss_scale is not None else None
+    if history and history.drops:
+        text = (
+            f"the loss scale was lowered {history.drops} times, first at step {history.first_drop:,}: an overflow each"
+        )
+        found = Evidence(text, "loss_scale", (history.first_drop,), float(history.drops), 0.0)
+        return Answer(YES, (found,), onset_step=history.first_drop)
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
-    return Answer(
-        NO, (Evidence(f"all {len(grad_norm):,} logged values of grad_norm are finite", "grad_norm", (), 0.0, 0.0),)
-    )
+    text = f"all {len(grad_norm):,} logged values of grad_norm are finite"
+    return Answer(NO, (Evidence(text, "grad_norm", (), 0.0, 0.0),))
+
+
+def _logged_overflow(grad_norm: Series) -> Answer:
+    bad = ~np.isfinite(grad_norm.values)
+    row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
+    step = int(grad_norm.steps[row])
+    text = f"grad_norm is not finite at {count:,} of {len(bad):,} logged steps, first at step {step:,}, "
+    text += f"at most {max(b - a for a, b in stretches(bad)):,} in a row"
+    good = int(grad_norm.steps[row - 1]) if row else None
+    found = Evidence(text, "grad_norm", (step,), float(count), 0.0)
+    return Answer(YES, (found,), onset_step=step, last_good_step=good)
 
 
 class ScaleHistory(NamedTuple):
-    """What the loss scale did: rows of its rises and falls, and the extremes."""
+    """What the loss scale did: how often it rose and fell, and its extremes.
+
+    `clean_steps` is the median wait before a rise, `net_halvings` what the second half of the run lost on balance.
+    """
 
     drops: int
     rises: int
@@ -55,17 +71,18 @@ class ScaleHistory(NamedTuple):
     lowest: float
     highest: float
     lowest_step: int
+    first_drop: int
     clean_steps: int | None
     net_halvings: float
 
 
 def _history(loss_scale: Series) -> ScaleHistory | None:
-    keep = np.isfinite(loss_scale.values)
-    steps, values = loss_scale.steps[keep], loss_scale.values[keep]
-    if len(values) < 2 or values.max() <= 0:
+    """The history, None for a placeholder: fewer than two values, or none above 0, or 1 throughout."""
+    steps, values = finite(loss_scale)
+    if len(values) < 2 or values.max() <= 0 or (values == 1).all():
         return None
     ratio = values[1:] / np.where(values[:-1] == 0, np.nan, values[:-1])
-    rises, drops = np.flatnonzero(ratio > 1.5), np.flatnonzero(ratio < 0.75)
+    rises, drops = np.flatnonzero(ratio > ROSE), np.flatnonzero(ratio < FELL)
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
     low = int(np.argmin(values))
@@ -77,9 +94,32 @@ def _history(loss_scale: Series) -> ScaleHistory | None:
         lowest=float(values[low]),
         highest=float(values.max()),
         lowest_step=int(steps[low]),
+        first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
         clean_steps=int(np.median(waits)) if waits else None,
         net_halvings=float(np.log2(max(values[len(values) // 2], 1e-300) / max(values[-1], 1e-300))),
     )
+
+
+class Overflows(NamedTuple):
+    """Steps of the second half of the run without a finite gradient: how many, in a row, in a row at the very end."""
+
+    total: int
+    in_row: int
+    at_end: int
+
+
+def _late_overflows(loss: Series, grad_norm: Series | None) -> Overflows:
+    """Overflows of the second half; a step counts when its loss or its grad_norm is not finite."""
+    bad = set(loss.steps[~np.isfinite(loss.values)].tolist())
+    steps = loss.steps
+    if grad_norm is not None:
+        bad |= set(grad_norm.steps[~np.isfinite(grad_norm.values)].tolist())
+        steps = steps if steps is grad_norm.steps else np.union1d(steps, grad_norm.steps)
+    late = steps[len(steps) // 2 :]
+    flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
+    good = np.flatnonzero(~flags)
+    at_end = len(flags) - 1 - int(good[-1]) if len(good) else len(flags)
+    return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), at_end)
 
 
 @predicate(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
@@ -91,136 +131,140 @@ def loss_scale_history(
     collapse_below: float = 1.0,
     net_halvings: int = 2,
     most_in_row: int = 3,
+    forgiving: bool = True,
 ) -> Answer:
     """What does the loss scale's history show?
 
-    `collapsed`: fell by at least three halvings, to below `collapse_below` (1, the document's).
-    `constant`: never moved although gradients overflow late in the run. `backoff`: over the second half of
-    the run the scale lost at most `net_halvings` on balance and never more than `most_in_row` logged steps
-    in a row overflowed, and the loss is finite: healthy. `dynamic`: moves, and something is wrong all the
-    same. The scale should double after N clean steps (N is measured and shown; torch's default is
-    2,000) and halve on every overflow. Labelled healthy runs halve and double in turns.
+    `collapsed`: ends below `collapse_below` (1, the document's), or ends in 10 and more overflows in a row
+    after three halvings: a scaler with a floor. `constant`: never moved although something overflows late in
+    the run. `backoff`: over the second half of the run the scale lost at most `net_halvings` on balance, never
+    more than `most_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
+    `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps (N is
+    measured and shown; torch's default is 2,000) and halve on every overflow. The labelled healthy runs halve and
+    double in turns, with one overflow at a time. Without `forgiving`, the document's letter, a scale that was
+    ever below `collapse_below` has collapsed, and one that never moves is constant.
     """
     history = _history(loss_scale)
     if history is None:
         return unknown("the loss scale is logged as a placeholder or only once", "loss_scale")
-    every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
-    moves = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
-    moves += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
-    evidence = Evidence(moves, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
-    overflows, in_row = _late_overflows(grad_norm if grad_norm is not None else loss)
-    late = Evidence(
-        f"second half of the run: {overflows:,} steps overflow, at most {in_row} in a row; "
-        f"{history.net_halvings:.0f} halvings on balance",
-        "grad_norm" if grad_norm is not None else "loss",
-        (),
-        float(in_row),
-        float(most_in_row),
-    )
-    if history.lowest < collapse_below and history.drops >= 3 and history.lowest <= history.highest / 8:
+    late = _late_overflows(loss, grad_norm)
+    evidence = _told(history, late, collapse_below, most_in_row)
+    fallen = history.last if forgiving else history.lowest
+    sound = bool(np.isfinite(loss.values[-RECOVERED_ROWS:]).all())
+    floored = sound and late.at_end >= FLOORED_ROWS and history.drops >= 3 and history.last <= history.highest / 8
+    if (fallen < collapse_below and history.drops) or (forgiving and floored):
         start = _last_fall(loss_scale)
         before = loss_scale.steps[loss_scale.steps < start]
-        return Answer(
-            "collapsed", (evidence, late), onset_step=start, last_good_step=int(before[-1]) if len(before) else None
-        )
+        good = int(before[-1]) if len(before) else None
+        return Answer("collapsed", evidence, onset_step=start, last_good_step=good)
     if not history.drops and not history.rises:
-        still = Evidence(f"loss scale is {history.first:,.6g} throughout", "loss_scale", (), history.first)
-        return Answer("constant" if overflows else "backoff", (still, late))
-    healthy = (
-        in_row <= most_in_row and history.net_halvings <= net_halvings and bool(np.isfinite(loss.values[-20:]).all())
-    )
-    return Answer("backoff" if healthy else "dynamic", (evidence, late))
+        return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
+    healthy = sound and late.in_row <= most_in_row and history.net_halvings <= net_halvings
+    return Answer("backoff" if healthy else "dynamic", evidence)
 
 
-def _late_overflows(series: Series) -> tuple[int, int]:
-    """How many values of the second half of the run are not finite, and how many of them in a row."""
-    late = ~np.isfinite(series.values[len(series) // 2 :])
-    return int(late.sum()), max((b - a for a, b in stretches(late)), default=0)
+def _told(history: ScaleHistory, late: Overflows, collapse_below: float, most_in_row: int) -> tuple[Evidence, ...]:
+    text = f"second half of the run: {late.total:,} steps overflow, at most {late.in_row:,} in a row"
+    if not history.drops and not history.rises:
+        still = f"loss scale is {history.first:,.6g} throughout"
+        moves = Evidence(still, "loss_scale", (), history.first)
+    else:
+        every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
+        told = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
+        told += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
+        moves = Evidence(told, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
+        text += f"; {history.net_halvings:.0f} halvings on balance"
+    return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row))
 
 
 def _last_fall(loss_scale: Series) -> int:
     """The step at which the fall to the lowest value began: the last one at which the scale still rose or held."""
-    values = loss_scale.values
-    low = int(np.nanargmin(values))
+    steps, values = finite(loss_scale)
+    low = int(np.argmin(values))
     rises = np.flatnonzero(np.diff(values[: low + 1]) > 0)
     start = int(rises[-1]) + 1 if len(rises) else 0
     falls = np.flatnonzero(np.diff(values[start : low + 1]) < 0)
-    return int(loss_scale.steps[start + int(falls[0]) + 1]) if len(falls) else int(loss_scale.steps[low])
+    return int(steps[start + int(falls[0]) + 1]) if len(falls) else int(steps[low])
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "transient"))
-def overflow_fingerprint(loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None) -> Answer:
+def overflow_fingerprint(
+    run: Run, loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None
+) -> Answer:
     """Does the fingerprint read fp16 overflow, or a NaN that fp32 would have had as well?
 
-    Three signals from the document's table: what went non-finite first (gradient: overflow; loss:
-    structural), whether the scale halved before the loss broke (overflow), and whether the loss
-    stayed finite in steps whose gradient did not (overflow). `transient`: the loss never broke.
-    More signals for one side than for the other decide; a tie is unknown, and re-running one step
-    in fp32 with the same data settles it.
+    Two signals from the document's table, both read in the storm that ends in the loss's own break, so that a
+    scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
+    and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
+    logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. In bf16
+    and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it.
     """
     loss_bad = ~np.isfinite(loss.values)
-    grad_bad = ~np.isfinite(grad_norm.values) if grad_norm is not None else np.zeros(0, dtype=bool)
-    if not loss_bad.any():
-        text = f"the loss is finite throughout; grad_norm is not at {int(grad_bad.sum()):,} steps"
-        return Answer("transient", (Evidence(text, "grad_norm", (), float(grad_bad.sum()), 0.0),))
-    broke = int(loss.steps[loss_bad][0])
-    signals = seen(
-        _first_signal(grad_norm, grad_bad, broke),
-        _scale_signal(loss_scale, broke),
-        _forward_signal(grad_norm, grad_bad, broke),
-    )
+    if not loss_bad.any() or got_over(loss_bad):
+        bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
+        text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
+        return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
+    broke = int(loss.steps[storm_start(loss_bad)])
+    dtype = run.setting("dtype")
+    if dtype in ("bf16", "fp32", "fp8"):
+        text = f"dtype is {dtype}: fp16's maximum is no limit there"
+        return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
+    storm = _storm(grad_norm, broke) if grad_norm is not None else None
+    signals = seen(storm.signal if storm else None, _scale_signal(loss_scale, storm, broke))
     score = sum(int(signal.observed or 0) for signal in signals)
     if not signals:
         return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     if score == 0:
         return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
-    onset, good = _storm(grad_norm, grad_bad, broke) if grad_norm is not None else (broke, None)
-    return Answer("fp16_overflow" if score > 0 else "fp32_nan", signals, onset_step=onset, last_good_step=good)
+    onset = storm.onset if storm else broke
+    verdict = "fp16_overflow" if score > 0 else "fp32_nan"
+    return Answer(verdict, signals, onset_step=onset, last_good_step=storm.good if storm else None)
 
 
-def _storm(grad_norm: Series, grad_bad: Bools, broke: int) -> tuple[int, int | None]:
-    """The unbroken series of non-finite gradients that ends in the loss's own, and the last step before the storm.
+class Storm(NamedTuple):
+    """The overflows that end in the loss's break.
 
-    A storm starts earlier than its unbroken end: overflows that come less than 20 rows apart belong to it,
-    so that no checkpoint from between them is advised.
+    `first` is the first of them, less than 20 rows apart from the next; `onset` the start of their unbroken end;
+    `good` the last step before `first`, so that no checkpoint from between them is advised.
     """
-    inside = grad_norm.steps <= broke
-    steps, bad = grad_norm.steps[inside], grad_bad[inside]
-    if not bad.any():
-        return broke, None
-    good = np.flatnonzero(~bad)
-    start = int(good[-1]) + 1 if len(good) else 0
+
+    first: int
+    onset: int
+    good: int | None
+    signal: Evidence
+
+
+def _storm(grad_norm: Series, broke: int) -> Storm:
+    inside = grad_norm.steps < broke
+    steps, bad = grad_norm.steps[inside], ~np.isfinite(grad_norm.values[inside])
+    rows = np.flatnonzero(bad)
+    if not len(rows) or len(bad) - 1 - int(rows[-1]) > RECOVERED_ROWS:
+        text = f"the loss broke first, at step {broke:,}, with no overflow in the rows before (as in fp32)"
+        good = int(steps[-1]) if len(steps) else None
+        return Storm(broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0))
     first = storm_start(bad)
-    return int(steps[start]) if start < len(steps) else broke, int(steps[first - 1]) if first else None
+    onset = _unbroken_end(bad)
+    text = f"grad_norm broke first, at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
+    signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)
+    start = int(steps[onset]) if onset < len(steps) else broke
+    return Storm(int(steps[first]), start, int(steps[first - 1]) if first else None, signal)
 
 
-def _first_signal(grad_norm: Series | None, grad_bad: Bools, broke: int) -> Evidence | None:
-    if grad_norm is None:
+def _unbroken_end(bad: Bools) -> int:
+    """Where the unbroken run of bad rows at the end begins; past the end when the last row is good."""
+    good = np.flatnonzero(~bad)
+    return int(good[-1]) + 1 if len(good) else 0
+
+
+def _scale_signal(loss_scale: Series | None, storm: Storm | None, broke: int) -> Evidence | None:
+    """Whether the scale was halved on the way into the break: in the storm, or in the 20 rows before."""
+    if loss_scale is None or _history(loss_scale) is None:
         return None
-    first = grad_norm.steps[grad_bad]
-    if len(first) and first[0] < broke:
-        text = f"first non-finite value: grad_norm at step {int(first[0]):,}, the loss at {broke:,} (fp16 overflow)"
-        return Evidence(text, "grad_norm", (int(first[0]), broke), 1.0, 0.0)
-    text = f"first non-finite value: the loss itself at step {broke:,} (as in fp32)"
-    return Evidence(text, "loss", (broke,), -1.0, 0.0)
-
-
-def _scale_signal(loss_scale: Series | None, broke: int) -> Evidence | None:
-    if loss_scale is None:
-        return None
-    before = loss_scale.values[loss_scale.steps <= broke]
-    halved = int((before[1:] < 0.75 * before[:-1]).sum())
-    text = (
-        f"loss scale before that: {f'halved {halved} times (fp16 overflow)' if halved else 'never halved (as in fp32)'}"
-    )
+    steps, values = finite(loss_scale)
+    rows = np.flatnonzero(steps <= broke)[-RECOVERED_ROWS:]
+    start = min(int(rows[0]) if len(rows) else 0, int(np.searchsorted(steps, storm.first)) if storm else len(steps))
+    before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
+    halved = int((before[1:] < FELL * before[:-1]).sum())
+    told = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
+    text = f"the loss scale {told} on the way into the break"
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
-
-
-def _forward_signal(grad_norm: Series | None, grad_bad: Bools, broke: int) -> Evidence | None:
-    if grad_norm is None:
-        return None
-    alone = int((grad_bad & (grad_norm.steps < broke)).sum())
-    if not alone:
-        return None
-    text = f"forward pass still finite in {alone} steps whose gradient was not (fp16 overflow)"
-    return Evidence(text, "grad_norm", (broke,), 1.0, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 LEAST_ROWS = 10  # a mean and a sigma of fewer rows say little; the window widens instead
+# Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
+RELATIVE_RESOLUTION = 1e-6
 TYPICAL_ROWS = 5  # rows whose median must be back before a guarded recovery counts
 
 
@@ -70,64 +72,87 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
 
     A step is above when it stands more than `sigma` standard deviations over the mean of the `window_steps`
     before it and, with `chance` below 1, so high that the upper tail of the run's own scores makes fewer
-    than `chance` such steps expected. Steps up to the recovery belong to one spike.
+    than `chance` such steps expected. Steps up to the recovery belong to one spike. Once found, the steps of a
+    spike that healed are taken out of the windows after it, where they would hide the next one. A rise that
+    runs into the NaN at which the run ends belongs to section 1 and is no spike.
     """
     steps, values = finite(loss)
     wanted = max(1, round(window_steps / interval(steps)))
     rows = max(wanted, LEAST_ROWS)
-    if len(values) < rows + 2:
+    if len(values) < rows + 3:
         return Search((), rows, rows > wanted, 0, 0.0, 0, sigma)
-    mean, spread = trailing_moments(values, rows)
-    scores = (values[rows:] - mean) / np.maximum(spread, _resolution(mean))
-    tail = upper_tail(scores)
-    bar = max(sigma, tail.height(chance)) if chance < 1 else sigma
-    top = int(np.argmax(scores))
-    spikes = _excursions(steps, values, rows, mean, spread, scores, bar, tail, chance < 1, back_sigma)
-    return Search(tuple(spikes), rows, rows > wanted, len(scores), float(scores[top]), int(steps[rows + top]), bar)
+    scored = _scores(values, values, rows)
+    # The tail is that of the first look: with the spikes taken out, their own flanks would stand out in it.
+    tail = upper_tail(scored[2])
+    bar = min(max(sigma, tail.height(chance)), 1e300) if chance < 1 else sigma
+    least = TYPICAL_ROWS if chance < 1 else 1
+    scan = _scan(steps, values, scored, rows, tail, bar, back_sigma, least)
+    healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
+    if healed:
+        scored = _scores(values, _without(steps, values, healed, rows), rows)
+        scan = _scan(steps, values, scored, rows, tail, bar, back_sigma, least)
+    if not np.isfinite(loss.values[-1]):
+        scan = replace(scan, spikes=tuple(spike for spike in scan.spikes if spike.recovered_step is not None))
+    return replace(scan, widened=rows > wanted)
 
 
-def _resolution(mean: Floats) -> Floats:
-    """Least credible sigma: a constant (or quantised) loss has none, and float noise is not a spike."""
-    return np.maximum(np.abs(mean) * 1e-6, 1e-150)
+def _without(steps: Ints, values: Floats, healed: list[Spike], rows: int) -> Floats:
+    """The values with every healed spike replaced by the rows before it, so that their scatter stays the run's own."""
+    level = values.copy()
+    for spike in healed:
+        back = spike.recovered_step if spike.recovered_step is not None else spike.step
+        start, end = (int(np.searchsorted(steps, step)) for step in (spike.step, back))
+        level[start:end] = np.resize(level[start - rows : start], end - start)
+    return level
 
 
-def _excursions(
+def _scores(values: Floats, level: Floats, rows: int) -> tuple[Floats, Floats, Floats]:
+    """Mean and sigma of the window of `level` before each value, and its height above: three of (n - rows - 1,).
+
+    The first belongs to the first value with more than `rows` before it, the document's t > 100.
+    """
+    mean, spread = (part[1:] for part in trailing_moments(level, rows))
+    spread = np.maximum(spread, np.maximum(np.abs(mean) * RELATIVE_RESOLUTION, 1e-150))
+    return mean, spread, (values[rows + 1 :] - mean) / spread
+
+
+def _scan(
     steps: Ints,
     values: Floats,
+    scored: tuple[Floats, Floats, Floats],
     rows: int,
-    mean: Floats,
-    spread: Floats,
-    scores: Floats,
-    bar: float,
     tail: Tail,
-    guarded: bool,
+    bar: float,
     back_sigma: float,
-) -> list[Spike]:
+    least: int,
+) -> Search:
+    """All excursions above `bar`; the median of `least` rows must be back for one to have healed."""
+    mean, spread, scores = scored
+    top = int(np.argmax(scores))
     found: list[Spike] = []
-    hits = np.flatnonzero(scores > bar) + rows
+    hits = np.flatnonzero(scores > bar)
     at = 0
     while at < len(hits):
-        start = int(hits[at])
-        m, s = float(mean[start - rows]), max(float(spread[start - rows]), float(_resolution(mean[start - rows])))
-        level = m + back_sigma * s
-        back = _first_below(values, start + 1, level, TYPICAL_ROWS if guarded else 1)
+        hit = int(hits[at])
+        row, m, s = hit + rows + 1, float(mean[hit]), float(spread[hit])
+        back = _first_below(values, row + 1, m + back_sigma * s, least)
         end = back if back is not None else len(values)
-        peak = start + int(np.argmax(values[start : max(end, start + 1)]))
+        peak = row + int(np.argmax(values[row:end]))
         found.append(
             Spike(
-                step=int(steps[start]),
+                step=int(steps[row]),
                 peak_step=int(steps[peak]),
                 peak=float(values[peak]),
                 height_sigma=(float(values[peak]) - m) / s,
                 mean=m,
                 sigma=s,
-                expected=tail.expected(float(scores[start - rows])),
+                expected=tail.expected(float(scores[hit])),
                 recovered_step=int(steps[back]) if back is not None else None,
-                last_good_step=int(steps[start - 1]),
+                last_good_step=int(steps[row - 1]),
             )
         )
-        at = int(np.searchsorted(hits, max(end, start + 1)))
-    return found
+        at = int(np.searchsorted(hits, end - rows - 1))
+    return Search(tuple(found), rows, False, len(scores), float(scores[top]), int(steps[rows + 1 + top]), bar)
 
 
 def _first_below(values: Floats, start: int, level: float, rows: int) -> int | None:

@@ -8,6 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import predicate
 from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
+from stabtree.stats import interval
 
 if TYPE_CHECKING:
     from stabtree.run import Series
@@ -102,8 +103,10 @@ def spike_recovers(
     level = f"mean + {back_sigma:g}σ = {top.mean + back_sigma * top.sigma:.4g}"
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
-        fast = took <= horizon_steps
-        text = f"back at {level} after {took:,} steps" + ("" if fast else f", later than the {horizon_steps} allowed")
+        fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
+        text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}" + (
+            "" if fast else f", later than the {horizon_steps} allowed"
+        )
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
     last = int(loss.steps[-1])

@@ -17,7 +17,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
-from stabtree.render.screen import fixes
 
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
@@ -116,7 +115,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
             }
             for judged in finding.causes
         ],
-        "fixes": fixes(finding),
+        "fixes": list(finding.fixes),
         "restart": {
             "checkpoint_step": restart.checkpoint_step,
             "checkpoint_every": restart.every,

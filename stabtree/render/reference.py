@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 from stabtree.predicates import PREDICATES
 from stabtree.render.page import Page
-from stabtree.tree import Leaf, Question, Tree
+from stabtree.tree import Group, Leaf, Question, Tree
 from stabtree.treecheck import resolved
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
     from stabtree.tree import Cause
 
-Node = Question | Leaf
+Node = Question | Leaf | Group
+
+
+def every(tree: Tree) -> list[Node]:
+    """All nodes: questions, groups, leaves."""
+    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values()]
 
 
 def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
@@ -22,7 +27,7 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
     else every node whose texts contain the word.
     """
-    nodes: list[Node] = [*tree.questions.values(), *tree.leaves.values()]
+    nodes = every(tree)
     wanted = word.strip().lower().removeprefix("§")
     exact = [n for n in nodes if n.id.lower() == wanted or (isinstance(n, Leaf) and n.of.lower() == wanted)]
     if not exact:
@@ -40,6 +45,8 @@ def _home(node: Node) -> str:
 
 
 def _words(node: Node) -> str:
+    if isinstance(node, Group):
+        return " ".join((node.id, node.ask, node.why, node.rule)).lower()
     if isinstance(node, Question):
         return " ".join((node.id, node.ask, node.why, node.rule, node.person, node.test)).lower()
     causes = [text for cause in node.causes for text in (cause.text, *cause.fixes)]
@@ -54,6 +61,8 @@ def explain(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = Fa
             page.blank()
         if isinstance(node, Question):
             _question(page, tree, node)
+        elif isinstance(node, Group):
+            _group(page, tree, node)
         else:
             _leaf(page, tree, node)
     return page.text()
@@ -65,7 +74,7 @@ def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     column = max(len(node.id) for node in nodes) + 2
     for node in nodes:
         page.item(
-            (node.id, "id"), [(node.ask if isinstance(node, Question) else node.title, "")], indent=0, head_width=column
+            (node.id, "id"), [(node.title if isinstance(node, Leaf) else node.ask, "")], indent=0, head_width=column
         )
     return page.text()
 
@@ -93,6 +102,7 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
         _field(page, "reads", _reads(predicate))
         _params(page, tree, node)
     _field(page, "by hand", node.person)
+    _field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     for verdict, target in node.go.items():
         name = tree.questions[target].ask if target in tree.questions else tree.leaves[target].title
         page.item(
@@ -107,6 +117,28 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
         if leaf.of == node.id:
             for place, fix in enumerate(leaf.fixes):
                 page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=28)
+    _see(page, node.see)
+
+
+def _group(page: Page, tree: Tree, node: Group) -> None:
+    page.line((node.id, "id"), ("  ", ""), (node.ask, "heading"), hanging=len(node.id) + 2)
+    page.line((f"§{node.section} {tree.section(node.section).title} · {node.source}", "dim"), indent=1)
+    page.blank()
+    _field(page, "why", node.why)
+    _field(page, "rule", node.rule)
+    leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
+    tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes if cause.test)
+    reads = dict.fromkeys(need.name for test in tests for need in PREDICATES[test].needs if need.kind != "Run")
+    _field(page, "reads", ", ".join(reads))
+    for place, leaf in enumerate(leaves):
+        ways = [f"{q.id} {verdict}" for q in tree.questions.values() for verdict, to in q.go.items() if to == leaf.id]
+        via = f"  ({', '.join(ways)})" if ways else ""
+        page.item(
+            ("holds" if not place else "", "dim"),
+            [(leaf.id, "id"), (f"  {leaf.title}{via}", "")],
+            indent=1,
+            head_width=11,
+        )
     _see(page, node.see)
 
 
@@ -214,7 +246,8 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
         table.add_column(name, overflow="fold")
     for question in tree.questions.values():
         if question.quick:
-            threshold = question.quick.threshold.format_map(resolved(tree, question, literal=literal))
+            text = question.quick.letter if literal and question.quick.letter else question.quick.threshold
+            threshold = text.format_map(resolved(tree, question, literal=literal))
             table.add_row(question.id, question.quick.symptom, threshold, question.quick.first)
     page.add(table)
     return page.text()

@@ -37,7 +37,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     page = Page(width=width, color=color)
     _verdict(page, diagnosis)
     _path(page, diagnosis)
-    main = diagnosis.findings[0] if diagnosis.findings else None
+    main = _main(diagnosis)
     _plots(page, diagnosis, main)
     if main:
         _causes(page, main)
@@ -50,28 +50,36 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
 
 def headline(diagnosis: Diagnosis) -> str:
     """The verdict in one line."""
-    run = diagnosis.run
-    if not diagnosis.findings:
-        title = diagnosis.end.title
-        if diagnosis.verdict == UNKNOWN:
-            title = "too little was logged to judge this run"
-        return f"{WORDS[diagnosis.verdict]}  {run.name}: {title}"
-    finding = diagnosis.findings[0]
-    place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
-    return f"{WORDS[diagnosis.verdict]}  {run.name}: {finding.leaf.title}{place} [{finding.leaf.id}]"
+    finding = _main(diagnosis)
+    place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
+    leaf = f" [{finding.leaf.id}]" if finding else ""
+    return f"{WORDS[diagnosis.verdict]}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}"
+
+
+def _main(diagnosis: Diagnosis) -> Finding | None:
+    """The finding that the verdict rests on; none where the run could not be judged."""
+    return diagnosis.findings[0] if diagnosis.findings and diagnosis.verdict != UNKNOWN else None
+
+
+def _title(diagnosis: Diagnosis) -> str:
+    if diagnosis.verdict == UNKNOWN:
+        return "Too little was logged to judge this run"
+    finding = _main(diagnosis)
+    return finding.leaf.title if finding else diagnosis.end.title
 
 
 def _verdict(page: Page, diagnosis: Diagnosis) -> None:
-    finding = diagnosis.findings[0] if diagnosis.findings else None
-    title = finding.leaf.title if finding else diagnosis.end.title
-    if diagnosis.verdict == UNKNOWN:
-        title = "Too little was logged to judge this run"
-    pieces: list[Piece] = [(f" {WORDS[diagnosis.verdict]} ", diagnosis.verdict), ("  ", ""), (title, "heading")]
+    finding = _main(diagnosis)
+    pieces: list[Piece] = [
+        (f" {WORDS[diagnosis.verdict]} ", diagnosis.verdict),
+        ("  ", ""),
+        (_title(diagnosis), "heading"),
+    ]
     if finding and finding.onset_step is not None:
         pieces += [(" at step ", ""), (f"{finding.onset_step:,}", "number")]
     page.line(*pieces)
     page.line((_summary(diagnosis.run), "dim"), indent=1)
-    if finding and diagnosis.verdict != UNKNOWN:
+    if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
     if finding and finding.restart:
@@ -107,7 +115,7 @@ def _restart(restart: Restart, finding: Finding) -> list[Piece]:
 def _path(page: Page, diagnosis: Diagnosis) -> None:
     page.heading("Path")
     _visits(page, diagnosis, diagnosis.path, diagnosis.end)
-    main = diagnosis.findings[0] if diagnosis.findings else None
+    main = _main(diagnosis)
     if main and main.leaf is not diagnosis.end:
         # The worst finding was made by a later section: its turns are what the headline rests on.
         walk = next(v for v in diagnosis.further if v and v[-1].question.section == main.section)
@@ -209,19 +217,9 @@ def _why(judged: JudgedCause) -> list[Piece]:
     return [(f": {text}", "dim")] if text else []
 
 
-def fixes(finding: Finding) -> list[str]:
-    """The leaf's fixes with those of its causes: confirmed and likely causes first, ruled-out ones left out."""
-    strong = [c for c in finding.causes if c.state in (CauseState.CONFIRMED, CauseState.LIKELY)]
-    weak = [c for c in finding.causes if c.state in (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)]
-    found = [fix for cause in strong for fix in cause.cause.fixes]
-    found += finding.leaf.fixes
-    found += [f"If it is {cause.cause.text}: {fix}" for cause in weak for fix in cause.cause.fixes]
-    return list(dict.fromkeys(found))
-
-
 def _fixes(page: Page, finding: Finding) -> None:
     page.heading("Fix")
-    for place, fix in enumerate(fixes(finding), 1):
+    for place, fix in enumerate(finding.fixes, 1):
         page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
     for link in finding.leaf.see:
         page.line((f"see {link}", "dim"), indent=4)
