@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEAVES = {
     "nan-skipped": "s2.spike",
+    "spike-open": "s2.spike",
+    "fp16-suspected": "s1.nan_fp16_overflow",
     "spike-lr-jump": "s2.lr_discontinuity",
     "spike-duplicate-batch": "s2.dup_batch",
     "spike-bad-batch": "s2.bad_batch",

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import finite, predicate
 from stabtree.predicates.spike_search import Spike, find
-from stabtree.predicates.spikes import worst
+from stabtree.predicates.spikes import rise_share, worst
 
 if TYPE_CHECKING:
     from stabtree._lazy import Ints
@@ -60,8 +60,7 @@ def spike_cause(
     }
     notes = tuple(e for panel in panels.values() for e in panel.evidence)
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
-    span = float(np.subtract(*np.quantile(finite(loss)[1], [0.98, 0.02])))
-    share = min((top.peak - top.mean) / span, 1e300) if span > 0 else 1e300
+    share = rise_share(loss, top, top.peak)
     for verdict, panel in panels.items():
         if panel.verdict == YES or (panel.verdict == LIKELY and share > likely_share):
             own = panel.evidence
@@ -194,8 +193,8 @@ def _grad_norm_panel(
         return Answer(YES, (found,))
     ratio = min(float(near[at]) / float(before.mean()), 1e300)
     verdict = YES if ratio > factor else LIKELY if ratio > likely_factor else NO
-    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,} ({factor:g}× confirms a bad batch, "
-    text += f"{likely_factor:g}× makes it likely)"
+    likely = f", {likely_factor:g}× makes it likely" if likely_factor < factor else ""
+    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,} ({factor:g}× confirms a bad batch{likely})"
     return Answer(verdict, (Evidence(text, "grad_norm", (step,), ratio, factor),))
 
 

@@ -74,7 +74,7 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
     before it and, with `chance` below 1, so high that the upper tail of the run's own scores makes fewer
     than `chance` such steps expected. Steps up to the recovery belong to one spike. Once found, the steps of a
     spike that healed are taken out of the windows after it, where they would hide the next one. A rise that
-    runs into the NaN at which the run ends belongs to section 1 and is no spike.
+    runs straight into the NaN at which the run ends belongs to section 1 and is no spike.
     """
     steps, values = finite(loss)
     wanted = max(1, round(window_steps / interval(steps)))
@@ -92,7 +92,8 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
         scored = _scores(values, _without(steps, values, healed, rows), rows)
         scan = _scan(steps, values, scored, rows, tail, bar, back_sigma, least)
     if not np.isfinite(loss.values[-1]):
-        scan = replace(scan, spikes=tuple(spike for spike in scan.spikes if spike.recovered_step is not None))
+        last = int(steps[-1]) - window_steps
+        scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
     return replace(scan, widened=rows > wanted)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import finite, predicate
 from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
 from stabtree.stats import interval
 
@@ -77,7 +77,13 @@ def spike(
     return Answer(YES, (first, *told), onset_step=top.step, last_good_step=top.last_good_step)
 
 
-@predicate(source="phase19 Q2.2", min_points=12)
+def rise_share(loss: Series, top: Spike, level: float) -> float:
+    """How far a level stands above the mean before a spike, as a share of what the loss covers in the whole run."""
+    span = float(np.subtract(*np.quantile(finite(loss)[1], [0.98, 0.02])))
+    return float(np.clip((level - top.mean) / span, -1e300, 1e300)) if span > 0 else 1e300
+
+
+@predicate(source="phase19 Q2.2", labels=("yes", "no", "open"), min_points=12)
 def spike_recovers(
     loss: Series,
     *,
@@ -87,13 +93,17 @@ def spike_recovers(
     back_sigma: float = 0.5,
     horizon_steps: int = 50,
     late_counts: bool = True,
+    lasting_share: float = 0.1,
+    open_share: float = 0.5,
 ) -> Answer:
     """Does the loss come back after the worst spike?
 
     Document: within mean + 0.5 sigma inside 50 steps. One low point is no recovery (after an unclipped
     gradient under Adam the loss can touch normal once and drift up again), so the median of 5 rows must be
-    back; and many real recoveries take longer than 50 steps, so a later one counts unless `late_counts`
-    is off, which is the document's letter.
+    back. Many real recoveries take longer than 50 steps, so a later one counts, and so does a loss that stays up
+    by less than `lasting_share` of all that it ever moved; `late_counts` off is the document's letter for both.
+    `open`: the log ends too early to tell, after a rise by more than `open_share` of that range, which no labelled
+    healthy run shows; after a smaller one it is unknown.
     """
     top = worst(loss, search := _search(loss, window_steps, sigma, chance, back_sigma))
     if top is None:
@@ -104,15 +114,21 @@ def spike_recovers(
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
-        text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}" + (
-            "" if fast else f", later than the {horizon_steps} allowed"
-        )
+        text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}"
+        text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
-    last = int(loss.steps[-1])
-    after = loss.values[(loss.steps > top.step) & np.isfinite(loss.values)]
+    steps, values = finite(loss)
+    after, last = values[steps > top.step], int(steps[-1])
     if last - top.step < horizon_steps or len(after) < TYPICAL_ROWS:
-        return unknown(f"the log ends {last - top.step:,} steps after the spike, too early to tell", "loss")
+        reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
+        share = rise_share(loss, top, top.peak)
+        found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
+        return Answer("open", found) if share > open_share else unknown(reason, "loss")
     ends = float(np.median(after[-max(TYPICAL_ROWS, len(after) // 4) :]))
+    share = rise_share(loss, top, ends)
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
+    if share <= lasting_share and late_counts:
+        text += f", but no more than {lasting_share:.0%} of its range above the level before"
+        return Answer(YES, (Evidence(text, "loss", (top.step, last), share, lasting_share),))
     return Answer(NO, (Evidence(text, "loss", (top.step, last), ends, top.mean + back_sigma * top.sigma),))
