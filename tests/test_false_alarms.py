@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.run import Run
 from stabtree.treefile import load_tree
 from stabtree.walk import diagnose
 from tests.conftest import make_run
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
 
 TREE = load_tree()
 SEVERE = ("warning", "critical")
@@ -48,4 +51,4 @@ def test_at_most_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
 
 
 if __name__ == "__main__":
-    print(alarms(int(sys.argv[1])))
+    sys.stdout.write(f"{alarms(int(sys.argv[1]))}\n")
