@@ -148,9 +148,8 @@ def test_a_nan_never_ends_in_a_leaf_that_is_ok() -> None:
         for scale in (None, ONES, ONES * 65536, lowered(600, 3), lowered(600, 40), ONES * np.nan):
             for grad_norm in (None, ONES, nan_from(900), nan_from(300)):
                 columns = {"loss": loss(nan_from=900), "loss_scale": scale, "grad_norm": grad_norm}
-                run = make_run(
-                    {k: v for k, v in columns.items() if v is not None}, **({"dtype": dtype} if dtype else {})
-                )
+                config: dict[str, Any] = {"dtype": dtype} if dtype else {}
+                run = make_run({k: v for k, v in columns.items() if v is not None}, **config)
                 assert diagnose(run, TREE).verdict == "critical"
 
 
