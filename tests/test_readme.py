@@ -23,11 +23,18 @@ def test_a_python_block_runs(block: str) -> None:
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
-def test_a_set_up_line_is_a_target_of_the_makefile(line: str) -> None:
-    """Each set-up line is a make target; make can plan it (running it here would run these tests again)."""
+def test_a_set_up_line_works(line: str) -> None:
+    """Each set-up line is a make target that make can plan (`make test` would run these very tests again)."""
     command = line.split("#", maxsplit=1)[0].split()
     assert command[0] == "make"
     subprocess.run(["make", "--dry-run", *command[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not (ROOT / ".venv" / ".runtime").exists(), reason="make has not set this checkout up")
+def test_make_demo_diagnoses_a_failed_run() -> None:
+    """`make demo` ends in the screen that the README opens with."""
+    done = subprocess.run(["make", "demo"], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert "fp16 overflow" in done.stdout
 
 
 def test_the_readme_names_every_command() -> None:
