@@ -39,10 +39,10 @@ def write(folder: Path, content: str | bytes, name: str = "metrics.csv") -> Path
 
 
 def points(run: Run) -> Mapping[str, list[tuple[int, float | str]]]:
-    """The run's series as lists; NaN as text, so that it compares."""
+    """The run's series as lists: values to 15 digits (older pandas errs in the last one), NaN as text."""
     return {
         metric: [
-            (step, "nan" if np.isnan(value) else value)
+            (step, "nan" if np.isnan(value) else float(f"{value:.15g}"))
             for step, value in zip(series.steps.tolist(), series.values.tolist(), strict=True)
         ]
         for metric, series in sorted(run.series.items())
