@@ -28,6 +28,9 @@ NO_SPIKE = "no spike was found"
 def spike_cause(
     run: Run,
     loss: Series,
+    lr: Series | None = None,
+    batch_id: Series | None = None,
+    grad_norm: Series | None = None,
     *,
     window_steps: int = 100,
     sigma: float = 3.0,
@@ -52,11 +55,9 @@ def spike_cause(
     if top is None:
         return unknown(NO_SPIKE, "loss")
     panels = {
-        "lr_jump": _lr_panel(run, run.get("lr"), top, lr_factor),
-        "duplicate_batch": _batch_panel(run.get("batch_id"), top, window_steps),
-        "bad_batch": _grad_norm_panel(
-            run.get("grad_norm"), top, window_steps, grad_norm_factor, grad_norm_likely_factor
-        ),
+        "lr_jump": _lr_panel(run, lr, top, lr_factor),
+        "duplicate_batch": _batch_panel(batch_id, top, window_steps),
+        "bad_batch": _grad_norm_panel(grad_norm, top, window_steps, grad_norm_factor, grad_norm_likely_factor),
     }
     notes = tuple(e for panel in panels.values() for e in panel.evidence)
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)

@@ -149,7 +149,7 @@ def _reads(predicate: Predicate) -> str:
         if need.kind != "Run"
     ]
     if any(need.kind == "Run" for need in predicate.needs):
-        names.append("the run's config and notes")
+        names.append("the run's config, gaps and ranks")
     return ", ".join(names)
 
 
@@ -231,6 +231,12 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
                     *([(f" {style}", "dim")] if style != "id" else []),
                     indent=8,
                 )
+        for group in tree.groups.values():
+            if group.section == section.id:
+                page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
+                held = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
+                page.line((f"holds {held}", "dim"), indent=8)
+    page.blank()
     for link in tree.see:
         page.line((f"see {link}", "dim"))
     return page.text()
