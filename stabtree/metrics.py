@@ -248,4 +248,4 @@ def match(column: str) -> tuple[str, int] | None:
 def is_label(column: str) -> bool:
     """Whether a column's cells are labels, compared for equality only, so that text is no mistake in them."""
     found = match(column)
-    return found is not None and found[0] == "batch_id"
+    return (found is not None and found[0] == "batch_id") or normalize(column) in RANK_ALIASES

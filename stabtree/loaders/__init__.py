@@ -13,7 +13,7 @@ from stabtree.loaders.assemble import assemble
 from stabtree.loaders.canonical import selector, to_rows
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.files import LOADERS, Loader, read_files
-from stabtree.run import Run, Setting
+from stabtree.run import Gap, Resume, Run, Setting, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,8 +63,35 @@ def load_run(
         ranks=made.ranks or {},
         resumes=made.resumes,
         sources=tuple(part.source for part in rows),
-        notes=tuple(dict.fromkeys((*found.notes, *(note for part in rows for note in part.notes), *made.notes))),
+        notes=tuple(
+            dict.fromkeys(
+                (
+                    *found.notes,
+                    *(note for part in rows for note in part.notes),
+                    *made.notes,
+                    *(_unread(part.source) for part in rows if part.source.skipped_count),
+                    *(_went_back(resume) for resume in made.resumes[:5]),
+                    *(_silent(gap) for gap in made.gaps[:5]),
+                )
+            )
+        ),
     )
+
+
+def _unread(source: Source) -> str:
+    first = source.skipped[0]
+    lines = f"{source.skipped_count:,} line{'s' if source.skipped_count != 1 else ''}"
+    return f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
+
+
+def _went_back(resume: Resume) -> str:
+    rows = f"{resume.replaced_rows:,} row{'s' if resume.replaced_rows != 1 else ''}"
+    return f"A resume: after step {resume.from_step:,} the log goes back to {resume.to_step:,} and replaces {rows}."
+
+
+def _silent(gap: Gap) -> str:
+    rows = f"{gap.rows:,} row{'s' if gap.rows != 1 else ''}"
+    return f"{gap.metric} is missing in {rows} of steps {gap.first_step:,} to {gap.last_step:,} while the log goes on."
 
 
 def _overrides(dtype: str | None, checkpoint_every: int | None) -> dict[str, Setting]:

@@ -109,12 +109,14 @@ def _series(rows: Rows) -> tuple[dict[str, Series], int]:
             # What is logged in every row shares one array of steps.
             whole = whole or _order(rows.steps)
             steps, order = whole
-            values = column.values
+            own, values = rows.steps, column.values
         else:
-            steps, order = _order(rows.steps[column.logged])
-            values = column.values[column.logged]
+            own, values = rows.steps[column.logged], column.values[column.logged]
+            steps, order = _order(own)
         if len(steps):
             repeated = max(repeated, len(values) - len(steps))
+            if len(values) > len(steps) and not np.isfinite(values).all():
+                order = _worst_of_each(own, values)
             series[metric] = frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
     return series, repeated
 
@@ -127,6 +129,13 @@ def _order(steps: Ints) -> tuple[Ints, Ints | None]:
     ordered = steps[order]
     last = np.append(ordered[1:] != ordered[:-1], True)
     return ordered[last], order[last]
+
+
+def _worst_of_each(steps: Ints, values: Floats) -> Ints:
+    """Which rows to keep of several of one step: one that is not finite (a micro-batch, a rank), else the last."""
+    order: Ints = np.lexsort((np.arange(len(steps)), ~np.isfinite(values), steps))
+    kept: Ints = order[np.append(steps[order][1:] != steps[order][:-1], True)]
+    return kept
 
 
 def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
@@ -167,10 +176,19 @@ def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
         for metric in metrics
     }
     everything = _concatenate(list(by_rank.values()))
+    # A rank that falls silent alone is hidden by the others in the merged rows.
+    silent = [gap for single in singles.values() for gap in single.gaps]
+    ends = {rank: int(single.series["loss"].steps[-1]) for rank, single in singles.items() if "loss" in single.series}
+    early = [rank for rank, end in ends.items() if end < max(ends.values()) - 0.1 * max(ends.values())]
+    if early:
+        notes = (
+            *notes,
+            f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}.",
+        )
     told = dict.fromkeys(note for single in singles.values() for note in single.notes)
     return Assembled(
         series=series,
-        gaps=find_gaps(everything.steps, everything.metrics, series),
+        gaps=tuple(dict.fromkeys([*silent, *find_gaps(everything.steps, everything.metrics, series)])),
         ranks={rank: single.series for rank, single in singles.items()},
         resumes=tuple(dict.fromkeys(resume for single in singles.values() for resume in single.resumes)),
         notes=(*notes, *told),

@@ -37,13 +37,14 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
         # ParserError, UnicodeDecodeError and numbers that pandas can't hold are all ValueErrors.
         return None
     tail = _cut_tail(file, len(layout.names))
-    # Where pandas reads some columns only, it does not mind rows that are too long.
-    if len(chosen) < len(layout.names) and _commas(file) != _expected_commas(len(frame), len(layout.names), tail):
+    commas, odd = _marks(file)
+    # Where pandas reads some columns only, it does not mind rows that are too long; quotes may hold line ends.
+    if odd or (len(chosen) < len(layout.names) and commas != _expected_commas(len(frame), len(layout.names), tail)):
         return None
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
     rows = len(frame) - (tail is not None)
     for name in chosen:
-        column = _column(frame.pop(name).iloc[:rows], is_label(name))
+        column = _column(frame[name].iloc[:rows], is_label(name))
         if column.bad:
             return None
         columns[name] = column
@@ -112,9 +113,14 @@ def _cut_tail(file: Path, width: int) -> int | None:
     return commas if last.strip() and commas + 1 < width else None
 
 
-def _commas(file: Path) -> int:
+def _marks(file: Path) -> tuple[int, bool]:
+    """The delimiters of a file, and whether a quote or a NUL stands anywhere in it."""
+    commas, odd = 0, False
     with file.open("rb") as stream:
-        return sum(chunk.count(b",") for chunk in iter(lambda: stream.read(1 << 20), b""))
+        for chunk in iter(lambda: stream.read(1 << 20), b""):
+            commas += chunk.count(b",")
+            odd = odd or b'"' in chunk or b"\0" in chunk
+    return commas, odd
 
 
 def _expected_commas(rows: int, width: int, tail: int | None) -> int:

@@ -33,6 +33,9 @@ LISTED = 12
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
 
+# A rank column with more empty cells than this tells no ranks apart.
+MAX_RANKLESS = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -242,12 +245,19 @@ def _whole(column: Column) -> bool:
 def _ranks(table: Table, name: str | None) -> Ints | None:
     """The rank of each row, where one column tells several ranks apart."""
     column = table.columns[name] if name else None
-    if not column or not _whole(column):
+    if not column or not len(column.values):
         return None
-    ranks = column.values.astype(np.int64)
+    logged = np.ones(len(column.values), dtype=np.bool_) if column.logged is None else column.logged
+    if np.count_nonzero(~logged) > MAX_RANKLESS * len(logged) or not logged[0]:
+        return None
+    # A row without a rank is of the one before it: one empty cell must not mix the ranks up.
+    values = column.values[np.maximum.accumulate(np.where(logged, np.arange(len(logged)), 0))]
     # The rank of a matrix is a metric: it has fractions, or a new value in every other row.
-    few = len(np.unique(ranks)) <= len(ranks) / 2
-    return ranks if few and (ranks == column.values).all() and ranks.min() != ranks.max() else None
+    distinct, places = np.unique(values, return_inverse=True)
+    whole = bool(np.isfinite(distinct).all()) and bool((np.abs(distinct) < steps_.MAX_STEP).all())
+    if not whole or (distinct != np.floor(distinct)).any() or not 1 < len(distinct) <= len(values) / 2:
+        return None
+    return places.astype(np.int64) if column.coded else values.astype(np.int64)
 
 
 def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:

@@ -22,8 +22,8 @@ Cell = str | float | bool | None
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
-_NAN = re.compile(r"[+-]?(nan\b.{0,20}|\d\.#(ind|q?nan|snan)\d*)")
-_INF = re.compile(r"[+-]?(inf(inity)?\b.{0,20}|\d\.#inf\d*)")
+_NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
+_INF = re.compile(r"(tensor\()?[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
 # A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
@@ -90,7 +90,9 @@ class ColumnBuilder:
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is where the i-th stands in the file."""
         if self.labels:
-            self._cells += cells
+            self._cells += [
+                cell if cell is None or isinstance(cell, str | float | int) else str(cell) for cell in cells
+            ]
             return
         try:
             # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
@@ -107,7 +109,7 @@ class ColumnBuilder:
                 continue
             try:
                 value = number(cell, self.comma)
-            except (ValueError, OverflowError):
+            except (ValueError, TypeError, OverflowError):
                 self._bad += 1
                 if not self._bad_example:
                     self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"

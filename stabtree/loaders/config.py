@@ -203,6 +203,8 @@ def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[st
     if not _may_be_config(tuple(row)):
         return None
     kind = next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), "")
+    if any(_is_loss(key) for key in row):
+        return read_config(row) if normalize(kind) in _KINDS - {"run"} else None
     wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
     return read_config(row) if wrapped or normalize(kind) in _KINDS or _only_settings(tuple(row)) else None
 
@@ -212,7 +214,7 @@ def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[st
 def _may_be_config(keys: tuple[str, ...]) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
     words = {normalize(key) for key in keys}
-    if words & {*STEP_ALIASES, *EPOCH_ALIASES} and any(_is_loss(key) for key in keys):
+    if words & {*STEP_ALIASES, *EPOCH_ALIASES}:
         return False
     return bool(words & {*_KIND_KEYS, *WRAPPERS}) or _only_settings(keys)
 

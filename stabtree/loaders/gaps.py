@@ -26,6 +26,7 @@ MIN_ROWS = 3
 FACTOR = 3.0
 DENSITY = 0.5
 AROUND = 5
+ALWAYS = 20
 
 
 def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> tuple[Gap, ...]:
@@ -71,6 +72,10 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     """
     if not len(quiet):
         return []
+    last = busy[busy > own[-1]]
+    if metric == "loss" and 0 < len(last) < MIN_ROWS and _always_there(own, busy):
+        # A trainer that stops at its first NaN leaves one row without a loss, or two.
+        return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
     intervals = np.diff(own).astype(np.float64)
     usual = max(1.0, float(np.median(intervals)))
     after = int(quiet[-1]) if quiet[-1] > own[-1] else None
@@ -84,6 +89,11 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
             span = quiet[first[place] : first[place] + rows[place]]
             found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), place == len(intervals)))
     return found
+
+
+def _always_there(own: Ints, busy: Ints) -> bool:
+    """Whether the metric stood in each of its last rows of training, so that one without it is an event."""
+    return len(own) >= ALWAYS and not ((busy > own[-ALWAYS]) & (busy < own[-1])).any()
 
 
 def _between(steps: Ints, edges: Ints) -> tuple[Ints, Ints]:
