@@ -83,11 +83,13 @@ class Tail(NamedTuple):
 
 
 def upper_tail(scores: Floats) -> Tail:
-    """The tail of at least two scores, the highest left out: it is the one on trial.
+    """The tail of at least two scores, without what is on trial: the highest one, and the last twentieth.
 
-    In a log of 60 rows the highest score alone would move the 99th percentile up to itself.
+    In a log of 60 rows the highest score alone would move the 99th percentile up to itself, and a run that blows
+    up in its last rows would raise its own bar above them.
     """
-    others = np.delete(scores, np.argmax(scores))
+    early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
+    others = np.delete(early, np.argmax(early))
     at90, at99 = (float(q) for q in np.quantile(others, [0.90, 0.99]))
     return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY))
 

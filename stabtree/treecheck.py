@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stabtree.yaml12 import Document
 
 Mistake = tuple[int, str]
+LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
 
 
@@ -44,6 +45,8 @@ def check(tree: Tree, document: Document) -> list[Mistake]:
             text = f"section {section.id} enters at {section.entry}, which is no question"
             text += near(section.entry, tree.questions)
             mistakes.append((document.line("sections", place), text))
+    if not tree.sections or not tree.questions or not tree.leaves:
+        mistakes.append((1, "a tree needs at least one section, one question and one leaf"))
     return mistakes or _shape(tree, document)
 
 
@@ -119,7 +122,7 @@ def parameter_mistakes(predicate: Predicate, params: Mapping[str, object]) -> It
             yield f"sets {key!r}, which {predicate.name} does not have{near(key, predicate.params)}"
         elif not fits(value, predicate.params[key]):
             wanted = type(predicate.params[key]).__name__
-            yield f"sets {key!r} to {value!r}; it must be of type {wanted}"
+            yield f"sets {key!r} to {value!r}; it must be of type {wanted}, from 0 on"
 
 
 def fits(value: object, default: Param) -> bool:
@@ -127,7 +130,9 @@ def fits(value: object, default: Param) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, float):
-        return isinstance(value, int | float)
+        return isinstance(value, int | float) and 0 <= value <= LARGEST
+    if isinstance(default, int):
+        return isinstance(value, int) and 0 <= value <= LARGEST
     return isinstance(value, type(default))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stabtree.errors import StabtreeError
+from stabtree.text import clean
 from stabtree.tree import Cause, Group, Leaf, Question, Quick, Section, Severity, Tree
 from stabtree.treecheck import check
 from stabtree.yaml12 import Document, parse
@@ -57,10 +58,10 @@ def load_tree(name: str | Path = "phase19") -> Tree:
     """
     known = shipped()
     path = known.get(str(name)) or Path(name)
-    if not path.is_file():
+    if not _is_file(path):
         near = difflib.get_close_matches(str(name), known, 1)
         hint = f"did you mean {near[0]}?" if near else f"shipped trees: {', '.join(known)}; or give a YAML file"
-        raise StabtreeError("no such tree", where=str(name), hint=hint)
+        raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
     try:
         raw = path.read_bytes()
         if len(raw) > LARGEST_BYTES:
@@ -73,6 +74,13 @@ def load_tree(name: str | Path = "phase19") -> Tree:
             f"it can't be read: {error.strerror}", where=str(name), hint="check its permissions"
         ) from None
     return build(text, path.name if str(name) in known else str(name))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False  # a name too long, or one with a NUL
 
 
 def build(text: str, where: str) -> Tree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 ASSUMED_CHECKPOINT_EVERY = 200  # phase19 Q2.4
+UNREAD_SHARE = 0.05  # with more lines than this unread, what was read does not stand for the run
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
@@ -122,7 +123,7 @@ class _Walk:
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._finding(visits, leaf)
-        findings = sorted(reached.values(), key=lambda f: -f.leaf.severity.rank)
+        findings = _before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
         return Diagnosis(
             run=self.run,
             tree=self.tree,
@@ -204,6 +205,8 @@ class _Walk:
         assumed = not isinstance(every, int) or every < 1
         period = int(every) if isinstance(every, int) and every >= 1 else ASSUMED_CHECKPOINT_EVERY
         good = last_good_step if last_good_step is not None else self._step_before(onset_step)
+        if good is None:
+            good = 0  # nothing that was logged before the onset shows a healthy run
         listed = self.run.setting("checkpoints")
         steps = [s for s in listed if s <= good] if isinstance(listed, tuple) else []
         checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // period * period
@@ -212,10 +215,10 @@ class _Walk:
         last = self.run.last_step or onset_step
         return Restart(checkpoint, period, assumed and not isinstance(listed, tuple), last - (checkpoint or 0))
 
-    def _step_before(self, onset_step: int) -> int:
+    def _step_before(self, onset_step: int) -> int | None:
         loss = self.run.get("loss")
         before = loss.steps[loss.steps < onset_step] if loss is not None else None
-        return int(before[-1]) if before is not None and len(before) else onset_step - 1
+        return int(before[-1]) if before is not None and len(before) else None
 
     def _missing(self) -> tuple[Missing, ...]:
         found: dict[str, Missing] = {}
@@ -229,7 +232,9 @@ class _Walk:
     def _verdict(self, end: Leaf, findings: list[Finding]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
         answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
-        if worst.rank < Severity.WARNING.rank and not set(self._needs(end)) <= answered:
+        unread = sum(source.skipped_count for source in self.run.sources)
+        thin = unread > UNREAD_SHARE * sum(source.rows for source in self.run.sources)
+        if worst.rank < Severity.WARNING.rank and (thin or not set(self._needs(end)) <= answered):
             return UNKNOWN
         return worst
 
@@ -241,6 +246,25 @@ class _Walk:
             if leaf.severity is Severity.OK or leaf is end
             for need in leaf.needs
         }
+
+
+def _before_all_trouble(findings: list[Finding]) -> list[Finding]:
+    """The findings, none with a checkpoint that lies inside the trouble of an earlier critical one."""
+    restarts = [
+        (f.onset_step, f.restart)
+        for f in findings
+        if f.leaf.severity is Severity.CRITICAL and f.onset_step is not None and f.restart is not None
+    ]
+    moved: list[Finding] = []
+    for finding in findings:
+        onset, own = finding.onset_step, finding.restart
+        earlier = [restart for at, restart in restarts if onset is not None and at < onset]
+        if own is not None and earlier:
+            first = min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)
+            moved.append(replace(finding, restart=first))
+        else:
+            moved.append(finding)
+    return moved
 
 
 def _told(question: Question, word: str) -> Visit:

@@ -15,6 +15,12 @@ from stabtree.errors import StabtreeError
 MOST_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
 DEEPEST = 50
 
+# Far below what the parser's stack holds, far above what brackets in a tree's texts add up to unbalanced.
+BRACKETS = 500
+_MARKS = re.compile(r"[\[\]{}]")
+_DASHES = re.compile(r"([-?:][ \t]+){100}")
+_INDENT = re.compile(r"^[ ]{1000}", re.MULTILINE)
+
 _INT = re.compile(r"[-+]?[0-9]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -52,6 +58,8 @@ def parse(text: str, where: str) -> Document:
     """
     import yaml
 
+    if _too_deep(text):
+        raise StabtreeError("not valid YAML: it nests too deeply", where=where, hint="a tree nests four levels deep")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = Document()
     try:
@@ -66,6 +74,15 @@ def parse(text: str, where: str) -> Document:
     if node is not None:
         document.value = _convert(node, (), document, where)
     return document
+
+
+def _too_deep(text: str) -> bool:
+    """Whether brackets or dashes nest so deeply that the C parser, which recurses, would run out of stack."""
+    depth = deepest = 0
+    for mark in _MARKS.findall(text):
+        depth += 1 if mark in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest > BRACKETS or bool(_DASHES.search(text)) or bool(_INDENT.search(text))
 
 
 def _convert(node: Any, path: Path, document: Document, where: str) -> Any:

@@ -14,6 +14,7 @@ from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
+from stabtree.text import clean
 
 app = typer.Typer(
     name="stabtree",
@@ -46,15 +47,22 @@ def main() -> None:
     try:
         app()
     except StabtreeError as error:
-        place = f"{error.where}: " if error.where else ""
-        sys.stderr.write(f"error: {place}{error.problem}\n")
-        if error.hint:
-            sys.stderr.write(f" next: {error.hint}\n")
+        place = f"{clean(error.where)}: " if error.where else ""
+        # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
+        problem = "\n".join(
+            f"{'  ' if n else ''}{clean(line, 500)}" for n, line in enumerate(error.problem.split("\n"))
+        )
+        _complain(f"error: {place}{problem}\n" + (f" next: {clean(error.hint, 500)}\n" if error.hint else ""))
         sys.exit(2)
     except BrokenPipeError:
         # The reader has gone (`| head`): keep the interpreter from flushing into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def _complain(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(text)
 
 
 def entry() -> None:
@@ -69,9 +77,10 @@ def entry() -> None:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     else:
         code = 0
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        code = code or 141
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            code = code or 2
     os._exit(code)

@@ -140,7 +140,7 @@ def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param
 
 
 def _parsed(text: str, default: Param, key: str) -> Param:
-    import math
+    from stabtree.treecheck import fits
 
     try:
         if isinstance(default, bool):
@@ -155,27 +155,33 @@ def _parsed(text: str, default: Param, key: str) -> Param:
         raise StabtreeError(
             f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"its default is {default}"
         ) from None
-    if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+    if not fits(value, default):
         raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=f"its default is {default}")
     return value
 
 
 def _asker() -> Callable[[Question], str | None]:
     """Ask at the terminal, on standard error so that the result stays alone on standard output."""
+    asking = True
 
     def ask(question: Question) -> str | None:
+        nonlocal asking
         choices = [verdict for verdict in [*question.go, *question.words] if verdict != "unknown"]
-        typer.echo(f"\n{question.id}  {question.ask}", err=True)
-        if question.person:
-            typer.echo(f"  {question.person}", err=True)
-        while True:
-            told = str(
-                typer.prompt(
-                    f"  {', '.join(choices)}, or nothing for unknown", default="", show_default=False, err=True
-                )
-            ).strip()
+        if asking:
+            typer.echo(f"\n{question.id}  {question.ask}", err=True)
+            if question.person:
+                typer.echo(f"  {question.person}", err=True)
+        while asking:
+            prompt = f"  {', '.join(choices)}, or nothing for unknown"
+            try:
+                told = str(typer.prompt(prompt, default="", show_default=False, err=True)).strip()
+            except typer.Abort:
+                # The input has ended: what is left stays unknown.
+                asking = False
+                break
             if not told or told in choices:
                 return told or None
             typer.echo(f"  {told!r} is not one of them", err=True)
+        return None
 
     return ask

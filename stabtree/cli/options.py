@@ -85,7 +85,7 @@ def load(
 
 def screen() -> tuple[int, bool]:
     """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     color = (terminal and os.environ.get("TERM") != "dumb") or bool(os.environ.get("FORCE_COLOR"))
     width = shutil.get_terminal_size((100, 24)).columns
     return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
@@ -93,8 +93,13 @@ def screen() -> tuple[int, bool]:
 
 def emit(text: str) -> None:
     """Print a result to standard output, replacing what its encoding can't carry."""
+    if sys.stdout is None:
+        raise StabtreeError("standard output is closed", hint="redirect it to a file")
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    if not text.endswith("\n"):
-        sys.stdout.write("\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + ("" if text.endswith("\n") else "\n"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere") from None

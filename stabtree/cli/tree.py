@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stabtree.cli.options import emit, screen
+from stabtree.text import clean
 
 tree_app = typer.Typer(help="List, show, draw and check decision trees.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,7 +29,7 @@ def list_() -> None:
 
     for name in shipped():
         tree = load_tree(name)
-        emit(f"{name}  {tree.title} ({len(tree.questions)} questions, {len(tree.leaves)} leaves)")
+        emit(f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves)")
 
 
 @tree_app.command()
@@ -70,4 +71,4 @@ def check(name: Name) -> None:
     from stabtree.treefile import load_tree
 
     tree = load_tree(name)
-    emit(f"{tree.name}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")
+    emit(f"{clean(tree.name)}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")

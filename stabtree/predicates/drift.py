@@ -17,6 +17,7 @@ MOST_BLOCKS = 40  # Kendall's score is quadratic, and 40 levels show any shape t
 ROWS_PER_BLOCK = 5  # least rows whose median is a level
 LEAST_BLOCKS = 8  # fewer levels can't reach a score of 2.33 but by rising all along
 # Measured on 2,000 simulated healthy runs (tests/test_false_alarms.py): with these, none of their ends passes.
+LOST_NOISE, LOST_SHARE = 5.0, 3.0  # ten times the scatter and 30% of the range; labelled healthy runs reach 1.4 and 11%
 CLOSE_UP_Z = 1.0
 CLOSE_UP_NOISE = 2.0
 
@@ -62,6 +63,10 @@ class Bars(NamedTuple):
         """Whether a course rises."""
         return found.trend_z > self.trend_z and found.times > self.noise_factor and found.share > self.range_share
 
+    def lost(self, found: Course) -> bool:
+        """Whether a course ends so far above its low that it has lost ground, whatever the shape of the rise."""
+        return found.times > LOST_NOISE * self.noise_factor and found.share > LOST_SHARE * self.range_share
+
 
 def _course(steps: Ints, values: Floats, span: float | None = None) -> Course | None:
     """The course of a stretch, None when it has too few rows for eight levels of five rows each."""
@@ -100,6 +105,19 @@ def courses(loss: Series, window_steps: int) -> tuple[Course, ...]:
     return tuple(found)
 
 
+def _from_start(loss: Series, whole: Course) -> Course:
+    """The course from the very first rows: a run that jumps within its first level hides its low from the levels.
+
+    Its noise is that of single rows, since five of them make the low.
+    """
+    steps, values = finite(loss)
+    low = float(np.median(values[:ROWS_PER_BLOCK]))
+    changes = np.diff(values)
+    noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
+    rise = whole.end - low
+    return Course(int(steps[0]), low, whole.end, rise, noise, max(whole.span, rise), whole.trend_z, whole.steps)
+
+
 def rising(loss: Series, window_steps: int, bars: Bars) -> tuple[Course | None, Course | None]:
     """The course of the whole run, and the longest course that rises, None where none does.
 
@@ -108,7 +126,10 @@ def rising(loss: Series, window_steps: int, bars: Bars) -> tuple[Course | None, 
     """
     found = courses(loss, window_steps)
     close = Bars(bars.trend_z + CLOSE_UP_Z, CLOSE_UP_NOISE * bars.noise_factor, bars.range_share)
-    rises = (c for place, c in enumerate(found) if (close if place else bars).passed(c))
+    start = _from_start(loss, found[0]) if found else None
+    if start and bars.lost(start):
+        return found[0], start
+    rises = (c for place, c in enumerate(found) if (close.passed(c) if place else bars.passed(c) or bars.lost(c)))
     return (found[0] if found else None), next(rises, None)
 
 
@@ -142,7 +163,8 @@ def loss_rising(
     default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
     `trend_z` (2.33: 1 in 100 without a trend), an end that is `noise_factor` times the blocks' own scatter
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
-    1.4 and 0.11; all three at once none. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
+    1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
+    these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
     times `window_steps`.
     """
     if strict:

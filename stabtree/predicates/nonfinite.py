@@ -49,7 +49,8 @@ def nonfinite_loss(run: Run, loss: Series, *, forgiving: bool = True) -> Answer:
     `skipped`: fewer than half of the values are not finite, and the loss came back and stayed finite for at
     least the last 20 rows: a trainer that skips bad updates goes on. `stops`: all that was logged is finite,
     but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
-    null, so this is never taken for health. Without `forgiving`, the document's letter, any such value is a yes.
+    null, so this is never taken for health. A loss that is missing for a while and comes back is `skipped` too.
+    Without `forgiving`, the document's letter, any such value is a yes.
     """
     bad = ~np.isfinite(loss.values)
     rows = np.flatnonzero(bad)
@@ -92,6 +93,11 @@ def _all_finite(run: Run, loss: Series) -> Answer:
             onset_step=gap.first_step,
             last_good_step=int(loss.steps[-1]),
         )
+    inside = next((g for g in run.gaps if g.metric == "loss"), None)
+    if inside:
+        text = f"loss is missing in {inside.rows:,} rows of steps {inside.first_step:,} to {inside.last_step:,}"
+        found = Evidence(text, "loss", (inside.first_step,), float(inside.rows), 0.0)
+        return Answer("skipped", (found,), onset_step=inside.first_step)
     return _finite(loss)
 
 

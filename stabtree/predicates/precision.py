@@ -206,8 +206,8 @@ def overflow_fingerprint(
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = int(loss.steps[storm_start(loss_bad)])
     dtype = run.setting("dtype")
-    if dtype in ("bf16", "fp32", "fp8"):
-        text = f"dtype is {dtype}: fp16's maximum is no limit there"
+    if dtype in ("bf16", "fp32", "fp8") or (dtype is None and loss_scale is None):
+        text = f"dtype is {dtype}: fp16's maximum is no limit there" if dtype else "nothing says that the run is fp16"
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
     storm = _storm(grad_norm, broke) if grad_norm is not None else None
     signals = seen(storm.signal if storm else None, _scale_signal(loss_scale, storm, broke))

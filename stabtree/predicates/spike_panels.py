@@ -41,13 +41,15 @@ def spike_cause(
     grad_norm_likely_factor: float = 8.0,
     likely_share: float = 0.15,
     range_share: float = 0.5,
+    level_share: float = 0.25,
 ) -> Answer:
     """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
 
     A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
     like, and what the other two look like as well, so it is asked last. Without a panel a spike is
     `unexplained` when it rises by more than `range_share` of all that the loss ever moved (its 2nd to 98th
-    percentile), else `minor`; a merely likely bad batch counts from `likely_share` on. Spikes that
+    percentile) and by more than `level_share` of the mean before it (a flat log has no range to speak of),
+    else `minor`; a merely likely bad batch counts from `likely_share` on. Spikes that
     heal by themselves below a quarter of that range are common in healthy labelled runs, half of it was
     never reached by one.
     """
@@ -70,7 +72,8 @@ def spike_cause(
             return Answer(verdict, told, missing=gaps, onset_step=top.step, last_good_step=good)
     text = f"it rises by {share:.2g}× the range that the loss covers in the whole run"
     found = Evidence(text, "loss", (top.step,), share, range_share)
-    label = "unexplained" if share > range_share else "minor"
+    lifted = top.peak - top.mean > level_share * abs(top.mean)
+    label = "unexplained" if share > range_share and lifted else "minor"
     return Answer(label, (found, *notes), missing=gaps, onset_step=top.step, last_good_step=top.last_good_step)
 
 
@@ -90,8 +93,8 @@ def lr_jumps_at_spike(
 
     A jump is a rise by more than `lr_factor` from one row to the next and more than five times the usual
     change of the rows before, so that a steep warm-up logged coarsely is none. A schedule that jumps by
-    design (restarts, cycles), by its name or because it jumped as far before, is no bug. Labelled schedule bugs
-    multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
+    design is no bug: by its name (restarts, cycles), or because it goes back to a rate that the run had before.
+    Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
     top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
     return _lr_panel(run, lr, top, lr_factor) if top else unknown(NO_SPIKE, "loss")
@@ -164,12 +167,10 @@ def _lr_panel(run: Run, lr: Series | None, top: Spike, factor: float) -> Answer:
         return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    earlier = np.flatnonzero(before > 0.5 * near[at])
-    if planned or (len(earlier) and steps[earlier[-1] + 1] > 0.02 * top.step):
-        by = f"the schedule is {schedule!r}" if planned else f"it jumped so at step {int(steps[earlier[-1] + 1]):,} too"
-        return Answer(
-            NO, (Evidence(f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}", "lr", (step,), jump, factor),)
-        )
+    if planned or values[row] <= 1.05 * values[:row].max():
+        by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
+        planned_text = f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}"
+        return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
     text = f"lr jumps ×{jump:.3g} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]))

@@ -230,7 +230,7 @@ def inspect_dict(run: Run) -> dict[str, Any]:
 
 def inspect_json(run: Run) -> str:
     """The report as indented JSON with a final newline."""
-    return json.dumps(inspect_dict(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(inspect_dict(run), indent=2, allow_nan=False) + "\n"
 
 
 def _series(metric: str, series: Series) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def to_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis as indented JSON with a final newline."""
-    return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """The diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
+    return json.dumps(to_dict(diagnosis), indent=2, allow_nan=False) + "\n"
 
 
 def number(value: float | None) -> float | None:

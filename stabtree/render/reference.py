@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.predicates import PREDICATES
-from stabtree.render.page import Page
+from stabtree.render.page import Page, styled
 from stabtree.tree import Group, Leaf, Question, Tree
 from stabtree.treecheck import resolved
 
@@ -254,6 +254,7 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
         if question.quick:
             text = question.quick.letter if literal and question.quick.letter else question.quick.threshold
             threshold = text.format_map(resolved(tree, question, literal=literal))
-            table.add_row(question.id, question.quick.symptom, threshold, question.quick.first)
+            cells = (question.id, question.quick.symptom, threshold, question.quick.first)
+            table.add_row(*(styled([(cell, "")]) for cell in cells))
     page.add(table)
     return page.text()

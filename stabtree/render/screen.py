@@ -8,6 +8,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
+from stabtree.text import clean
 from stabtree.tree import Leaf, Severity
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def headline(diagnosis: Diagnosis) -> str:
     finding = _main(diagnosis)
     place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
     leaf = f" [{finding.leaf.id}]" if finding else ""
-    return f"{WORDS[diagnosis.verdict]}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}"
+    return clean(f"{WORDS[diagnosis.verdict]}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}", 400)
 
 
 def _main(diagnosis: Diagnosis) -> Finding | None:
