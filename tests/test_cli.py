@@ -8,14 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import FIXTURES, falling
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 HEALTHY = str(FIXTURES / "phase19" / "healthy")
@@ -258,6 +255,42 @@ def test_ctrl_c_ends_without_a_traceback() -> None:
         text = process.stderr.read()
         assert process.wait(10) == 130
     assert "Traceback" not in text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+def test_a_closed_or_full_output_is_a_clear_error() -> None:
+    """Standard output that is closed or full ends in exit code 2, without a traceback."""
+    for redirection in (">&-", ">/dev/full"):
+        command = f"{' '.join(COMMAND)} diagnose {HEALTHY} {redirection}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+
+
+def test_interactive_at_the_end_of_its_input_goes_on_without_answers() -> None:
+    """No one to ask is unknown, not an abort."""
+    done = run("diagnose", str(FIXTURES / "phase19" / "nan-unlocated"), "--interactive", "-q", given="")
+    assert done.returncode == 1
+    assert "nan-unlocated" in done.stdout
+
+
+def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    """Escape codes in a tree's texts and in its name are taken out of every screen."""
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        'name: "a\\e[31mb"\ntitle: "c\\e[31md"\nsections: [{id: "1", title: "e\\e[31mf", entry: Q1}]\nquestions:\n'
+        '- {id: Q1, section: "1", ask: "g\\e[31mh", test: spike, go: {yes: bad, no: bad}, source: s,\n'
+        '   quick: {symptom: "i\\e[31mj", threshold: "k\\e[31ml", first: "m\\e[31mn"}}\nleaves:\n'
+        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n'
+    )
+    tree = str(path)
+    commands = [["tree", "check", tree], ["tree", "show", tree], ["tree", "show", tree, "--thresholds"]]
+    commands += [["tree", "graph", tree], ["diagnose", NAN, "--tree", tree], ["diagnose", NAN, "-q", "--tree", tree]]
+    commands += [["explain", "--all", "--tree", tree], ["diagnose", NAN, "--tree", "\x1b[31mx\n"]]
+    for command in commands:
+        done = run(*command)
+        assert "\x1b" not in done.stdout + done.stderr, command
+        assert "Traceback" not in done.stderr
 
 
 def test_version_and_module() -> None:

@@ -124,6 +124,30 @@ CASES = {
         {},
         "spike-persistent",
     ),
+    "a blow-up in the last rows does not raise its own bar": (
+        {"loss": loss() + np.where(AT >= 980, np.exp(AT.clip(980) - 980.0), 0)},
+        {},
+        "spike-open",
+    ),
+    "a jump within the first level": ({"loss": np.where(AT < 5, loss(), 1e6 + loss())}, {}, "slow-rise"),
+    "a rise that levels off high": (
+        {"loss": loss() + np.clip((AT - 200) / 60, 0, 1) * 8},
+        {},
+        "slow-rise",
+    ),
+    "a restart of the cosine goes back to a rate that the run had": (
+        {
+            "loss": loss() + np.where(AT >= 500, 0.5 * np.exp(-(AT.clip(500) - 500) / 20), 0),
+            "lr": 1e-3 * (1 - (AT % 500) / 500),
+        },
+        {},
+        "spike-minor",
+    ),
+    "gradients that break though nothing names the dtype": (
+        {"loss": loss(), "grad_norm": nan_from(500)},
+        {},
+        "grad-nonfinite",
+    ),
     "a tiny step that stays is no persistent spike": (
         {"loss": np.round(falling(ROWS, 0.0), 1) + np.where(AT > 800, 0.02, 0)},
         {},
@@ -165,6 +189,23 @@ def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> No
     finding = diagnose(run, TREE).findings[0]
     assert finding.restart is not None
     assert (finding.leaf.id, finding.restart.checkpoint_step) == ("spike-lr-jump", 496)
+
+
+def test_no_checkpoint_is_advised_from_inside_earlier_trouble() -> None:
+    """A run that jumped at 300 and died at 550 restarts from before 300, whatever its headline."""
+    values = np.where(AT < 300, 2.0, 50.0) + 0.02 * np.sin(AT * 1.7)
+    found = diagnose(make_run({"loss": nan_from(550, values)}, checkpoint_every=100), TREE)
+    assert found.findings[0].leaf.id == "nan-unlocated"
+    assert found.findings[0].restart is not None
+    assert found.findings[0].restart.checkpoint_step == 200
+
+
+def test_a_run_that_is_bad_from_its_first_row_has_no_checkpoint() -> None:
+    """Nothing in a log whose first row is NaN shows that an older checkpoint is sound."""
+    run = make_run({"loss": [np.nan] * 100}, steps=range(1000, 1100), checkpoint_every=100)
+    restart = diagnose(run, TREE).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step is None
 
 
 def test_set_and_literal_reach_the_causes() -> None:

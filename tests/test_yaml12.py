@@ -55,6 +55,8 @@ def test_lines_of_nested_values() -> None:
         "a: \x00",
         "a:\n\t- b",
         "[" * 5000,
+        "[" * 100_000,
+        "- " * 100_000,
         "a: &a [x, x]\n"
         + "".join(f"k{i}: &b{i} [{', '.join(['*a' if i == 0 else f'*b{i - 1}'] * 9)}]\n" for i in range(12)),
     ],

@@ -73,7 +73,7 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     if not len(quiet):
         return []
     last = busy[busy > own[-1]]
-    if metric == "loss" and 0 < len(last) < MIN_ROWS and _always_there(own, busy):
+    if metric == "loss" and 0 < len(last) <= MIN_ROWS and _always_there(own, busy):
         # A trainer that stops at its first NaN leaves one row without a loss, or two.
         return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
     intervals = np.diff(own).astype(np.float64)

@@ -126,11 +126,11 @@ def rising(loss: Series, window_steps: int, bars: Bars) -> tuple[Course | None, 
     """
     found = courses(loss, window_steps)
     close = Bars(bars.trend_z + CLOSE_UP_Z, CLOSE_UP_NOISE * bars.noise_factor, bars.range_share)
-    start = _from_start(loss, found[0]) if found else None
-    if start and bars.lost(start):
-        return found[0], start
-    rises = (c for place, c in enumerate(found) if (close.passed(c) if place else bars.passed(c) or bars.lost(c)))
-    return (found[0] if found else None), next(rises, None)
+    rise = next((c for n, c in enumerate(found) if (close.passed(c) if n else bars.passed(c) or bars.lost(c))), None)
+    if rise is None and found:
+        start = _from_start(loss, found[0])
+        rise = start if bars.lost(start) else None
+    return (found[0] if found else None), rise
 
 
 def _window(loss: Series, window_steps: int, *, stretched: bool) -> tuple[int, int]:

@@ -1,0 +1,93 @@
+"""What a failed run hides: a NaN on one rank, in one of two rows, in a last row without a loss."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.loaders import load_run
+from tests.conftest import falling
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOSS = [f"{value:.4f}" for value in falling(400)]
+
+
+def rows(head: str, lines: list[str]) -> str:
+    """A CSV file."""
+    return "\n".join([head, *lines]) + "\n"
+
+
+@pytest.mark.parametrize("names", [("rank0", "rank1"), ("cuda:0", "cuda:1"), ("0", "1")])
+@pytest.mark.parametrize("empty", [None, 11])
+def test_a_nan_on_one_rank_is_never_lost(tmp_path: Path, names: tuple[str, str], empty: int | None) -> None:
+    """Ranks may be words, and one empty rank cell does not mix them up."""
+    lines = [
+        f"{i},{'' if 2 * i + r == empty else name},{'nan' if r == 0 and i >= 300 else LOSS[i]}"
+        for i in range(400)
+        for r, name in enumerate(names)
+    ]
+    run = load_run(write(tmp_path, rows("step,rank,loss", lines)))
+    assert len(run.ranks) == 2
+    assert np.isnan(run.series["loss"].values[300:]).all()
+
+
+def test_of_two_rows_of_a_step_the_one_that_is_not_finite_counts(tmp_path: Path) -> None:
+    """A micro-batch or a rank without a column of its own must not hide behind a later row."""
+    lines = [f"{i},{value}" for i in range(400) for value in ("nan" if i >= 300 else LOSS[i], LOSS[i])]
+    run = load_run(write(tmp_path, rows("step,loss", lines)))
+    assert np.isnan(run.series["loss"].values).sum() == 100
+
+
+def test_a_rank_that_falls_silent_is_a_gap(tmp_path: Path) -> None:
+    """A loss that stops on one rank only is told, though the other rank fills the merged series."""
+    one = write(tmp_path, rows("step,loss,grad_norm", [f"{i},{LOSS[i]},1" for i in range(400)]), "rank0.csv")
+    two = rows("step,loss,grad_norm", [f"{i},{LOSS[i] if i < 300 else ''},1" for i in range(400)])
+    run = load_run(one, write(tmp_path, two, "rank1.csv"))
+    assert [(gap.metric, gap.first_step, gap.at_end) for gap in run.gaps] == [("loss", 300, True)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
+def test_last_rows_without_a_loss_are_a_gap(tmp_path: Path, count: int) -> None:
+    """A trainer that stops at its first NaN, written by pandas, leaves one row without a loss."""
+    lines = [f"{i},{LOSS[i] if i < 400 - count else ''},1" for i in range(400)]
+    run = load_run(write(tmp_path, rows("step,loss,grad_norm", lines)))
+    assert [(gap.metric, gap.first_step, gap.rows) for gap in run.gaps] == [("loss", 400 - count, count)]
+
+
+def test_metrics_beside_a_dict_called_params_are_no_configuration(tmp_path: Path) -> None:
+    """A row with a step is a row of metrics, whatever else it nests."""
+    lines = [json.dumps({"step": i, "train": {"loss": float(LOSS[i])}, "params": {"norm": 1.0}}) for i in range(400)]
+    run = load_run(write(tmp_path, "\n".join(lines), "log.jsonl"))
+    assert len(run.series["loss"]) == 400
+
+
+@pytest.mark.parametrize(
+    "text", ["tensor(nan)", "qNaN", "#NUM!", "#DIV/0!", "tensor(inf, device='cuda:0')", "diverged"]
+)
+def test_more_words_for_not_finite(tmp_path: Path, text: str) -> None:
+    """What frameworks and spreadsheets write for NaN is read as not finite, not as a missing cell."""
+    lines = [f"{i};{LOSS[i] if i < 399 else text}" for i in range(400)]
+    run = load_run(write(tmp_path, rows("step;loss", lines)))
+    assert not np.isfinite(run.series["loss"].values[-1])
+
+
+def test_lines_that_were_not_read_are_told(tmp_path: Path) -> None:
+    """A second header with other columns leaves lines unread: the run's notes say how many, and where."""
+    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)]) + rows(
+        "step,g,loss", [f"{i},1,nan" for i in range(99)]
+    )
+    run = load_run(write(tmp_path, text))
+    assert any(note.startswith("Not read of") and "100 lines" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("series", [{"loss": [2.0, [1]]}, {"loss": [2.0, 1.0], "batch_id": [[1], {"a": 2}]}])
+def test_cells_of_a_manifest_may_hold_anything(tmp_path: Path, series: dict[str, object]) -> None:
+    """A list or an object in place of a number is a bad cell, not a crash."""
+    content = json.dumps({"series": {"step": [1, 2], **series}})
+    assert len(load_run(write(tmp_path, content, "manifest.json")).series["loss"]) in (1, 2)
