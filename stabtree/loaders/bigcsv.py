@@ -6,6 +6,7 @@ the slow way: quotes, text in a column of numbers, rows of the wrong length, a h
 
 from __future__ import annotations
 
+import mmap
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,10 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
         # ParserError, UnicodeDecodeError and numbers that pandas can't hold are all ValueErrors.
         return None
     tail = _cut_tail(file, len(layout.names))
-    commas, odd = _marks(file)
     # Where pandas reads some columns only, it does not mind rows that are too long; quotes may hold line ends.
-    if odd or (len(chosen) < len(layout.names) and commas != _expected_commas(len(frame), len(layout.names), tail)):
+    if _odd(file) or (
+        len(chosen) < len(layout.names) and _commas(file) != _expected_commas(len(frame), len(layout.names), tail)
+    ):
         return None
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
     rows = len(frame) - (tail is not None)
@@ -113,14 +115,15 @@ def _cut_tail(file: Path, width: int) -> int | None:
     return commas if last.strip() and commas + 1 < width else None
 
 
-def _marks(file: Path) -> tuple[int, bool]:
-    """The delimiters of a file, and whether a quote or a NUL stands anywhere in it."""
-    commas, odd = 0, False
+def _odd(file: Path) -> bool:
+    """Whether a quote or a NUL stands anywhere in a file."""
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b'"') >= 0 or content.find(b"\0") >= 0
+
+
+def _commas(file: Path) -> int:
     with file.open("rb") as stream:
-        for chunk in iter(lambda: stream.read(1 << 20), b""):
-            commas += chunk.count(b",")
-            odd = odd or b'"' in chunk or b"\0" in chunk
-    return commas, odd
+        return sum(chunk.count(b",") for chunk in iter(lambda: stream.read(1 << 20), b""))
 
 
 def _expected_commas(rows: int, width: int, tail: int | None) -> int:

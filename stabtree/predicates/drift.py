@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import Groups, finite, per_series, predicate
-from stabtree.stats import NORMAL_MAD, blocks, interval, kendall_z
+from stabtree.stats import NORMAL_MAD, blocks, interval, kendall_z, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -68,18 +68,22 @@ class Bars(NamedTuple):
         return found.times > LOST_NOISE * self.noise_factor and found.share > LOST_SHARE * self.range_share
 
 
-def _course(steps: Ints, values: Floats, span: float | None = None) -> Course | None:
-    """The course of a stretch, None when it has too few rows for eight levels of five rows each."""
+def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
+    """The course of a stretch, None when it has too few rows for eight levels of five rows each.
+
+    `whole` is the range of the whole run's levels, where the stretch is only a part of it.
+    """
     count = min(MOST_BLOCKS, len(values) // ROWS_PER_BLOCK)
     if count < LEAST_BLOCKS:
         return None
     levels, starts = blocks(values, count)
-    smooth = np.array([np.median(levels[max(0, i - 1) : i + 2]) for i in range(count)])
+    inner = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
+    smooth = np.concatenate(([np.mean(levels[:2])], inner, [np.mean(levels[-2:])]))
     low = int(np.argmin(smooth))
     changes = np.diff(levels)
     noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
     end, lowest = float(np.median(levels[-3:])), float(smooth[low])
-    covered = float(np.subtract(*np.quantile(levels, [0.98, 0.02]))) if span is None else span
+    covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     return Course(low_step, lowest, end, end - lowest, noise, covered, kendall_z(levels[low:]), length)
 
@@ -112,9 +116,11 @@ def _from_start(loss: Series, whole: Course) -> Course:
     """
     steps, values = finite(loss)
     low = float(np.median(values[:ROWS_PER_BLOCK]))
+    rise = whole.end - low
+    if rise <= 0:
+        return whole._replace(low=low, rise=rise)
     changes = np.diff(values)
     noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
-    rise = whole.end - low
     return Course(int(steps[0]), low, whole.end, rise, noise, max(whole.span, rise), whole.trend_z, whole.steps)
 
 
@@ -379,5 +385,5 @@ def _late_gain(series: Series) -> float | None:
     part = max(1, len(values) // 8)
     middle = float(np.median(values[len(values) // 2 - part // 2 : len(values) // 2 + part]))
     end = float(np.median(values[-part:]))
-    span = float(np.subtract(*np.quantile(values, [0.98, 0.02])))
-    return (middle - end) / span if span > 0 else 0.0
+    covered = span(values)
+    return (middle - end) / covered if covered > 0 else 0.0

@@ -152,12 +152,14 @@ def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concat
     return remembered
 
 
+@per_series
 def finite(series: Series) -> tuple[Ints, Floats]:
     """Steps and values of the finite entries, values cut to ±1e100 so that their squares stay finite too."""
-    keep = np.isfinite(series.values)
-    if keep.all():
-        return series.steps, np.clip(series.values, -1e100, 1e100)
-    return series.steps[keep], np.clip(series.values[keep], -1e100, 1e100)
+    values = series.values
+    if len(values) and abs(float(values.max())) <= 1e100 and abs(float(values.min())) <= 1e100:
+        return series.steps, values  # a NaN would have made the comparison false
+    keep = np.isfinite(values)
+    return series.steps[keep], np.clip(values[keep], -1e100, 1e100)
 
 
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import finite, predicate
 from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
-from stabtree.stats import interval
+from stabtree.stats import interval, span
 
 if TYPE_CHECKING:
     from stabtree.run import Series
@@ -79,8 +79,8 @@ def spike(
 
 def rise_share(loss: Series, top: Spike, level: float) -> float:
     """How far a level stands above the mean before a spike, as a share of what the loss covers in the whole run."""
-    span = float(np.subtract(*np.quantile(finite(loss)[1], [0.98, 0.02])))
-    return float(np.clip((level - top.mean) / span, -1e300, 1e300)) if span > 0 else 1e300
+    covered = span(finite(loss)[1])
+    return float(np.clip((level - top.mean) / covered, -1e300, 1e300)) if covered > 0 else 1e300
 
 
 @predicate(source="phase19 Q2.2", labels=("yes", "no", "open"), min_points=12)
