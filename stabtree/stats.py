@@ -62,10 +62,17 @@ def trailing_moments(values: Floats, rows: int) -> tuple[Floats, Floats]:
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
     center = float(np.median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
+    # In place: fresh memory for each intermediate array costs more than the arithmetic.
     shifted = values[:-1] - center
-    mean = windowed_sum(shifted, rows) / rows
-    square = windowed_sum(shifted * shifted, rows) / rows
-    return mean + center, np.sqrt(np.maximum(square - mean * mean, 0.0))
+    mean = windowed_sum(shifted, rows)
+    mean /= rows
+    np.multiply(shifted, shifted, out=shifted)
+    spread = windowed_sum(shifted, rows)
+    spread /= rows
+    spread -= np.multiply(mean, mean, out=shifted[: len(mean)])
+    np.sqrt(np.maximum(spread, 0.0, out=spread), out=spread)
+    mean += center
+    return mean, spread
 
 
 class Tail(NamedTuple):

@@ -81,8 +81,9 @@ def _history(loss_scale: Series) -> ScaleHistory | None:
     steps, values = finite(loss_scale)
     if len(values) < 2 or values.max() <= 0 or (values == 1).all():
         return None
-    ratio = values[1:] / np.where(values[:-1] == 0, np.nan, values[:-1])
-    rises, drops = np.flatnonzero(ratio > ROSE), np.flatnonzero(ratio < FELL)
+    moves = np.flatnonzero(values[1:] != values[:-1])  # few: most steps leave the scale as it is
+    ratio = values[moves + 1] / np.where(values[moves] == 0, np.nan, values[moves])
+    rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
     low = int(np.argmin(values))
