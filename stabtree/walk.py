@@ -202,18 +202,19 @@ class _Walk:
     def _restart(self, last_good_step: int | None, onset_step: int) -> Restart:
         """The newest checkpoint not after the last good step: one written in the storm holds the damage."""
         every = self.run.setting("checkpoint_every")
-        assumed = not isinstance(every, int) or every < 1
-        period = int(every) if isinstance(every, int) and every >= 1 else ASSUMED_CHECKPOINT_EVERY
+        period = every if isinstance(every, int) and every >= 1 else None
         good = last_good_step if last_good_step is not None else self._step_before(onset_step)
         if good is None:
             good = 0  # nothing that was logged before the onset shows a healthy run
         listed = self.run.setting("checkpoints")
         steps = [s for s in listed if s <= good] if isinstance(listed, tuple) else []
-        checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // period * period
+        spacing = period or ASSUMED_CHECKPOINT_EVERY
+        checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // spacing * spacing
         if checkpoint is not None and checkpoint <= 0:
             checkpoint = None
         last = self.run.last_step or onset_step
-        return Restart(checkpoint, period, assumed and not isinstance(listed, tuple), last - (checkpoint or 0))
+        assumed = period is None and not isinstance(listed, tuple)
+        return Restart(checkpoint, spacing, assumed, last - (checkpoint or 0))
 
     def _step_before(self, onset_step: int) -> int | None:
         loss = self.run.get("loss")

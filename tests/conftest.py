@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from stabtree.run import Gap, Run, Series, Setting
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
-SHARED = ROOT.parent / "shared"
 
 
 def series(metric: str, values: ArrayLike, steps: ArrayLike | None = None) -> Series:
@@ -48,11 +46,3 @@ def falling(rows: int, noise: float = 0.05, seed: int = 0) -> NDArray[np.float64
     """A healthy loss: falls from 4 towards 1 with Gaussian noise."""
     at = np.arange(rows)
     return np.asarray(1 + 3 * np.exp(-5 * at / rows) + np.random.default_rng(seed).normal(0, noise, rows))
-
-
-@pytest.fixture
-def shared() -> Path:
-    """The folder with labelled real runs; tests that use it are skipped where it is absent."""
-    if not SHARED.is_dir():
-        pytest.skip("the shared folder is not here")
-    return SHARED

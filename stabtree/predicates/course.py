@@ -67,6 +67,10 @@ class Bars(NamedTuple):
         return found.times > LOST_NOISE * self.noise_factor and found.share > LOST_SHARE * self.range_share
 
 
+USUAL_BARS = Bars(trend_z=2.33, noise_factor=2.0, range_share=0.1)
+"""The defaults of Q4.1, for the questions after it that ask where the rise began."""
+
+
 def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
     """The course of a stretch, None when it has too few rows for eight levels of five rows each.
 

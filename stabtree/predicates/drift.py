@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.course import LEAST_BLOCKS, MOST_BLOCKS, ROWS_PER_BLOCK, Bars, rising
+from stabtree.predicates.course import LEAST_BLOCKS, MOST_BLOCKS, ROWS_PER_BLOCK, USUAL_BARS, Bars, rising
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import blocks, interval, kendall_z, span
 
@@ -19,7 +19,7 @@ def _window(loss: Series, window_steps: int, *, stretched: bool) -> tuple[int, i
     """The stretch that Q4.2 to Q4.4 look at: the last `window_steps`, stretched to the low of the rise."""
     last = int(loss.steps[-1])
     start = last - window_steps
-    _, rise = rising(loss, window_steps, Bars(2.33, 2.0, 0.1)) if stretched else (None, None)
+    _, rise = rising(loss, window_steps, USUAL_BARS) if stretched else (None, None)
     return (min(start, rise.low_step) if rise else start), last
 
 
@@ -127,7 +127,7 @@ def warming_up(run: Run, loss: Series) -> Answer:
     planned = run.setting("warmup_steps")
     if not isinstance(planned, int) or not planned:
         return unknown("the manifest does not say how long the warm-up is")
-    _, rise = rising(loss, 200, Bars(2.33, 2.0, 0.1))
+    _, rise = rising(loss, 200, USUAL_BARS)
     turned = rise.low_step if rise else int(loss.steps[-1])
     text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {turned:,}"
     found = Evidence(text, "lr", (turned,), float(turned), float(planned))

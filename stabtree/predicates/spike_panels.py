@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import finite, predicate
-from stabtree.predicates.spike_search import Spike, find
-from stabtree.predicates.spikes import rise_share, worst
+from stabtree.predicates.spikes import rise_share, worst_spike
 
 if TYPE_CHECKING:
     from stabtree._lazy import Ints
+    from stabtree.predicates.spike_search import Spike
     from stabtree.run import Run, Series
 
 NEARBY_ROWS = 5  # rows before a spike in which a jump of the learning rate may have set it off
@@ -53,7 +53,7 @@ def spike_cause(
     heal by themselves below a quarter of that range are common in healthy labelled runs, half of it was
     never reached by one.
     """
-    top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
+    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
     if top is None:
         return unknown(NO_SPIKE, "loss")
     panels = {
@@ -96,7 +96,7 @@ def lr_jumps_at_spike(
     design is no bug: by its name (restarts, cycles), or because it goes back to a rate that the run had before.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
+    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
     return _lr_panel(run, lr, top, lr_factor) if top else unknown(NO_SPIKE, "loss")
 
 
@@ -116,7 +116,7 @@ def batch_repeats_at_spike(
     shows as batches that come back within a fifth of `window_steps` (20), in less than half the distance at
     which batches of this run usually recur: two confirm it, one makes it likely.
     """
-    top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
+    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
     return _batch_panel(batch_id, top, window_steps) if top else unknown(NO_SPIKE, "loss")
 
 
@@ -137,7 +137,7 @@ def grad_norm_at_spike(
     `grad_norm_factor` (30) is the document's and confirms a bad batch. Measured on the labelled bad batches it
     catches about half; from `grad_norm_likely_factor` on, which healthy runs hardly reach, one is likely.
     """
-    top = worst(loss, find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma))
+    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
     if top is None:
         return unknown(NO_SPIKE, "loss")
     return _grad_norm_panel(grad_norm, top, window_steps, grad_norm_factor, grad_norm_likely_factor)

@@ -158,15 +158,15 @@ def _scan(
 
 def _first_below(values: Floats, start: int, level: float, rows: int) -> int | None:
     """Index of the first row from `start` on from which the median of `rows` rows is at or below a level."""
-    size = 256
+    size = 16  # most spikes are back within a few rows; the look ahead doubles for those that are not
     while start < len(values):
         part = values[start : start + size + rows - 1]
         if len(part) < rows:
             return None
-        windows = np.lib.stride_tricks.sliding_window_view(part, rows)
-        below = np.flatnonzero(np.median(windows, axis=1) <= level)
+        levels = part if rows == 1 else np.median(np.lib.stride_tricks.sliding_window_view(part, rows), axis=1)
+        below = np.flatnonzero(levels <= level)
         if len(below):
             return start + int(below[0])
-        start += len(windows)
+        start += len(levels)
         size *= 2
     return None

@@ -30,8 +30,13 @@ def worst(loss: Series, search: Search) -> Spike | None:
     )
 
 
+def worst_spike(loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Spike | None:
+    """The spike that decides, None where there is none."""
+    return worst(loss, _search(loss, window_steps, sigma, chance, back_sigma))
+
+
 def _rows_after(loss: Series, spike: Spike) -> int:
-    return int((loss.steps > spike.step).sum())
+    return len(loss) - int(np.searchsorted(loss.steps, spike.step, side="right"))
 
 
 def _describe(spike: Spike) -> str:
