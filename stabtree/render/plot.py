@@ -31,13 +31,14 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
         onset_step: drawn as a vertical line and named below.
         title: heading.
     """
-    good = np.isfinite(series.values)
-    low, high, log = _scale(series.values[good])
-    labels = (_short(high), _short(low))
     columns = max(8, width - MARGIN - 1)
     spread = max(int(series.steps[-1] - series.steps[0]), 1)
-    dots = ((series.steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
-    levels = _levels(series.values[good], low, high, log, height)
+    steps, values = _thinned(series, 2 * columns, spread)
+    good = np.isfinite(values)
+    low, high, log = _scale(values[good])
+    labels = (_short(high), _short(low))
+    dots = ((steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
+    levels = _levels(values[good], low, high, log, height)
     grid = _grid(*_joined(dots[good], levels, np.flatnonzero(good), 2 * columns), columns, height)
     mark = None
     if onset_step is not None and series.steps[0] <= onset_step <= series.steps[-1]:
@@ -52,6 +53,22 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
     lines.append([(" " * MARGIN + "└" + "─" * columns, "axis")])
     lines.append(_foot(series, columns, mark, onset_step))
     return lines
+
+
+def _thinned(series: Series, width: int, spread: int) -> tuple[Ints, Floats]:
+    """The lowest and the highest value of each of `width` dot columns, which is all that a long series shows.
+
+    A series that is short, or holds values that are not finite, comes back as it is.
+    """
+    steps, values = series.steps, series.values
+    if len(steps) <= 4 * width or not np.isfinite(values.min()) or not np.isfinite(values.max()):
+        return steps, values
+    edges = int(steps[0]) - (-np.arange(width) * spread // (width - 1))
+    starts = np.unique(np.searchsorted(steps, edges))
+    if 2 * len(starts) < width:
+        return steps, values
+    pairs = np.column_stack((np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)))
+    return np.repeat(steps[starts], 2), pairs.ravel()
 
 
 def _scale(values: Floats) -> tuple[float, float, bool]:
