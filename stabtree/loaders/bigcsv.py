@@ -6,7 +6,6 @@ the slow way: quotes, text in a column of numbers, rows of the wrong length, a h
 
 from __future__ import annotations
 
-import mmap
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +116,12 @@ def _cut_tail(file: Path, width: int) -> int | None:
 
 def _odd(file: Path) -> bool:
     """Whether a quote or a NUL stands anywhere in a file."""
-    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(b'"') >= 0 or content.find(b"\0") >= 0
+    part = bytearray(1 << 18)  # one buffer, filled again and again: mapping the file would count as memory
+    with file.open("rb", buffering=0) as stream:
+        while size := stream.readinto(part):
+            if part.find(b'"', 0, size) >= 0 or part.find(b"\0", 0, size) >= 0:
+                return True
+    return False
 
 
 def _commas(file: Path) -> int:
