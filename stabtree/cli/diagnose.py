@@ -13,6 +13,7 @@ from stabtree.cli.options import (
     Format,
     Json,
     Paths,
+    RunName,
     StepColumn,
     TreeOpt,
     emit,
@@ -67,6 +68,7 @@ def diagnose(
     dtype: Dtype = None,
     checkpoint_every: CheckpointEvery = None,
     format: Format = None,  # noqa: A002 - the option's name
+    run_name: RunName = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     levels = _levels(fail_on)
@@ -75,7 +77,7 @@ def diagnose(
 
     chosen = load_tree(tree)
     overrides = _overrides(chosen, set_)
-    run = load(paths, column, step_column, dtype, checkpoint_every, format)
+    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name)
     from stabtree.walk import diagnose as walk
 
     found = walk(

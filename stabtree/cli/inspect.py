@@ -9,6 +9,7 @@ from stabtree.cli.options import (
     Format,
     Json,
     Paths,
+    RunName,
     StepColumn,
     emit,
     load,
@@ -23,10 +24,11 @@ def inspect(
     dtype: Dtype = None,
     checkpoint_every: CheckpointEvery = None,
     format: Format = None,  # noqa: A002 - the option's name
+    run_name: RunName = None,
     json: Json = False,
 ) -> None:
     """Show how a run's files are read: columns, steps, gaps, and what is missing for a full diagnosis."""
-    run = load(paths, column, step_column, dtype, checkpoint_every, format)
+    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name)
     from stabtree.render.inspect import inspect_json, inspect_text
 
     if json:

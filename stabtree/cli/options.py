@@ -37,6 +37,9 @@ CheckpointEvery = Annotated[
 Format = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="The file's format, where sniffing its content errs.")
 ]
+RunName = Annotated[
+    str | None, typer.Option("--run", metavar="NAME", help="Which run, where a file or folder holds several.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TreeOpt = Annotated[
     str, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
@@ -65,6 +68,7 @@ def load(
     dtype: str | None,
     checkpoint_every: int | None,
     format_: str | None,
+    run: str | None,
 ) -> Run:
     """Load the run that the command line names.
 
@@ -80,6 +84,7 @@ def load(
         columns=pairs(column, "--column", "loss=train/nll"),
         step_column=step_column,
         format=format_,
+        run=run,
     )
 
 

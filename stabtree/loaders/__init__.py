@@ -29,6 +29,7 @@ def load_run(
     columns: Mapping[str, str] = MappingProxyType({}),
     step_column: str | None = None,
     format: str | None = None,  # noqa: A002
+    run: str | None = None,
 ) -> Run:
     """Read a run from the files that its trainer wrote.
 
@@ -40,6 +41,7 @@ def load_run(
         columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
         step_column: the column that holds the steps.
         format: the name of a loader, where sniffing the content errs.
+        run: which run, where a file or folder holds several.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -50,7 +52,7 @@ def load_run(
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     overrides = _overrides(dtype, checkpoint_every)
-    found = read_files(paths, selector(columns, step_column), format)
+    found = read_files(paths, selector(columns, step_column), format, run)
     rows = [to_rows(table, columns, step_column) for table in found.tables]
     made = assemble(rows)
     settings = {**found.settings, **overrides}

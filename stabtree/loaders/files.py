@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,14 +27,16 @@ class Loader:
     Attributes:
         name: what `--format` calls it.
         sniff: how surely a source is of this format, 0 (not at all) to 100; the highest wins.
-        read: the table of a source, with the columns that are wanted.
+        read: the table of a source, with the columns that are wanted; several for several runs.
         about: for the list of formats.
+        folder: the tables of a run's folder as this kind of trainer lays it out; none for another kind of folder.
     """
 
     name: str
     sniff: Callable[[Source], int]
-    read: Callable[[Source, Select], Table]
+    read: Callable[[Source, Select], Table | tuple[Table, ...]]
     about: str
+    folder: Callable[[Path, Select], tuple[Table, ...]] | None = None
 
 
 LOADERS: tuple[Loader, ...] = (
@@ -44,6 +46,7 @@ LOADERS: tuple[Loader, ...] = (
 )
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500
+LISTED = 8
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -64,14 +67,14 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def read_files(paths: Sequence[str | Path], select: Select, format_: str | None) -> Found:
-    """Read every path.
+def read_files(paths: Sequence[str | Path], select: Select, format_: str | None, run: str | None = None) -> Found:
+    """Read every path; of one that holds several runs, the run that is named.
 
     Raises:
-        StabtreeError: where one can't be read as metrics.
+        StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = _by_name(format_) if format_ else None
-    parts = [_read_path(path, select, forced) for path in paths]
+    parts = [_one_run(_read_path(path, select, forced), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -79,6 +82,29 @@ def read_files(paths: Sequence[str | Path], select: Select, format_: str | None)
         settings=settings,
         notes=tuple(note for part in parts for note in part.notes),
     )
+
+
+def _one_run(found: Found, path: str, wanted: str | None) -> Found:
+    """The tables of one run.
+
+    Raises:
+        StabtreeError: where there are several runs and none was named, or the named one is not there.
+    """
+    names = list(dict.fromkeys(table.run for table in found.tables))
+    if wanted is None and len(names) == 1:
+        return found
+    if wanted not in names:
+        shown = ", ".join(clean(name, 60) for name in names[:LISTED])
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        close = difflib.get_close_matches(wanted or "", names, n=1)
+        raise StabtreeError(
+            f"holds {len(names)} runs: {shown}{more}" if names != [""] else "holds one run, which has no name",
+            where=path,
+            hint="leave --run out" if names == [""] else f"name one: --run {clean(close[0] if close else names[0])!r}",
+        )
+    tables = tuple(table for table in found.tables if table.run == wanted)
+    config = {key: value for table in reversed(tables) for key, value in _settings(table.config, path).items()}
+    return replace(found, name=clean(wanted, 80), tables=tables, settings={**found.settings, **config})
 
 
 def _by_name(name: str) -> Loader:
@@ -96,15 +122,36 @@ def _by_name(name: str) -> Loader:
 
 def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
     if str(path) != "-" and _is_folder(Path(path)):
+        tables = _read_folder(Path(path), select, forced)
+        if tables:
+            return _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
         path = pick_file(Path(path))
     source = open_source(path)
     loader = forced or choose(source)
     if loader.name == "manifest":
         return _read_manifest(source, loader, select)
-    table = loader.read(source, select)
-    own = _settings(table.config, source.name)
+    found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
     beside, notes = _beside(source)
-    return Found(_stem(source), (table,), {**beside, **own}, notes)
+    return replace(found, settings={**beside, **found.settings}, notes=notes)
+
+
+def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]:
+    tables = loader.read(source, select)
+    return tables if isinstance(tables, tuple) else (tables,)
+
+
+def _read_folder(folder: Path, select: Select, forced: Loader | None) -> tuple[Table, ...]:
+    for loader in (forced,) if forced else LOADERS:
+        if loader.folder and (tables := loader.folder(folder, select)):
+            return tables
+    return ()
+
+
+def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
+    """Several runs keep their configurations apart until one is named."""
+    several = len({table.run for table in tables}) > 1
+    merged = {} if several else {key: value for table in reversed(tables) for key, value in table.config.items()}
+    return Found(name, tables, _settings(merged, where))
 
 
 def _is_folder(path: Path) -> bool:
@@ -143,14 +190,14 @@ def _read_manifest(source: Source, loader: Loader, select: Select) -> Found:
     content = manifest.parse(source)
     settings = _settings(content.config, source.name)
     if not content.files:
-        table = loader.read(source, select)
-        return Found(_stem(source), (table,), {**_settings(table.config, source.name), **settings})
-    tables = []
+        found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
+        return replace(found, settings={**found.settings, **settings})
+    tables: list[Table] = []
     for file in content.files:
         inner = open_source(file)
-        table = choose_metrics(inner).read(inner, select)
-        settings = {**_settings(table.config, inner.name), **settings}
-        tables.append(table)
+        read = _of_tables(inner.name, _tables(choose_metrics(inner), inner, select), inner.name)
+        settings = {**read.settings, **settings}
+        tables += read.tables
     return Found(_stem(source), tuple(tables), settings, content.notes)
 
 

@@ -47,6 +47,7 @@ class Table:
         config: configuration that the file itself holds, canonical keys.
         skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
         notes: what was changed or assumed while reading.
+        run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
     """
 
     path: str
@@ -57,3 +58,4 @@ class Table:
     skipped: tuple[Skipped, ...] = ()
     skipped_count: int = 0
     notes: tuple[str, ...] = ()
+    run: str = ""
