@@ -40,6 +40,18 @@ LEAVES = {
     "grad-norm-rising": "s4.grad_norm_rising",
     "slow-rise": "s4.slow_rise",
     "plateau": "s4.plateau",
+    "flat-from-start": "other.flat_from_start",
+    "weights-still": "other.flat_from_start",
+    "no-gradient": "other.flat_from_start",
+    "lr-too-low": "other.lr_too_low",
+    "slow-learning": "other.slow_learning",
+    "double-softmax": "other.double_softmax",
+    "lr-frozen": "other.lr_frozen",
+    "lr-ends-early": "other.slow_learning",
+    "overfitting": "other.overfit",
+    "dead-units": "other.dead_relu",
+    "gradients-add-up": "other.zero_grad_missing",
+    "updates-too-large": "other.lr_too_high",
 }
 PERSISTENT_CAUSES = {"Q2.4.lr": "s2.lr_discontinuity", "Q2.4.batch": "s2.dup_batch"}
 CAUSES = {
@@ -53,7 +65,35 @@ CAUSES = {
     "s4.lr_rising": ["DIV_LR_RISING"],
     "s4.weight_norm": ["DIV_WD_LOW_NORM_GROWTH"],
     "s4.grad_norm_rising": ["DIV_BAD_DATA_RAMP"],
+    "s1.nan_bf16": ["NAN_BF16"],
+    "other.lr_too_low": ["FLAT_LR_TOO_LOW"],
+    "other.double_softmax": ["DOUBLE_SOFTMAX"],
+    "other.overfit": ["OVERFIT"],
+    "other.lr_frozen": ["SCHED_LR_FROZEN"],
+    "other.dead_relu": ["DEAD_RELU"],
+    "other.zero_grad_missing": ["ZERO_GRAD_MISSING"],
 }
+
+
+CAUSE_KINDS = {
+    "Q1.4.log0": "NAN_LOG0_FP32",
+    "Q1.4.reduction": "NAN_BAD_DATA",
+    "Q1.1.data": "NAN_BAD_DATA",
+    "Q1.4.lr": "NAN_LR_EXPLOSION",
+    "Q4.4.data": "DIV_BAD_DATA_RAMP",
+    "Q4.5.data": "DIV_BAD_DATA_RAMP",
+    "O2.optimizer": "FLAT_PARAMS_NOT_IN_OPT",
+    "O7.lr": "FLAT_LR_TOO_LOW",
+    "O12.softmax": "DOUBLE_SOFTMAX",
+}
+
+
+def kinds_of(leaf: str, finding: Finding) -> list[str]:
+    """The faults that a finding names: its leaf's own, the causes that the log bears out, else those it leaves open."""
+    known = [c for c in finding.causes if c.cause.id in CAUSE_KINDS]
+    strong = [c for c in known if c.state in ("confirmed", "likely")]
+    weak = [c for c in known if c.state in ("possible", "not checkable")]
+    return [*CAUSES.get(leaf, []), *dict.fromkeys(CAUSE_KINDS[c.cause.id] for c in strong or weak)]
 
 
 def leaf_of(diagnosis: Diagnosis, finding: Finding) -> str:
@@ -85,7 +125,7 @@ def predict(diagnosis: Diagnosis) -> dict[str, Any]:
         "section": section,
         "leaf": leaf,
         "onset": finding.onset_step,
-        "causes": CAUSES.get(leaf, []),
+        "causes": kinds_of(leaf, finding),
     }
 
 
@@ -96,7 +136,7 @@ def main() -> int:
     parser.add_argument("--predictions", type=Path, required=True)
     parser.add_argument("--literal", action="store_true")
     options = parser.parse_args()
-    tree = stabtree.load_tree()
+    tree = stabtree.load_tree() if options.literal else stabtree.load_trees()
     predictions: dict[str, Any] = {}
     crashes = 0
     for manifest in sorted(options.folder.rglob("manifest.json")):

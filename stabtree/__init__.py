@@ -14,13 +14,18 @@ from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.loaders import load_run
-    from stabtree.treefile import load_tree
+    from stabtree.treefile import load_tree, load_trees
     from stabtree.walk import diagnose
 
 __version__ = "0.1.0"
-__all__ = ["StabtreeError", "__version__", "diagnose", "load_run", "load_tree"]
+__all__ = ["StabtreeError", "__version__", "diagnose", "load_run", "load_tree", "load_trees"]
 
-_HOMES = {"load_run": "stabtree.loaders", "load_tree": "stabtree.treefile", "diagnose": "stabtree.walk"}
+_HOMES = {
+    "load_run": "stabtree.loaders",
+    "load_tree": "stabtree.treefile",
+    "load_trees": "stabtree.treefile",
+    "diagnose": "stabtree.walk",
+}
 
 
 def __getattr__(name: str) -> Any:

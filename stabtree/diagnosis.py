@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stabtree.answer import Answer, Evidence
     from stabtree.run import Run
-    from stabtree.tree import Cause, Leaf, Question, Tree
+    from stabtree.tree import Cause, Leaf, Question, Section, Tree
 
 
 class CauseState(StrEnum):
@@ -101,6 +101,15 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Walked:
+    """A section, whether it was walked, and why (not)."""
+
+    section: Section
+    walked: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result.
 
@@ -110,6 +119,7 @@ class Diagnosis:
         path: the document's own walk, up to its first leaf.
         end: that leaf.
         further: visits of the later sections, walked so that one failure does not hide another.
+        sections: every section of the tree, and why it was walked or not.
         findings: all leaves that are not ok, worst first.
         missing: what could not be checked.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
@@ -120,6 +130,7 @@ class Diagnosis:
     path: tuple[Visit, ...]
     end: Leaf
     further: tuple[tuple[Visit, ...], ...]
+    sections: tuple[Walked, ...]
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
     verdict: str

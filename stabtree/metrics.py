@@ -157,6 +157,26 @@ METRICS: tuple[Metric, ...] = (
         log="activation_finite/<layer>: torch.isfinite(output).all(), from a forward hook on each layer",
     ),
     Metric(
+        "update_ratio",
+        "size of the update over the size of the weights, ‖Δw‖/‖w‖, whole or per parameter group",
+        ("update_to_weight", "update_to_weight_ratio", "update_weight_ratio", "relative_update", "upd_ratio"),
+        grouped=True,
+        log="update_ratio: ‖Δw‖/‖w‖ of the step, whole or per parameter group",
+    ),
+    Metric(
+        "dead_relu_frac",
+        "share of a layer's units that no input of the batch activates, 0 to 1",
+        ("dead_relu", "dead_relus", "dead_relu_fraction", "dead_units", "dead_unit_frac", "dead_neurons", "dead_frac"),
+        grouped=True,
+        log="dead_relu_frac: the share of units that are 0 for the whole batch, from a forward hook",
+    ),
+    Metric(
+        "reward",
+        "mean reward or return of reinforcement learning",
+        ("rewards_mean", "reward_mean", "mean_reward", "ep_rew_mean", "rollout_ep_rew_mean", "critic_rewards_mean"),
+        log="reward: the mean reward of the step",
+    ),
+    Metric(
         "batch_id",
         "which batch the step saw: an index or a hash, compared for equality only",
         ("batch_hash", "batch_idx", "batch_index", "data_batch_id", "data_index", "batch"),

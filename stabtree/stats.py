@@ -55,10 +55,41 @@ def _doubled(part: Floats, rows: int, size: int) -> Floats:
         part = part[: len(part) - width // 2] + part[width // 2 :]
 
 
-def trailing_moments(values: Floats, rows: int) -> tuple[Floats, Floats]:
+def windowed_slope(values: Floats, rows: int) -> Floats:
+    """Least-squares slope per row of every `rows` neighbours (at least 2): (n,) -> (n - rows + 1,)."""
+    slope = np.empty(max(len(values) - rows + 1, 0))
+    for begin in range(0, len(slope), CHUNK):
+        size = min(CHUNK, len(slope) - begin)
+        slope[begin : begin + size] = _weighted(values[begin : begin + size + rows - 1], rows, size)
+    slope /= rows * (rows * rows - 1) / 12
+    return slope
+
+
+def _weighted(part: Floats, rows: int, size: int) -> Floats:
+    """Sums of each row times its place in the window, counted from the window's middle."""
+    total, weighted = np.zeros(size), np.zeros(size)
+    inner = np.zeros(len(part))  # the same sums within the doubled parts, places counted from their start
+    width, start = 1, 0
+    while True:
+        if rows & width:
+            here = part[start : start + size]
+            weighted += inner[start : start + size]
+            weighted += start * here
+            total += here
+            start += width
+        half, width = width, width * 2
+        if width > rows:
+            weighted -= (rows - 1) / 2 * total
+            return weighted
+        inner = inner[: len(part) - half] + inner[half:] + half * part[half:]
+        part = part[: len(part) - half] + part[half:]
+
+
+def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,).
 
-    Entry i belongs to `values[rows + i]`, which is itself not in the window.
+    Entry i belongs to `values[rows + i]`, which is itself not in the window. With `detrend` (rows > 2) the
+    deviation is that from the window's straight line, so that a loss that falls steeply does not pass for a noisy one.
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
     center = float(np.median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
@@ -66,47 +97,83 @@ def trailing_moments(values: Floats, rows: int) -> tuple[Floats, Floats]:
     shifted = values[:-1] - center
     mean = windowed_sum(shifted, rows)
     mean /= rows
+    explained = windowed_slope(shifted, rows) if detrend else None
     np.multiply(shifted, shifted, out=shifted)
     spread = windowed_sum(shifted, rows)
     spread /= rows
-    spread -= np.multiply(mean, mean, out=shifted[: len(mean)])
+    scratch = shifted[: len(mean)]
+    spread -= np.multiply(mean, mean, out=scratch)
+    if explained is not None:
+        explained *= explained
+        explained *= (rows * rows - 1) / 12
+        spread -= explained
+        spread *= rows / (rows - 2)  # the line took two degrees of freedom
     np.sqrt(np.maximum(spread, 0.0, out=spread), out=spread)
     mean += center
     return mean, spread
 
 
+def t_tail(height: float, dof: int) -> float:
+    """Probability that Student's t with `dof` degrees of freedom (1 or more) exceeds a height.
+
+    Abramowitz and Stegun 26.7.3 and 26.7.4; the normal distribution from 200 degrees on.
+    """
+    if dof >= 200:
+        return 0.5 * math.erfc(height / math.sqrt(2))
+    angle = math.atan(height / math.sqrt(dof))
+    square = math.cos(angle) ** 2
+    term = total = 1.0 if dof % 2 == 0 else math.cos(angle)
+    for k in range(2 if dof % 2 == 0 else 3, dof - 1, 2):
+        term *= square * (k - 1) / k
+        total += term
+    if dof % 2 == 0:
+        inside = math.sin(angle) * total
+    else:
+        inside = 2 / math.pi * (angle + (math.sin(angle) * total if dof > 1 else 0.0))
+    return max(0.0, (1 - inside) / 2)
+
+
 class Tail(NamedTuple):
     """The upper tail of a sample of scores: how many of `size` chance would put above a height.
 
-    An exponential tail through the 90th and the 99th percentile, never thinner than the normal one.
-    A heavy-tailed series raises its own bar, where a normal tail would cry wolf.
+    An exponential tail through the 90th and the 99th percentile, so that a heavy-tailed series raises its own bar,
+    where a normal tail would cry wolf. It is never thinner than what normal noise gives in windows of `rows` rows:
+    Student's t, since a window of ten rows knows its own deviation badly.
     """
 
     size: int
     at90: float
     decay: float
+    rows: int
 
     def expected(self, height: float) -> float:
         """Scores above `height` to expect by chance."""
-        return self.size * 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+        own = 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+        return self.size * max(own, t_tail(height / math.sqrt(1 + 1 / self.rows), max(self.rows - 2, 1)))
 
     def height(self, expected: float) -> float:
         """The height above which chance puts `expected` scores; infinite for none."""
         if expected <= 0:
             return math.inf
-        return self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0))
+        low, high = 0.0, max(1.0, self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0)))
+        while self.expected(high) > expected and high < 1e300:
+            low, high = high, 2 * high + 1
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.expected(middle) > expected else (low, middle)
+        return high
 
 
-def upper_tail(scores: Floats) -> Tail:
+def upper_tail(scores: Floats, rows: int) -> Tail:
     """The tail of at least two scores, without what is on trial: the highest one, and the last twentieth.
 
     In a log of 60 rows the highest score alone would move the 99th percentile up to itself, and a run that blows
-    up in its last rows would raise its own bar above them.
+    up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
     """
     early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
     others = np.delete(early, np.argmax(early))[:: 1 + len(early) // SAMPLE]
     at90, at99 = (float(q) for q in np.quantile(others, [0.90, 0.99]))
-    return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY))
+    return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 
 
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:

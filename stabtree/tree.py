@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stabtree.predicates.registry import Param
 
@@ -28,11 +28,21 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the tree with its own entry question; walked on its own after the path has ended."""
+    """A part of the tree with its own entry question; walked on its own after the path has ended.
+
+    Attributes:
+        id: what questions name it by.
+        title: its heading.
+        entry: id of its first question.
+        when: metrics of which at least one must have been logged for it to be walked; none: always.
+        tree: name of the tree it comes from, where several were put together.
+    """
 
     id: str
     title: str
     entry: str
+    when: tuple[str, ...] = ()
+    tree: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +173,29 @@ class Tree:
     def section(self, id_: str) -> Section:
         """The section of an id."""
         return next(section for section in self.sections if section.id == id_)
+
+
+def compose(trees: Sequence[Tree]) -> Tree:
+    """One tree from several: the first one's path, then the sections of all in order.
+
+    Raises:
+        ValueError: where two of them use an id twice.
+    """
+    first = trees[0]
+    parts = [
+        (*tree.questions, *tree.leaves, *tree.groups, *(section.id for section in tree.sections)) for tree in trees
+    ]
+    ids = [id_ for part in parts for id_ in dict.fromkeys(part)]
+    twice = sorted({id_ for id_ in ids if ids.count(id_) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
+    return replace(
+        first,
+        sections=tuple(replace(section, tree=tree.name) for tree in trees for section in tree.sections),
+        questions={id_: node for tree in trees for id_, node in tree.questions.items()},
+        leaves={id_: node for tree in trees for id_, node in tree.leaves.items()},
+        groups={id_: node for tree in trees for id_, node in tree.groups.items()},
+    )
 
 
 def settings(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:

@@ -7,6 +7,7 @@ import string
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.tree import Cause, Question, Tree, settings
 
@@ -41,6 +42,10 @@ def check(tree: Tree, document: Document) -> list[Mistake]:
         for cause in leaf.causes:
             mistakes += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
     for place, section in enumerate(tree.sections):
+        for name in section.when:
+            if name.partition("/")[0] not in by_name():
+                text = f"section {section.id} waits for the metric {name!r}, which is not known{near(name, by_name())}"
+                mistakes.append((document.line("sections", place), text))
         if section.entry not in tree.questions:
             text = f"section {section.id} enters at {section.entry}, which is no question"
             text += near(section.entry, tree.questions)

@@ -16,12 +16,13 @@ from typing import Any
 
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
-from stabtree.tree import Cause, Group, Leaf, Question, Quick, Section, Severity, Tree
+from stabtree.tree import Cause, Group, Leaf, Question, Quick, Section, Severity, Tree, compose
 from stabtree.treecheck import check
 from stabtree.yaml12 import Document, parse
 
 LARGEST_BYTES = 1_000_000
-TEXTS = ("fixes", "see", "needs")
+TEXTS = ("fixes", "see", "needs", "when")
+DEFAULT = ("phase19", "convergence")
 
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),
@@ -36,6 +37,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "questions": (list, "a list"),
     "leaves": (list, "a list"),
     "words": (dict, "a mapping of words to verdicts"),
+    "when": (list, "a list of metrics"),
     "groups": (list, "a list"),
     "restart": (bool, "true or false"),
 }
@@ -48,6 +50,11 @@ def shipped() -> dict[str, Path]:
     if not folder.is_dir():
         folder = package.parent / "trees"
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_trees() -> Tree:
+    """The trees that `diagnose` walks unless told otherwise, put together: Phase-19 first, then those beside it."""
+    return compose([load_tree(name) for name in DEFAULT])
 
 
 def load_tree(name: str | Path = "phase19") -> Tree:

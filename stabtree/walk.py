@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
-from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Restart, Visit
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Restart, Visit, Walked
 from stabtree.errors import StabtreeError
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
-from stabtree.tree import Cause, Leaf, Question, Severity, Tree
+from stabtree.tree import Cause, Leaf, Question, Section, Severity, Tree
 from stabtree.treecheck import near, parameter_mistakes, resolved
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def diagnose(
 
     Args:
         run: the run, from `load_run`.
-        tree: the tree, `phase19` when not given.
+        tree: the tree; when not given, those that `load_trees` puts together.
         literal: take the document's letter, without the guards against noise.
         overrides: parameters by question id, as `{"Q2.1": {"sigma": 4.0}}`; questions that are `like` it follow.
         answers: verdicts given by a person, by question id; they go before what the data say.
@@ -50,9 +50,9 @@ def diagnose(
         StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`.
     """
     if tree is None:
-        from stabtree.treefile import load_tree
+        from stabtree.treefile import load_trees
 
-        tree = load_tree()
+        tree = load_trees()
     walk = _Walk(run, tree, literal, overrides or {}, answers or {}, frozenset(applied), ask)
     walk.check_options()
     return walk.diagnosis()
@@ -113,7 +113,8 @@ class _Walk:
         assert end is not None  # noqa: S101 - the first walk may cross sections, and trees have no cycles
         ends = [(path, end)]
         further = []
-        for section in self.tree.sections[1:]:
+        sections = [self._walked(section) for section in self.tree.sections]
+        for section in (item.section for item in sections[1:] if item.walked):
             if section.entry not in self.seen:
                 visits, leaf = self._walk(section.entry, section=section.id)
                 further.append(visits)
@@ -130,10 +131,18 @@ class _Walk:
             path=path,
             end=end,
             further=tuple(v for v in further if v),
+            sections=tuple(sections),
             findings=tuple(findings),
             missing=self._missing(),
             verdict=self._verdict(end, findings),
         )
+
+    def _walked(self, section: Section) -> Walked:
+        """Whether a section is walked: always, or because one of its metrics was logged."""
+        logged = [name for name in section.when if self.run.get(name) is not None or self.run.group(name)]
+        if not section.when:
+            return Walked(section, True, "always")
+        return Walked(section, bool(logged), f"{(logged or section.when)[0]} was {'' if logged else 'not '}logged")
 
     def _walk(self, id_: str, section: str) -> tuple[tuple[Visit, ...], Leaf | None]:
         """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""

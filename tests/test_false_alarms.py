@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.treefile import load_tree
+from stabtree.treefile import load_trees
 from stabtree.walk import diagnose
 from tests.conftest import make_run
 
 if TYPE_CHECKING:
     from stabtree.run import Run
 
-TREE = load_tree()
+TREE = load_trees()
 SEVERE = ("warning", "critical")
 
 

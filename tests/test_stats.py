@@ -34,17 +34,44 @@ def test_trailing_moments_leave_out_the_value_itself() -> None:
 
 def test_the_tail_of_normal_noise_allows_what_theory_does() -> None:
     """For normal scores the height allowed once is the normal quantile or, the tail being thicker, more."""
-    tail = stats.upper_tail(np.random.default_rng(0).normal(size=100_000))
+    tail = stats.upper_tail(np.random.default_rng(0).normal(size=100_000), 1000)
     assert 4.2 < tail.height(1.0) < 5.6
     assert tail.expected(tail.height(0.01)) == pytest.approx(0.01)
+
+
+def test_a_short_window_knows_its_deviation_badly() -> None:
+    """Ten rows a window give Student's t: a height that 1,000 rows rule out is allowed."""
+    scores = np.random.default_rng(3).normal(size=100)
+    assert stats.upper_tail(scores, 10).height(0.1) > stats.upper_tail(scores, 1000).height(0.1)
+
+
+@pytest.mark.parametrize(
+    ("height", "dof", "tail"),
+    [(1.0, 1, 0.25), (4.303, 2, 0.025), (2.262, 9, 0.025), (2.228, 10, 0.025), (1.96, 10_000, 0.025)],
+)
+def test_the_t_tail_is_that_of_the_tables(height: float, dof: int, tail: float) -> None:
+    """Student's t, odd and even degrees of freedom, and the normal limit."""
+    assert stats.t_tail(height, dof) == pytest.approx(tail, rel=2e-3)
+
+
+@pytest.mark.parametrize("rows", [3, 10, 37, 100])
+def test_detrended_moments_are_those_of_a_straight_line_fit(rows: int) -> None:
+    """The deviation about each window's line, as polyfit gives it; the mean as without."""
+    values = np.random.default_rng(4).normal(size=300) + 0.1 * np.arange(300)
+    mean, spread = stats.trailing_moments(values, rows, detrend=True)
+    windows = np.lib.stride_tricks.sliding_window_view(values, rows)[:-1]
+    places = np.arange(rows)
+    rest = [window - np.polyval(np.polyfit(places, window, 1), places) for window in windows]
+    assert spread == pytest.approx([np.sqrt((r * r).sum() / (rows - 2)) for r in rest], abs=1e-9)
+    assert mean == pytest.approx(windows.mean(axis=1))
 
 
 def test_one_outlier_does_not_raise_its_own_bar() -> None:
     """In 60 rows the highest score is judged by the other 59."""
     scores = np.random.default_rng(1).normal(size=60)
-    before = stats.upper_tail(scores).height(0.1)
+    before = stats.upper_tail(scores, 100).height(0.1)
     scores[30] = 1000.0
-    assert stats.upper_tail(scores).height(0.1) < before + 1
+    assert stats.upper_tail(scores, 100).height(0.1) < before + 1
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_every_answer_of_every_question_is_given_by_some_fixture() -> None:
         for run in (
             _weights_collapse(),
             _spike_at_end(),
+            _climb(),
             _rising_alone(),
             _bf16_healthy(),
             _fp8(),
@@ -95,6 +96,12 @@ def _spike_at_end() -> Run:
     loss = falling(400)
     loss[-10:] += 5
     return make_run({"loss": loss})
+
+
+def _climb() -> Run:
+    loss = falling(400)
+    loss[150:] += np.clip((np.arange(250) - 10) / 6, 0, 20)
+    return make_run({"loss": loss}, steps=np.arange(400) * 50)
 
 
 def _rising_alone() -> Run:

@@ -35,7 +35,7 @@ LEVELS = ("note", "warning", "critical")
 
 def diagnose(
     paths: Paths,
-    tree: TreeOpt = "phase19",
+    tree: TreeOpt = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,9 +73,9 @@ def diagnose(
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     levels = _levels(fail_on)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
-    from stabtree.treefile import load_tree
+    from stabtree.treefile import load_tree, load_trees
 
-    chosen = load_tree(tree)
+    chosen = load_tree(tree) if tree else load_trees()
     overrides = _overrides(chosen, set_)
     run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name)
     from stabtree.walk import diagnose as walk

@@ -16,14 +16,14 @@ def explain(
     node: Annotated[
         str | None, typer.Argument(help="An id (Q2.3, spike-minor, §2) or words to look for (spike).")
     ] = None,
-    tree: TreeOpt = "phase19",
+    tree: TreeOpt = None,
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.render import reference
-    from stabtree.treefile import load_tree
+    from stabtree.treefile import load_tree, load_trees
 
-    chosen = load_tree(tree)
+    chosen = load_tree(tree) if tree else load_trees()
     width, color = screen()
     if all_:
         emit(reference.explain(chosen, reference.every(chosen), width=width, color=color))

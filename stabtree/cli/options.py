@@ -42,7 +42,7 @@ RunName = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TreeOpt = Annotated[
-    str, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
+    str | None, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
 ]
 
 

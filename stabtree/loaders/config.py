@@ -98,6 +98,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "optimizer": (_text, "optim optimizer_name optimizer_type opt"),
     "lr": (_number, "learning_rate peak_lr max_lr base_lr initial_lr"),
     "lr_schedule": (_text, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
+    "lr_milestones": (_steps, "milestones lr_decay_steps lr_steps decay_milestones"),
     "warmup_steps": (
         _count,
         "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates",
@@ -138,7 +139,11 @@ _PLACE = {
 }
 # Objects that hold configuration of their own: `optimizer: {name, lr}`, `lr_schedule: {name, warmup}`.
 _NAMED = ("optimizer", "lr_schedule")
-_INSIDE = {"name": None, "type": None, "class": None, "class_name": None, "warmup": "warmup_steps"}
+_INSIDE = {
+    **dict.fromkeys(("name", "type", "class", "class_name")),
+    "warmup": "warmup_steps",
+    "milestones": "lr_milestones",
+}
 WRAPPERS = (
     "config",
     "args",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 40  # Kendall's score is quadratic, and 40 levels show any shape that a person would see
 ROWS_PER_BLOCK = 5  # least rows whose median is a level
+ROWS_PER_SHORT_BLOCK = 2
 LEAST_BLOCKS = 8  # fewer levels can't reach a score of 2.33 but by rising all along
 # Measured on 2,000 simulated healthy runs (tests/test_false_alarms.py): with these, one in 2,000 passes.
 LOST_NOISE, LOST_SHARE = 5.0, 3.0  # ten times the scatter and 30% of the range; labelled healthy runs reach 1.4 and 11%
@@ -88,7 +89,16 @@ def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course |
     end, lowest = float(np.median(levels[-3:])), float(smooth[low])
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
-    return Course(low_step, lowest, end, end - lowest, noise, covered, kendall_z(levels[low:]), length)
+    trend = _trend(values[starts[low] :], levels[low:])
+    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length)
+
+
+def _trend(values: Floats, levels: Floats) -> float:
+    """The trend score of a stretch by its levels, by shorter ones where they are too few for any to be certain."""
+    count = min(LEAST_BLOCKS * 2, len(values) // ROWS_PER_SHORT_BLOCK)
+    if len(levels) < LEAST_BLOCKS <= count:
+        levels, _ = blocks(values, count)
+    return kendall_z(levels)
 
 
 @per_series

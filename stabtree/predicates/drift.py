@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.batches import fresh
 from stabtree.predicates.course import LEAST_BLOCKS, MOST_BLOCKS, ROWS_PER_BLOCK, USUAL_BARS, Bars, rising
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import blocks, interval, kendall_z, span
@@ -32,6 +33,7 @@ def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
 @predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975", min_points=2)
 def loss_rising(
     loss: Series,
+    batch_id: Series | None = None,
     *,
     window_steps: int = 200,
     strict: bool = False,
@@ -47,10 +49,11 @@ def loss_rising(
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
     these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
-    times `window_steps`.
+    times `window_steps`. Steps at which a stuck loader fed one batch again and again are left out.
     """
     if strict:
         return _strictly_rising(loss, window_steps)
+    loss = fresh(loss, batch_id, window_steps)
     bars = Bars(trend_z, noise_factor, range_share)
     whole, rise = rising(loss, window_steps, bars)
     if whole is None:
@@ -210,6 +213,7 @@ def grad_norm_rising(
 def settled(
     loss: Series,
     eval_loss: Series | None = None,
+    batch_id: Series | None = None,
     *,
     window_steps: int = 200,
     strict: bool = False,
@@ -232,6 +236,7 @@ def settled(
             if plain.evidence
             else plain
         )
+    loss = fresh(loss, batch_id, window_steps)
     whole, rise = rising(loss, window_steps, Bars(trend_z, noise_factor, range_share))
     if whole is None:
         return _too_short(loss)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.batches import repeats_at
 from stabtree.predicates.registry import finite, predicate
 from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
 from stabtree.stats import interval, span
@@ -13,6 +14,7 @@ from stabtree.stats import interval, span
 if TYPE_CHECKING:
     from stabtree.run import Series
 
+CLIMB_ROWS = 2  # a jump that is logged every 100 steps takes one row, or two where rows are means
 LISTED = 8  # spikes told one by one; the rest are counted
 
 
@@ -88,9 +90,10 @@ def rise_share(loss: Series, top: Spike, level: float) -> float:
     return float(np.clip((level - top.mean) / covered, -1e300, 1e300)) if covered > 0 else 1e300
 
 
-@predicate(source="phase19 Q2.2", labels=("yes", "no", "open"), min_points=12)
+@predicate(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), min_points=12)
 def spike_recovers(
     loss: Series,
+    batch_id: Series | None = None,
     *,
     window_steps: int = 100,
     sigma: float = 3.0,
@@ -106,9 +109,11 @@ def spike_recovers(
     Document: within mean + 0.5 sigma inside 50 steps. One low point is no recovery (after an unclipped
     gradient under Adam the loss can touch normal once and drift up again), so the median of 5 rows must be
     back. Many real recoveries take longer than 50 steps, so a later one counts, and so does a loss that stays up
-    by less than `lasting_share` of all that it ever moved; `late_counts` off is the document's letter for both.
+    by less than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
+    need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range, which no labelled
-    healthy run shows; after a smaller one it is unknown.
+    healthy run shows; after a smaller one it is unknown. `climbs`: the loss took longer than `window_steps`, and
+    more than two rows, for the first half of its way up, so it is a divergence and no spike.
     """
     top = worst(loss, search := _search(loss, window_steps, sigma, chance, back_sigma))
     if top is None:
@@ -131,9 +136,42 @@ def spike_recovers(
         found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
         return Answer("open", found) if share > open_share else unknown(reason, "loss")
     ends = float(np.median(after[-max(TYPICAL_ROWS, len(after) // 4) :]))
-    share = rise_share(loss, top, ends)
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
-    if share <= lasting_share and late_counts:
-        text += f", but no more than {lasting_share:.0%} of its range above the level before"
-        return Answer(YES, (Evidence(text, "loss", (top.step, last), share, lasting_share),))
-    return Answer(NO, (Evidence(text, "loss", (top.step, last), ends, top.mean + back_sigma * top.sigma),))
+    plain = Evidence(text, "loss", (top.step, last), ends, top.mean + back_sigma * top.sigma)
+    return (
+        _stayed_up(loss, batch_id, top, ends, plain, window_steps, lasting_share)
+        if late_counts
+        else Answer(NO, (plain,))
+    )
+
+
+def _stayed_up(
+    loss: Series,
+    batch_id: Series | None,
+    top: Spike,
+    ends: float,
+    plain: Evidence,
+    window_steps: int,
+    lasting_share: float,
+) -> Answer:
+    """Whether a loss that is not back at the mean before the spike is nevertheless well, or climbed slowly."""
+    steps, values = finite(loss)
+    share = rise_share(loss, top, ends)
+    if share <= lasting_share:
+        text = f"{plain.text}, but no more than {lasting_share:.0%} of its range above the level before"
+        return Answer(YES, (Evidence(text, "loss", plain.steps, share, lasting_share),))
+    repeats = repeats_at(batch_id, top, window_steps)
+    if repeats and repeats.stuck and batch_id is not None:
+        since = int(batch_id.steps[repeats.first])
+        before = values[(steps >= since - window_steps) & (steps < since)]
+        if len(before) and ends <= float(before.mean()):
+            text = f"the loss ends at {ends:.4g}, below its mean of {before.mean():.4g} before the loader got stuck "
+            text += f"at step {since:,}"
+            return Answer(YES, (Evidence(text, "loss", (since, top.step), ends, float(before.mean())),))
+    start = int(np.searchsorted(steps, top.last_good_step))
+    half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
+    took, rows = int(steps[half]) - top.last_good_step, half - start
+    if took > window_steps and rows > CLIMB_ROWS:
+        text = f"{plain.text}; it took {took:,} steps for the first half of the way up, which is a divergence, no spike"
+        return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), float(window_steps)),))
+    return Answer(NO, (plain,))

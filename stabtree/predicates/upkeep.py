@@ -1,0 +1,153 @@
+"""Convergence: what goes wrong beside a loss that falls: schedule, eval loss, dead units, gradients that add up."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.stats import blocks, kendall_z
+
+if TYPE_CHECKING:
+    from stabtree.run import Run, Series
+
+MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
+STEPPED = ("step", "milestone", "piecewise")
+FIXED = 1e-3  # relative: below it a rate that is printed with four digits has not moved
+
+
+@predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
+def schedule_followed(
+    run: Run, lr: Series, *, least_fall: float = 0.02, early_share: float = 0.5, zero_share: float = 0.001
+) -> Answer:
+    """Does the logged learning rate do what the configured schedule says?
+
+    `frozen`: the schedule should by now have lowered the rate by `least_fall` (a cosine does so after a tenth of its
+    way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: the rate is
+    below `zero_share` of its peak before `early_share` of the planned steps: a scheduler that is stepped more often
+    than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the configuration.
+    """
+    steps, values = finite(lr)
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    planned, warmup = run.setting("max_steps"), run.setting("warmup_steps")
+    milestones = run.setting("lr_milestones")
+    if not schedule:
+        return unknown("the configuration names no lr_schedule")
+    begin = warmup if isinstance(warmup, int) else 0
+    last, peak = int(steps[-1]), float(values.max())
+    after = values[steps >= begin]
+    if len(after) < 3 or peak <= 0:
+        return unknown(f"lr has fewer than three rows after the warm-up of {begin:,} steps", "lr")
+    by: int | None = None
+    if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
+        by = milestones[0]
+    elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
+        by = begin + math.ceil((planned - begin) * math.acos(1 - 2 * least_fall) / math.pi)
+    if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
+        text = f"lr stays at {after[-1]:.3g} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
+        text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
+        onset = int(steps[steps >= by][0])
+        found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
+        return Answer("frozen", found, onset_step=onset, last_good_step=onset)
+    low = np.flatnonzero((values < zero_share * peak) & (steps > steps[int(np.argmax(values))]))
+    if isinstance(planned, int) and len(low) and steps[low[0]] < early_share * planned and not _by_plan(schedule):
+        at = int(steps[low[0]])
+        text = f"lr is down to {values[low[0]]:.2g}, a thousandth of its peak, at step {at:,} of {planned:,} planned"
+        return Answer("early", (Evidence(text, "lr", (at,), at / planned, early_share),), onset_step=at)
+    text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
+    return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
+
+
+def _by_plan(schedule: str) -> bool:
+    """Whether a schedule may be this low early by design."""
+    return any(word in schedule for word in (*STEPPED, "cycl", "restart"))
+
+
+@predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
+def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share: float = 0.05) -> Answer:
+    """Does the eval loss rise for good while the training loss goes on falling?
+
+    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise
+    by more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
+    loss ends no higher than it stood at that lowest point. Labelled healthy runs rise by at most 5% and 1%,
+    labelled overfitting ones by at least 34% and 20%.
+    """
+    steps, values = finite(eval_loss)
+    if len(values) < 5:
+        return unknown(f"eval_loss has {len(values)} finite values, 5 are needed", "eval_loss")
+    inner = np.median(np.lib.stride_tricks.sliding_window_view(values, 3), axis=1)
+    at = int(np.argmin(inner)) + 1
+    low, end = float(inner[at - 1]), float(np.median(values[-3:]))
+    fallen = float(values[: at + 1].max()) - low
+    relative = (end - low) / abs(low) if low else math.inf
+    share = (end - low) / fallen if fallen > 0 else math.inf
+    turned = int(steps[at])
+    text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
+    text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
+    found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
+    if relative <= rise or share <= range_share:
+        return Answer(NO, (found,))
+    own, trained = finite(loss)
+    around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
+    before, last = (
+        float(np.median(part)) if len(part) else math.nan for part in (around, trained[-max(5, len(trained) // 20) :])
+    )
+    if not last <= before:
+        text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
+        return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
+    text = f"the training loss falls meanwhile, from {before:.4g} to {last:.4g}"
+    told = (found, Evidence(text, "loss", (turned, int(own[-1])), last, before))
+    past = np.flatnonzero((values > low * (1 + rise) if low > 0 else values > low) & (steps > turned))
+    onset = int(steps[past[0]]) if len(past) else turned
+    return Answer(YES, told, onset_step=onset, last_good_step=turned)
+
+
+@predicate(source="convergence O25; CS231n, Neural Networks 1; SageMaker Debugger, DeadRelu", min_points=2)
+def units_die(dead_relu_frac: Groups, *, dead_share: float = 0.5, growth: float = 1.5) -> Answer:
+    """Are more and more units dead?
+
+    Yes when a layer ends with more than `dead_share` of its units dead (SageMaker Debugger's rule for a layer), at
+    least `growth` times as many as at the beginning. Labelled healthy runs end below 9%.
+    """
+    ends = {}
+    for name, series in dead_relu_frac.items():
+        steps, values = finite(series)
+        if len(values) > 2:
+            part = max(1, len(values) // 10)
+            ends[name] = (float(np.median(values[-part:])), float(np.median(values[:part])), steps, values)
+    if not ends:
+        return unknown("dead_relu_frac has too few values", "dead_relu_frac")
+    name = max(ends, key=lambda key: ends[key][0])
+    end, begin, steps, values = ends[name]
+    of = "" if name == "all" else f" in {name}"
+    text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end (takes {dead_share:.0%})"
+    metric = "dead_relu_frac" if name == "all" else f"dead_relu_frac/{name}"
+    bad = end > dead_share and end > growth * begin
+    dead = np.flatnonzero(values > (begin + end) / 2)
+    onset = int(steps[dead[0]]) if bad and len(dead) else None
+    found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
+    return Answer(YES if bad else NO, found, onset_step=onset)
+
+
+@predicate(source="convergence O4", min_points=40)
+def gradients_add_up(grad_norm: Series, *, growth: float = 5.0, smooth: float = 0.05) -> Answer:
+    """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
+
+    A gradient that is never zeroed is the sum of all batches so far: it grows with the number of steps and
+    changes little from one to the next. Yes when its level grows by more than `growth` times with a rising trend
+    (Mann-Kendall z above 2.33) while neighbouring rows differ by less than `smooth` (median).
+    """
+    _, values = finite(grad_norm)
+    values = values[values > 0]
+    if len(values) < 40:
+        return unknown("grad_norm has fewer than 40 positive values", "grad_norm")
+    levels, _ = blocks(values, 20)
+    factor = min(float(np.median(levels[-3:])) / float(np.median(levels[:3])), 1e300)
+    jitter, trend = float(np.median(np.abs(np.diff(np.log(values))))), kendall_z(levels)
+    text = f"grad_norm grows {factor:.3g}× (takes {growth:g}×), trend z {trend:.1f}, and neighbouring rows differ by "
+    text += f"{jitter:.1%} (takes less than {smooth:.0%})"
+    found = (Evidence(text, "grad_norm", (), factor, growth),)
+    yes = factor > growth and trend > 2.33 and jitter < smooth
+    return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
