@@ -1,7 +1,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench readme clean
+RUNS ?= fixtures
+OUT ?= .venv/peers/predictions
+
+.PHONY: demo test bench peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -23,6 +26,14 @@ test: .venv/.dev  ## lint, types and all tests
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
+
+.venv/peers/.installed:
+	$(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check losslint runmedic trainproof 'trainpulse[cli]'
+	touch $@
+
+peers: .venv/peers/.installed  ## the competitors' predictions on the runs below RUNS, one file per tool in OUT
+	.venv/peers/bin/python benchmarks/peers.py $(RUNS) --all --out $(OUT)
 
 readme: .venv/.dev  ## write the outputs in the README again
 	$(BIN)/python -m tests.readme_blocks
