@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 16384
 # A quoted field, such as a logged sample text, may run over this many lines.
 QUOTED_LINES = 50
+LONG_LINE = 1 << 20
 
 
 def sniff(source: Source) -> int:
@@ -107,6 +108,11 @@ def _records(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple[int, 
     # One row is held back: whether it is the last, and cut, shows only at the end of the file.
     held: tuple[int, list[str]] | None = None
     for place, line in _logical_lines(lines, layout, skips):
+        many = line.count(layout.delimiter) if len(line) > LONG_LINE else 0
+        if many > 10 * width:
+            # Two million fields are not worth a list to count them in.
+            skips.add(place, f"has some {many + 1} fields where the header has {width}")
+            continue
         fields = split(line, layout.delimiter)
         if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
             del fields[width:]

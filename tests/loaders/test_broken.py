@@ -87,7 +87,10 @@ def test_a_giant_line_is_one_bad_line(tmp_path: Path, line: str) -> None:
 def test_text_cells_are_named(tmp_path: Path) -> None:
     """A cell that is no number is not logged, counted, and shown without its control characters."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
-    assert run.notes == ("Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",)
+    assert run.notes == (
+        "Escape codes of a terminal were taken out.",
+        "Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",
+    )
 
 
 def test_broken_json_lines_are_named(tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small archive of a giant text stops at the limit."""
-    monkeypatch.setattr("stabtree.loaders.source.MAX_BYTES", 1_000_000)
+    monkeypatch.setattr("stabtree.loaders.unpack.MAX_BYTES", 1_000_000)
     file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
     with pytest.raises(StabtreeError, match="which is no metrics file"):
         load_run(file)
