@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Comma = Literal["decimal", "thousands"]
 Cell = str | float | bool | None
 
+# So many names of runs may be asked for; a hash for each batch is not worth keeping.
+KEPT_LABELS = 1000
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
@@ -101,6 +103,11 @@ class ColumnBuilder:
         except (ValueError, TypeError, OverflowError):
             self._add_each(cells, lines)
 
+    def add_numbers(self, values: Floats) -> None:
+        """Append cells that are all logged numbers, float64 (n,)."""
+        self._values.append(values)
+        self._logged.append(np.ones(len(values), dtype=np.bool_))
+
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
@@ -142,4 +149,10 @@ def _label_column(cells: Sequence[Cell]) -> Column:
     values = np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
     # A code is never NaN, so a NaN is an empty cell.
     missing = np.isnan(values)
-    return Column(values, ~missing if missing.any() else None, coded=coded)
+    texts = {codes[cell]: label for cell, label in labels.items() if label is not None} if coded else {}
+    return Column(
+        values,
+        ~missing if missing.any() else None,
+        coded=coded,
+        labels=texts if len(texts) <= KEPT_LABELS else {},
+    )

@@ -39,6 +39,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import jsonl
 from stabtree.loaders.cells import ColumnBuilder
 from stabtree.loaders.config import read_config
+from stabtree.loaders.rows import Rows
 from stabtree.loaders.source import HEAD_BYTES
 from stabtree.loaders.table import Column, Select, Table
 from stabtree.metrics import is_label
@@ -181,7 +182,7 @@ def read(source: Source, select: Select) -> Table:
 
 
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, select: Select) -> Table:
-    rows = jsonl.Rows(select)
+    rows = Rows(select)
     dropped = 0
     for place, row in enumerate(records, 1):
         if isinstance(row, dict):
