@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonl, manifest
+from stabtree.loaders import delimited, jsonfile, jsonl, manifest, trainer_state
 from stabtree.loaders.source import Source, open_source
+from stabtree.loaders.summary import check_source
 from stabtree.run import Setting
 from stabtree.text import clean
 
@@ -41,6 +42,8 @@ class Loader:
 
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
+    Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", folder=trainer_state.folder),
+    Loader("json", jsonfile.sniff, jsonfile.read, "JSON arrays of records and objects of columns"),
     Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
     Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
 )
@@ -168,6 +171,7 @@ def choose(source: Source) -> Loader:
     Raises:
         StabtreeError: where none does.
     """
+    check_source(source)
     scores = [(loader.sniff(source), loader) for loader in LOADERS]
     score, loader = max(scores, key=lambda item: item[0])
     if score:

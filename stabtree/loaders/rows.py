@@ -90,14 +90,14 @@ class Rows:
             False where they don't; then nothing was appended.
         """
         parts = []
-        for keys, places in _alike(rows):
+        for keys, alike in _alike(rows):
             wanted = [key for key in keys if (self.names[key] if key in self.names else self.select(key))]
             if may_be_config(keys) or any(is_label(key) for key in wanted):
                 return False
-            values = _numbers(rows if len(places) == len(rows) else [rows[place] for place in places], wanted)
+            values = _numbers(rows if len(alike) == len(rows) else [rows[place] for place in alike], wanted)
             if values is None:
                 return False
-            parts.append((keys, wanted, np.asarray(places, dtype=np.int64) + self.count, values))
+            parts.append((keys, wanted, np.asarray(alike, dtype=np.int64) + self.count, values))
         for keys, wanted, places, values in parts:
             for key in keys:
                 self._wanted(key)
