@@ -26,7 +26,7 @@ _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
 _NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
 _INF = re.compile(r"(tensor\()?[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
 # A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stabtree.errors import StabtreeError
 from stabtree.loaders.bigcsv import read_big
 from stabtree.loaders.cells import ColumnBuilder
-from stabtree.loaders.layout import NAMES, Layout, distinct, find_layout, split
+from stabtree.loaders.layout import NAMES, QUOTED_LINES, Layout, distinct, find_layout, split
 from stabtree.loaders.skips import Skips
 from stabtree.loaders.table import Select, Table
 from stabtree.metrics import is_label
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Lines, Source
 
 CHUNK_ROWS = 16384
-# A quoted field, such as a logged sample text, may run over this many lines.
-QUOTED_LINES = 50
 LONG_LINE = 1 << 20
 
 
@@ -152,8 +150,10 @@ def _logical_lines(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple
             return
         if place < layout.header_line and line.strip(" \0") and not line.startswith("#"):
             skips.add(place, f"stands before the header: {clean(line, 40)!r}")
-        elif place > layout.header_line and not line.startswith("#"):
-            if "\0" in line:
+        elif place > layout.header_line:
+            if line.startswith("#"):
+                skips.add(place, "begins with #, as a comment does")
+            elif "\0" in line:
                 skips.add(place, "holds NUL bytes")
             elif line.count('"') % 2:
                 waiting += islice(numbered, QUOTED_LINES - len(waiting))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonfile, jsonl, manifest, trainer_state
+from stabtree.loaders import delimited, jsonfile, jsonl, manifest, runs, trainer_state
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.summary import check_source
 from stabtree.run import Setting
@@ -139,8 +139,8 @@ def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found
 
 
 def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]:
-    tables = loader.read(source, select)
-    return tables if isinstance(tables, tuple) else (tables,)
+    tables = loader.read(source, runs.wanted(select))
+    return tuple(part for table in (tables if isinstance(tables, tuple) else (tables,)) for part in runs.split(table))
 
 
 def _read_folder(folder: Path, select: Select, forced: Loader | None) -> tuple[Table, ...]:
