@@ -79,10 +79,12 @@ class ColumnBuilder:
     Attributes:
         labels: whether text is a label, not a mistake.
         comma: what a comma means in a number.
+        grouped: the first number whose commas were taken for thousands separators.
     """
 
     labels: bool = False
     comma: Comma = "thousands"
+    grouped: str = ""
     _values: list[Floats] = field(default_factory=list)
     _logged: list[Bools] = field(default_factory=list)
     _cells: list[Cell] = field(default_factory=list)
@@ -123,6 +125,8 @@ class ColumnBuilder:
                 continue
             if value is not None:
                 values[i], logged[i] = value, True
+                if not self.grouped and self.comma == "thousands" and isinstance(cell, str) and "," in cell:
+                    self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
         self._values.append(values)
         self._logged.append(logged)
 

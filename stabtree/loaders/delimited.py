@@ -81,6 +81,8 @@ def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
     notes = lines.notes
     if skips.short:
         notes.append(f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.")
+    if grouped := [builder.grouped for builder in builders.values() if builder.grouped]:
+        notes.append(f"Commas inside numbers are read as thousands separators ({grouped[0]}).")
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),

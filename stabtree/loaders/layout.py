@@ -77,7 +77,7 @@ def find_layout(head: str) -> Layout | None:
     ]
     return max(
         layouts,
-        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), len(found.names)),
+        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), found.header_line > 0, len(found.names)),
         default=None,
     )
 

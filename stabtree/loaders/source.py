@@ -39,6 +39,8 @@ _BOMS = (
 )
 _BINARY = (
     (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "a Feather file"),
+    (b"FEA1", "a Feather file"),
     (b"PK\x03\x04", "a zip archive (or .npz, .pt, .xlsx)"),
     (b"SQLite format 3", "an SQLite database"),
     (b"\x89HDF", "an HDF5 file"),

@@ -50,6 +50,7 @@ class Table:
         skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
         notes: what was changed or assumed while reading.
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
+        config_from: the file beside this one that `config` is from; empty for this file itself.
     """
 
     path: str
@@ -61,3 +62,4 @@ class Table:
     skipped_count: int = 0
     notes: tuple[str, ...] = ()
     run: str = ""
+    config_from: str = ""
