@@ -52,7 +52,8 @@ def _run_columns(table: Table) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name in table.columns:
         run, dash, metric = name.rpartition(" - ")
-        if dash and run and not match(name) and not metric.endswith(_EXTREMES):
+        whole = match(name)
+        if dash and run and (not whole or "/" in whole[0]) and not metric.endswith(_EXTREMES):
             found.setdefault(run, {})[metric] = name
     known = any(match(metric) for names in found.values() for metric in names)
     shared = [name for name in table.columns if " - " not in name and match(name)]
@@ -137,7 +138,7 @@ def _steps(table: Table) -> Ints | None:
             return None if within else found.values
     for column in epochs:
         found = steps_.from_column("epoch", column)
-        if not isinstance(found, str) and found.keep is None and len(np.unique(found.values)) > len(found.values) / 2:
+        if not isinstance(found, str) and found.keep is None and (np.diff(found.values) != 0).all():
             return found.values
     return None
 

@@ -47,7 +47,7 @@ def check_table(table: Table) -> None:
 
 
 def _is_final(names: Iterable[str]) -> bool:
-    return any(normalize(name) in _MARKS for name in names)
+    return any(normalize(name.partition("/")[0]) in _MARKS for name in names)
 
 
 def check_source(source: Source) -> None:
