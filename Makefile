@@ -23,6 +23,7 @@ test: .venv/.dev  ## lint, types and all tests
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/jsonl.py
 
 readme: .venv/.dev  ## write the outputs in the README again
 	$(BIN)/python -m tests.readme_blocks

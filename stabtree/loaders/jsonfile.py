@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*(?:\[\s*[^\s\[{\]]|\{\s*"\d{1,9}"\s*:)')
 _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
-_TWO = re.compile(r"^\}\s*,?\s*\{\s*$", re.MULTILINE)
+_TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 
 
 def sniff(source: Source) -> int:

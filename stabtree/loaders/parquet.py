@@ -41,10 +41,12 @@ def read(source: Source, select: Select) -> Table:
         ) from None
     try:
         names, frame = _open(source, kind, select)
+        # Arrow trusts the offsets that a file states; a lying one would have it read beyond its memory.
+        frame.validate(full=True)
         columns = {
             name: _column(frame.column(name), is_label(name)) if name in frame.column_names else None for name in names
         }
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise StabtreeError(
             f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
         ) from None
