@@ -62,8 +62,11 @@ def pick_file(folder: Path, sniff: Callable[[Source], int]) -> tuple[Path, tuple
             if "can't be read" in error.problem:
                 odd.append(clean(file.name, 60))
     notes = (f"Not looked at in the folder, being no files that can be read: {', '.join(odd[:5])}.",) if odd else ()
-    if len(candidates) == 1:
-        return candidates[0], notes
+    if candidates and len({file.name.partition(".")[0] for file in candidates}) == 1:
+        # A logger with several outputs writes one run as progress.csv and progress.json.
+        others = ", ".join(clean(file.name, 60) for file in candidates[1:])
+        same = (f"Taken for the same run in another format, and not read: {others}.",) if others else ()
+        return candidates[0], (*notes, *same)
     raise _several(shown, candidates) if candidates else _none(shown, files)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather"}
 # What its metadata may claim; a file of this many cells in one column is no metrics file.
-MAX_ROWS = 100_000_000
+MAX_ROWS = 20_000_000
 
 
 def sniff(source: Source) -> int:

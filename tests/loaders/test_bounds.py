@@ -31,6 +31,14 @@ def test_a_bomb_is_told_by_what_it_grows_to(tmp_path: Path, pack: object) -> Non
     assert time.perf_counter() - start < 5
 
 
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small archive of a giant text stops at the limit."""
+    monkeypatch.setattr("stabtree.loaders.unpack.MAX_BYTES", 1_000_000)
+    file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
+    with pytest.raises(StabtreeError, match="which is no metrics file"):
+        load_run(file)
+
+
 def test_a_well_packed_log_is_no_bomb(tmp_path: Path) -> None:
     """A small file may shrink as much as it likes."""
     rows = "".join(f"{i},1.0,0.1\n" for i in range(20_000))

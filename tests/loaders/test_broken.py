@@ -140,14 +140,6 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     assert "The file is cut or damaged: what stands before was read." in run.notes
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small archive of a giant text stops at the limit."""
-    monkeypatch.setattr("stabtree.loaders.unpack.MAX_BYTES", 1_000_000)
-    file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
-    with pytest.raises(StabtreeError, match="which is no metrics file"):
-        load_run(file)
-
-
 def test_a_missing_decompressor_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What packs with zstd is an extra: the error is the command that installs it."""
     monkeypatch.setitem(sys.modules, "zstandard", None)

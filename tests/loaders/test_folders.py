@@ -113,3 +113,22 @@ def test_final_values_in_a_folder_are_no_candidates(tmp_path: Path) -> None:
     write(tmp_path, "step,loss\n1,2\n2,1\n")
     write(tmp_path, '{"train_loss": 1.0, "train_runtime": 3}', "all_results.json")
     assert len(load_run(tmp_path).series["loss"]) == 2
+
+
+def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
+    """The same rows as CSV and as JSON lines are one run; files of other names may be others."""
+    write(tmp_path, "step,loss\n1,2\n2,1\n", "progress.csv")
+    write(tmp_path, '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n', "progress.json")
+    run = load_run(tmp_path)
+    assert run.sources[0].format == "csv"
+    assert "Taken for the same run in another format, and not read: progress.json." in run.notes
+    write(tmp_path, "step,loss\n1,2\n2,1\n", "other.csv")
+    with pytest.raises(StabtreeError, match="holds several files"):
+        load_run(tmp_path)
+
+
+def test_stamps_of_time_are_no_steps(tmp_path: Path) -> None:
+    """Then the order of the rows counts."""
+    rows = "".join(f"2024-01-01 00:00:{i:02d},{1.7e9 + i},{4 - i / 20}\n" for i in range(20))
+    run = load_run(write(tmp_path, "time,_timestamp,loss\n" + rows))
+    assert run.sources[0].steps_from == "row number"

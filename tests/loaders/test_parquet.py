@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import sys
@@ -55,6 +56,17 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, kind: str, share: float) -> 
     data = stored({"step": list(range(999)), "loss": [0.5] * 999}, kind)
     with pytest.raises(StabtreeError, match="can't be read as"):
         load_run(write(tmp_path, data[: int(len(data) * share)], f"run.{kind}"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_a_lying_file_does_no_harm(tmp_path: Path, kind: str) -> None:
+    """Whatever byte of it is wrong, it is read or refused: no offset leads out of the file."""
+    data = stored({"step": list(range(20)), "loss": [0.5] * 20, "run": ["a"] * 19 + ["b"]}, kind)
+    for place in range(8, len(data), 7):
+        broken = bytearray(data)
+        broken[place] ^= 0xFF
+        with contextlib.suppress(StabtreeError):
+            load_run(write(tmp_path, bytes(broken), f"run.{kind}"))
 
 
 def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
