@@ -34,7 +34,7 @@ def sniff(source: Source) -> int:
     if head.startswith("["):
         return 85 if _ARRAY.match(head) else 0
     first = head.split("\n", 1)[0].strip()
-    if first == "{" and _TWO.search(head):
+    if first == "{" and _TWO.search(head) and jsontext.objects(head):
         return 70
     known = {normalize(key) for key in _KEY.findall(head) if match(key) or normalize(key) in STEP_ALIASES}
     nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import load_run
+from stabtree.loaders import jsonfile, load_run
+from stabtree.loaders.source import open_source
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -72,3 +73,9 @@ def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(StabtreeError, match="more than 512 MiB") as caught:
         load_run(write(tmp_path, json.dumps([{"step": i, "loss": 1.5} for i in range(99)]), "a.json"))
     assert "JSON lines" in caught.value.hint
+
+
+def test_printed_dicts_are_no_json(tmp_path: Path) -> None:
+    """Python's quotes are for another loader."""
+    text = "{\n 'loss': 3.5,\n 'step': 1\n}\n{\n 'loss': 3.4,\n 'step': 2\n}\n"
+    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log"))) == 0
