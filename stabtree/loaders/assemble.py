@@ -151,8 +151,9 @@ def _are_parts(files: Sequence[Rows]) -> bool:
         return False
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     for (first, last), (begin, end) in pairwise(spans):
-        # A restart from a checkpoint repeats some steps; ranks repeat them all.
-        if begin <= last and last - begin >= 0.5 * min(last - first, end - begin):
+        # A restart from a checkpoint repeats some steps, however many; ranks begin together.
+        together = begin - first <= 0.05 * (last - first)
+        if begin <= last and together and last - begin >= 0.5 * min(last - first, end - begin):
             return False
     return True
 
