@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonl, manifest
+from stabtree.loaders import delimited, jsonl, manifest, tfevents
 from stabtree.loaders.source import Source, open_source
 from stabtree.run import Setting
 from stabtree.text import clean
@@ -30,19 +30,21 @@ class Loader:
         read: the table of a source, with the columns that are wanted; several for several runs.
         about: for the list of formats.
         folder: the tables of a run's folder as this kind of trainer lays it out; none for another kind of folder.
+            Where it holds several runs, only the one with the given name has to be read: the others may have no rows.
     """
 
     name: str
     sniff: Callable[[Source], int]
     read: Callable[[Source, Select], Table | tuple[Table, ...]]
     about: str
-    folder: Callable[[Path, Select], tuple[Table, ...]] | None = None
+    folder: Callable[[Path, Select, str | None], tuple[Table, ...]] | None = None
 
 
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
     Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
     Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
+    Loader("tfevents", tfevents.sniff, tfevents.read, "TensorBoard event files", tfevents.folder),
 )
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500
@@ -74,7 +76,7 @@ def read_files(paths: Sequence[str | Path], select: Select, format_: str | None,
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = _by_name(format_) if format_ else None
-    parts = [_one_run(_read_path(path, select, forced), clean(path), run) for path in paths]
+    parts = [_one_run(_read_path(path, select, forced, run), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -120,9 +122,9 @@ def _by_name(name: str) -> Loader:
     )
 
 
-def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
+def _read_path(path: str | Path, select: Select, forced: Loader | None, run: str | None) -> Found:
     if str(path) != "-" and _is_folder(Path(path)):
-        tables = _read_folder(Path(path), select, forced)
+        tables = _read_folder(Path(path), select, forced, run)
         if tables:
             return _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
         path = pick_file(Path(path))
@@ -140,9 +142,12 @@ def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]
     return tables if isinstance(tables, tuple) else (tables,)
 
 
-def _read_folder(folder: Path, select: Select, forced: Loader | None) -> tuple[Table, ...]:
+def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
+    """The tables of a folder that a loader knows; a manifest in it says itself where the metrics are."""
+    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+        return ()
     for loader in (forced,) if forced else LOADERS:
-        if loader.folder and (tables := loader.folder(folder, select)):
+        if loader.folder and (tables := loader.folder(folder, select, run)):
             return tables
     return ()
 

@@ -93,6 +93,10 @@ class Source:
         """A reader of the whole input."""
         return Lines(self)
 
+    def chunks(self, notes: list[str]) -> Iterator[bytes]:
+        """The whole input as bytes, decompressed, a megabyte or less at a time; what is lost goes to `notes`."""
+        return _chunks(self, notes)
+
 
 @dataclass(slots=True)
 class Lines:

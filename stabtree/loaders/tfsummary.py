@@ -1,0 +1,359 @@
+"""The scalars of TensorBoard's events.
+
+Events of one length mostly differ in nothing but time, step, tag and value. So one of them is parsed, which
+gives a template, and all that fit it are read as columns of the matrix of their bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.loaders.points import Points
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from stabtree._lazy import Bools, Ints
+    from stabtree.loaders.tfrecord import Damage, Records
+
+# Numbers of the fields in the schemas event.proto, summary.proto and tensor.proto.
+WALL_TIME, STEP, SUMMARY = 1, 2, 5
+TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
+DTYPE, CONTENT, STRINGS = 1, 4, 8
+# Tensor fields of fixed size -> type of an element; those of varints.
+_FIXED = {5: "<f4", 6: "<f8"}
+_VARINTS = frozenset({7, 10, 11, 13, 16, 17})
+_HALF_FIELD = 13
+_TYPES = {
+    1: "<f4",
+    2: "<f8",
+    3: "<i4",
+    4: "<u1",
+    5: "<i2",
+    6: "<i1",
+    9: "<i8",
+    10: "<u1",
+    14: "bfloat16",
+    17: "<u2",
+    19: "<f2",
+    22: "<u4",
+    23: "<u8",
+}
+# A file with more names than this logs something else than metrics.
+MAX_TAGS = 20_000
+# Groups of records that fit no template are parsed one by one once so many templates were tried.
+MAX_TEMPLATES = 12
+# Several tags of one length are told apart by comparing with the first one left; this often.
+MAX_PEELED = 16
+
+
+class Scalar(NamedTuple):
+    """A value within an event.
+
+    Attributes:
+        tag: where its name stands.
+        start: where the value begins.
+        end: where it ends.
+        kind: the type of the value.
+        value: the value, where its bytes alone don't tell it.
+    """
+
+    tag: tuple[int, int]
+    start: int
+    end: int
+    kind: str
+    value: float | None = None
+
+
+@dataclass(slots=True)
+class Event:
+    """Where things stand in one record."""
+
+    time: int = -1
+    step: tuple[int, int] = (0, 0)
+    number: int = 0
+    scalars: list[Scalar] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def parse(data: bytes) -> Event:
+    """Take one event apart.
+
+    Raises:
+        ValueError: where it is none.
+    """
+    event = Event()
+    for part in fields(data):
+        if part.number == WALL_TIME and part.wire == FIXED64:
+            event.time = part.start
+        elif part.number == STEP and part.wire == VARINT:
+            event.step, event.number = (part.start, part.end), signed(part.varint)
+        elif part.number == SUMMARY and part.wire == BYTES:
+            for value in fields(data, part.start, part.end):
+                if value.number == 1 and value.wire == BYTES:
+                    _value(data, value, event)
+    return event
+
+
+def _value(data: bytes, whole: Field, event: Event) -> None:
+    """Add one value of a summary to its event, if it is a scalar or a configuration."""
+    tag = tensor = metadata = simple = None
+    for part in fields(data, whole.start, whole.end):
+        if part.number == TAG and part.wire == BYTES:
+            tag = part
+        elif part.number == SIMPLE_VALUE and part.wire == FIXED32:
+            simple = part
+        elif part.number == TENSOR and part.wire == BYTES:
+            tensor = part
+        elif part.number == METADATA and part.wire == BYTES:
+            metadata = part
+    if tag is None:
+        return
+    place = (tag.start, tag.end)
+    if simple:
+        event.scalars.append(Scalar(place, simple.start, simple.end, "<f4"))
+    elif tensor:
+        _tensor(data, tensor, place, event)
+    if metadata and text(data, tag) == "_hparams_/session_start_info":
+        event.config |= _hparams(data, metadata)
+
+
+def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
+    """A tensor of one number is a scalar, one text that is a JSON object a configuration."""
+    kind = ""
+    found: list[Scalar] = []
+    for part in fields(data, whole.start, whole.end):
+        size = part.end - part.start
+        if part.number == DTYPE and part.wire == VARINT:
+            kind = _TYPES.get(part.varint, "")
+        elif part.number == CONTENT and size:
+            found.append(Scalar(tag, part.start, part.end, ""))
+        elif part.number in _FIXED and part.wire != VARINT and size:
+            found.append(Scalar(tag, part.start, part.end, _FIXED[part.number]))
+        elif part.number in _VARINTS and size:
+            found.append(_counted(data, part, tag, kind))
+        elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
+            event.config |= _object(text(data, part))
+    if len(found) == 1 and kind:
+        only = found[0]._replace(kind=found[0].kind or kind)
+        if only.value is not None or only.end - only.start == _size(only.kind):
+            event.scalars.append(only)
+
+
+def _size(kind: str) -> int:
+    return 2 if kind == "bfloat16" else int(np.dtype(kind).itemsize)
+
+
+def _counted(data: bytes, part: Field, tag: tuple[int, int], kind: str) -> Scalar:
+    """An element that is coded as a varint, alone or as the only one of a packed field."""
+    value = part.varint
+    if part.wire == BYTES:
+        inner = list(fields(b"\x08" + data[part.start : part.end])) if part.end - part.start <= 10 else []
+        if len(inner) != 1:
+            # Several elements: a length that no type has.
+            return Scalar(tag, part.start, part.start, "<f4")
+        value = inner[0].varint
+    if part.number == _HALF_FIELD:
+        return Scalar(tag, part.start, part.end, kind, _of_bytes(struct.pack("<H", value & 0xFFFF), kind or "<f2"))
+    return Scalar(tag, part.start, part.end, kind, float(signed(value)))
+
+
+def _of_bytes(data: bytes, kind: str) -> float:
+    if kind == "bfloat16":
+        data, kind = b"\0\0" + data, "<f4"
+    return float(np.frombuffer(data, dtype=kind)[0]) if len(data) == np.dtype(kind).itemsize else float("nan")
+
+
+def _object(content: str) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _hparams(data: bytes, metadata: Field) -> dict[str, Any]:
+    """The hyperparameters that the plugin `hparams` keeps in the metadata of an empty value."""
+    found: dict[str, Any] = {}
+    # SummaryMetadata.plugin_data.content.session_start_info.hparams, a map of google.protobuf.Value.
+    for entry in _at(data, metadata, (1, 2, 3, 1)):
+        parts = {part.number: part for part in fields(data, entry.start, entry.end)}
+        if 1 in parts and 2 in parts:
+            for value in fields(data, parts[2].start, parts[2].end):
+                if value.number == 2 and value.wire == FIXED64:
+                    found[text(data, parts[1])] = struct.unpack_from("<d", data, value.start)[0]
+                elif value.number == 3 and value.wire == BYTES:
+                    found[text(data, parts[1])] = text(data, value)
+                elif value.number == 4 and value.wire == VARINT:
+                    found[text(data, parts[1])] = bool(value.varint)
+    return found
+
+
+def _at(data: bytes, whole: Field, path: tuple[int, ...]) -> Iterator[Field]:
+    for part in fields(data, whole.start, whole.end):
+        if part.number == path[0] and part.wire == BYTES:
+            if len(path) == 1:
+                yield part
+            else:
+                yield from _at(data, part, path[1:])
+
+
+class Template(NamedTuple):
+    """Events that differ in time, step, tags and values only.
+
+    Attributes:
+        event: one of them, taken apart.
+        mask: uint8 (length,), zero where they may differ.
+        expected: uint8 (length,), the bytes under the mask.
+    """
+
+    event: Event
+    mask: NDArray[np.uint8]
+    expected: NDArray[np.uint8]
+
+    def fits(self, data: NDArray[np.uint8]) -> Bools:
+        """Which rows of the matrix of bytes are such events."""
+        return ~((data ^ self.expected) & self.mask).any(axis=1)
+
+
+def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
+    """The template of an event; None where something in it has to be looked at one by one."""
+    if event.config or any(scalar.value is not None for scalar in event.scalars):
+        return None
+    mask = np.full(len(data), 255, dtype=np.uint8)
+    if event.time >= 0:
+        mask[event.time : event.time + 8] = 0
+    first, end = event.step
+    # All but the last byte of a varint have their high bit set; the others are the number.
+    mask[first:end] = 128
+    for scalar in event.scalars:
+        mask[slice(*scalar.tag)] = mask[scalar.start : scalar.end] = 0
+    return Template(event, mask, data & mask)
+
+
+@dataclass(slots=True)
+class Scalars:
+    """Collects the scalars of a file.
+
+    Attributes:
+        damage: where events that are none are counted.
+        names: the tags that were met, each with its number.
+        config: hyperparameters that were met.
+        crowded: values of tags beyond `MAX_TAGS`, which were left out.
+    """
+
+    damage: Damage
+    names: dict[str, int] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    crowded: int = 0
+    _tags: dict[bytes, int] = field(default_factory=dict)
+    _templates: dict[int, list[Template]] = field(default_factory=dict)
+    _parts: list[Mapping[str, Any]] = field(default_factory=list)
+    _block: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, block: list[Records]) -> None:
+        """Read the records of one block of the file."""
+        for records in block:
+            self._group(records.data, records.places)
+        if self._block:
+            whole = {key: np.concatenate([part[key] for part in self._block]) for key in self._block[0]}
+            order = np.argsort(whole.pop("place"), kind="stable")
+            self._parts.append({key: values[order] for key, values in whole.items()})
+            self._block.clear()
+
+    def points(self) -> Points:
+        """All scalars in the order of the file."""
+        if not self._parts:
+            return Points.nothing()
+        whole = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
+        return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
+
+    def _group(self, data: NDArray[np.uint8], places: Ints) -> None:
+        """Read records of one length."""
+        templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
+        for template in tuple(templates):
+            if not len(data):
+                return
+            fits = template.fits(data)
+            if fits.any():
+                self._columns(template.event, data[fits], places[fits])
+                data, places = data[~fits], places[~fits]
+        at = 0
+        while at < len(data):
+            event = self._parsed(data[at])
+            template = _template(event, data[at]) if event and len(templates) < MAX_TEMPLATES else None
+            if event and template:
+                templates.append(template)
+                fits = template.fits(data[at:])
+                self._columns(event, data[at:][fits], places[at:][fits])
+                data, places = data[at:][~fits], places[at:][~fits]
+                at = 0
+            else:
+                if event:
+                    self.config |= event.config
+                    self._columns(event, data[at : at + 1], places[at : at + 1])
+                at += 1
+
+    def _parsed(self, row: NDArray[np.uint8]) -> Event | None:
+        try:
+            return parse(row.tobytes())
+        except ValueError:
+            self.damage.records += 1
+            return None
+
+    def _columns(self, event: Event, data: NDArray[np.uint8], places: Ints) -> None:
+        """Read the scalars of events that are laid out like `event`."""
+        if not event.scalars:
+            return
+        count = len(data)
+        step = np.zeros(count, dtype=np.int64)
+        for place, column in enumerate(range(*event.step)):
+            step |= (data[:, column] & 127).astype(np.int64) << (7 * place)
+        time = _numbers(data, event.time, event.time + 8, "<f8") if event.time >= 0 else np.zeros(count)
+        for scalar in event.scalars:
+            tag = self._numbered(data[:, slice(*scalar.tag)])
+            if scalar.value is None:
+                value = _numbers(data, scalar.start, scalar.end, scalar.kind)
+            else:
+                value = np.full(count, scalar.value)
+            known = tag >= 0
+            self.crowded += count - int(np.count_nonzero(known))
+            part = {"place": places + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
+            self._block.append({key: values[known] for key, values in part.items()})
+
+    def _numbered(self, tags: NDArray[np.uint8]) -> Ints:
+        """The number of each row's tag; -1 for one too many."""
+        numbers = np.full(len(tags), -1, dtype=np.int64)
+        left = np.arange(len(tags))
+        for _ in range(MAX_PEELED):
+            if not len(left):
+                return numbers
+            same = (tags[left] == tags[left[0]]).all(axis=1)
+            numbers[left[same]] = self._number(tags[left[0]].tobytes())
+            left = left[~same]
+        for place in left.tolist():
+            numbers[place] = self._number(tags[place].tobytes())
+        return numbers
+
+    def _number(self, tag: bytes) -> int:
+        number = self._tags.get(tag)
+        if number is None:
+            if len(self._tags) >= MAX_TAGS:
+                return -1
+            number = self._tags[tag] = self.names.setdefault(tag.decode("utf-8", "replace"), len(self.names))
+        return number
+
+
+def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:
+    raw: Any = np.ascontiguousarray(data[:, start:end])
+    if kind == "bfloat16":
+        return np.asarray((raw.view("<u2").astype("<u4") << 16).view("<f4").ravel(), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(raw.view(kind).ravel(), dtype=np.float64)
