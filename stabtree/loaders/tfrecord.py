@@ -99,7 +99,7 @@ def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     flipped = data.copy()
     flipped[:, :4] ^= 255
     places = (np.arange(length - 1, -1, -1) * 256).astype(np.intp)
-    crc = ~np.bitwise_xor.reduce(_tables().ravel()[places + flipped], axis=1)
+    crc: NDArray[np.uint32] = ~np.bitwise_xor.reduce(_tables().ravel()[places + flipped], axis=1)
     return ((crc >> 15) | (crc << 17)) + np.uint32(_MASK)
 
 
@@ -119,7 +119,8 @@ def _headers(data: bytes) -> Ints:
     likely = np.flatnonzero((raw[3:-8] == 0) & (raw[7:-4] == 0))
     likely = likely[~windows[likely, 4:7].any(axis=1)]
     stored = np.ascontiguousarray(windows[likely, 8:12]).view("<u4").ravel()
-    return likely[checksums(windows[likely, :8]) == stored]
+    right: Ints = likely[checksums(windows[likely, :8]) == stored]
+    return right
 
 
 @dataclass(slots=True)
@@ -151,7 +152,9 @@ class Reader:
 
     def _walk(self, data: bytes) -> tuple[list[int], list[int], int]:
         """Where the data of each whole record begins, how long it is, and where the rest begins."""
-        known, starts, lengths = self._known, [], []
+        known = self._known
+        starts: list[int] = []
+        lengths: list[int] = []
         at, size = 0, len(data)
         headers: Ints | None = None
         while at + HEADER <= size:

@@ -220,7 +220,7 @@ class Template(NamedTuple):
 
     def fits(self, data: NDArray[np.uint8]) -> Bools:
         """Which rows of the matrix of bytes are such events."""
-        return ~((data ^ self.expected) & self.mask).any(axis=1)
+        return np.asarray(~((data ^ self.expected) & self.mask).any(axis=1))
 
 
 def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
@@ -288,10 +288,10 @@ class Scalars:
         at = 0
         while at < len(data):
             event = self._parsed(data[at])
-            template = _template(event, data[at]) if event and len(templates) < MAX_TEMPLATES else None
-            if event and template:
-                templates.append(template)
-                fits = template.fits(data[at:])
+            made = _template(event, data[at]) if event and len(templates) < MAX_TEMPLATES else None
+            if event and made:
+                templates.append(made)
+                fits = made.fits(data[at:])
                 self._columns(event, data[at:][fits], places[at:][fits])
                 data, places = data[at:][~fits], places[at:][~fits]
                 at = 0
