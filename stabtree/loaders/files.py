@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonl, manifest, tfevents
+from stabtree.loaders import delimited, jsonl, manifest, mlflow, tfevents, wandb
 from stabtree.loaders.source import Source, open_source
 from stabtree.run import Setting
 from stabtree.text import clean
@@ -45,6 +45,8 @@ LOADERS: tuple[Loader, ...] = (
     Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
     Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
     Loader("tfevents", tfevents.sniff, tfevents.read, "TensorBoard event files", tfevents.folder),
+    Loader("wandb", wandb.sniff, wandb.read, "Weights & Biases run folders and .wandb files", wandb.folder),
+    Loader("mlflow", mlflow.sniff, mlflow.read, "MLflow run folders and SQLite databases", mlflow.folder),
 )
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500

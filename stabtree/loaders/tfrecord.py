@@ -100,7 +100,7 @@ def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     flipped[:, :4] ^= 255
     places = (np.arange(length - 1, -1, -1) * 256).astype(np.intp)
     crc: NDArray[np.uint32] = ~np.bitwise_xor.reduce(_tables().ravel()[places + flipped], axis=1)
-    return ((crc >> 15) | (crc << 17)) + np.uint32(_MASK)
+    return np.asarray(((crc >> 15) | (crc << 17)) + np.uint32(_MASK), dtype=np.uint32)
 
 
 def length_of(header: bytes) -> int | None:
