@@ -140,7 +140,7 @@ def _run_of(parts: tuple[str, ...], found: Mapping[tuple[str, ...], object], pat
     beside = {normalize(other[-1]) for other in found if other and other[:-1] == home} - {name}
     if (name in TRAIN and (home in found or beside & EVAL)) or (name in EVAL and (home in found or beside & TRAIN)):
         return home
-    if home in found and (_TIME.fullmatch(name) or _is_part(path.joinpath(*parts))):
+    if home in found and (_TIME.fullmatch(parts[-1]) or _is_part(path.joinpath(*parts))):
         return home
     return parts
 
