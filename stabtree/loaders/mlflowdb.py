@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\0"
 # MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
 LARGEST = 1.7976931348623157e308
-# Steps of SQLite's machine in one query: some minutes, far above a store with ten million values.
-MAX_WORK = 5_000_000_000
-_TURN = 10_000_000
+# Steps of SQLite's machine for each byte of the file: several times what reading every table takes. Pages that
+# point to each other, or a column that is computed, take more.
+WORK = 20
+LEAST_WORK = 10_000_000
+_TURN = 100_000
+# No row of the table of metrics is shorter.
+ROW_BYTES = 8
 # No key and no value of a parameter is longer in MLflow's own schema.
 MAX_TEXT = 1 << 20
 FETCHED = 10_000
+# Of a damaged schema even SQLite's own message may be no text.
+_DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 HINT = "name the database that mlflow wrote, such as mlflow.db"
 
 
@@ -38,7 +45,7 @@ def is_store(source: Source) -> bool:
     try:
         with closing(_open(source)) as store:
             return {"metrics", "runs"} <= _tables(store)
-    except (StabtreeError, sqlite3.Error):
+    except (StabtreeError, *_DAMAGE):
         return True
 
 
@@ -54,7 +61,7 @@ def read(source: Source, select: Select) -> tuple[Table, ...]:
             if not {"metrics", "runs"} <= tables:
                 raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
             return _runs(store, tables, source, select)
-    except (sqlite3.Error, MemoryError, OverflowError) as error:
+    except _DAMAGE as error:
         raise StabtreeError(
             f"can't be read as an SQLite database: {clean(error, 120)}",
             where=source.path,
@@ -79,7 +86,7 @@ def _open(source: Source) -> sqlite3.Connection:
     def stop() -> bool:
         nonlocal work
         work += _TURN
-        return work > MAX_WORK
+        return work > LEAST_WORK + WORK * source.size
 
     store.set_progress_handler(stop, _TURN)
     store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
@@ -94,12 +101,24 @@ def _tables(store: sqlite3.Connection) -> set[str]:
     return {str(name) for name, sql in rows if str(sql).upper().lstrip().startswith("CREATE TABLE")}
 
 
+def _select(store: sqlite3.Connection, query: str, size: int) -> Iterator[Sequence[Any]]:
+    """The rows of a query over one table, as many as a file of `size` bytes can hold.
+
+    Raises:
+        sqlite3.DatabaseError: where there are more, since damaged pages point to each other.
+    """
+    for place, row in enumerate(store.execute(query)):
+        if place * ROW_BYTES > size:
+            raise sqlite3.DatabaseError("it has more rows than there is room for")
+        yield row
+
+
 def _runs(store: sqlite3.Connection, tables: set[str], source: Source, select: Select) -> tuple[Table, ...]:
-    found = _points(store)
+    found = _points(store, source.size)
     if not found:
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
-    names = _names(store, tables, tuple(found))
-    config = _params(store) if "params" in tables else {}
+    names = _names(store, tables, tuple(found), source.size)
+    config = _params(store, source.size) if "params" in tables else {}
     notes = _journal(source)
     made = []
     for (key, (points, told)), name in zip(found.items(), names, strict=True):
@@ -127,13 +146,13 @@ def _journal(source: Source) -> tuple[str, ...]:
     return ()
 
 
-def _points(store: sqlite3.Connection) -> dict[str, tuple[Points, tuple[str, ...]]]:
+def _points(store: sqlite3.Connection, size: int) -> dict[str, tuple[Points, tuple[str, ...]]]:
     """The values of each run in the order of their timestamps, and notes, by the run's id."""
     runs: dict[str, int] = {}
     names: dict[str, int] = {}
     bad: dict[int, int] = {}
     cells: list[Floats] = []
-    for batch in _batches(store):
+    for batch in _batches(store, size):
         rows = []
         for run, key, value, time, step, is_nan in batch:
             place = runs.setdefault(str(run), len(runs))
@@ -172,9 +191,9 @@ def _of_run(names: tuple[str, ...], cells: Floats) -> Points:
     )
 
 
-def _batches(store: sqlite3.Connection) -> Iterator[Sequence[tuple[Any, ...]]]:
-    cursor = store.execute("SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics")
-    while batch := cursor.fetchmany(FETCHED):
+def _batches(store: sqlite3.Connection, size: int) -> Iterator[Sequence[Sequence[Any]]]:
+    rows = _select(store, "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics", size)
+    while batch := list(islice(rows, FETCHED)):
         yield batch
 
 
@@ -192,14 +211,15 @@ def _numbers(value: Any, time: Any, step: Any, is_nan: Any) -> tuple[float, floa
         return None
 
 
-def _names(store: sqlite3.Connection, tables: set[str], runs: Sequence[str]) -> list[str]:
+def _names(store: sqlite3.Connection, tables: set[str], runs: Sequence[str], size: int) -> list[str]:
     """A name for each run that has metrics."""
-    titles: dict[Any, str] = {}
+    titles: dict[Any, Any] = {}
     if "experiments" in tables:
-        titles = {key: str(name) for key, name in store.execute("SELECT experiment_id, name FROM experiments")}
+        for key, title in _select(store, "SELECT experiment_id, name FROM experiments", size):
+            titles[key] = title
     told = {
-        str(key): (titles.get(experiment, ""), str(name or key))
-        for key, name, experiment in store.execute("SELECT run_uuid, name, experiment_id FROM runs")
+        str(key): (str(titles.get(experiment, "")), str(name or key))
+        for key, name, experiment in _select(store, "SELECT run_uuid, name, experiment_id FROM runs", size)
     }
     return distinct([(*told.get(run, ("", run)), run) for run in runs])
 
@@ -212,9 +232,9 @@ def distinct(runs: Sequence[tuple[str, str, str]]) -> list[str]:
     return [name if counts[name] == 1 else f"{name}-{run[2]}" for name, run in zip(names, runs, strict=True)]
 
 
-def _params(store: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+def _params(store: sqlite3.Connection, size: int) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for run, key, value in store.execute("SELECT run_uuid, key, value FROM params"):
+    for run, key, value in _select(store, "SELECT run_uuid, key, value FROM params", size):
         found.setdefault(str(run), {})[str(key)] = value
     return found
 

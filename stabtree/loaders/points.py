@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
     from stabtree.loaders.table import Select
 
-# Cells of all columns together, some 900 MB: names that are logged at steps of their own make wide tables.
-MAX_CELLS = 100_000_000
+# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
+MAX_CELLS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ def _headers(data: bytes) -> Ints:
     if len(raw) < HEADER:
         return np.zeros(0, dtype=np.int64)
     windows: Any = np.lib.stride_tricks.sliding_window_view(raw, HEADER)
-    # No record that is of use is longer than 2^24 bytes, so five bytes of its length are zero.
-    likely = np.flatnonzero((raw[3:-8] == 0) & (raw[7:-4] == 0))
+    # No record that is of use is longer than 2^24 bytes, so five bytes of its length are zero, but not all eight.
+    likely = np.flatnonzero((raw[3:-8] == 0) & (raw[7:-4] == 0) & (raw[:-11] | raw[1:-10] | raw[2:-9] != 0))
     likely = likely[~windows[likely, 4:7].any(axis=1)]
     stored = np.ascontiguousarray(windows[likely, 8:12]).view("<u4").ravel()
     right: Ints = likely[checksums(windows[likely, :8]) == stored]
