@@ -76,6 +76,8 @@ METRICS: tuple[Metric, ...] = (
             "loss_valid",
             "eval_eval_loss",
             "val_loss_epoch",
+            "eval_evaluation_loss_vs_iterations",
+            "eval_epoch_loss",
         ),
         log="the loss on held-out data every few hundred steps",
     ),

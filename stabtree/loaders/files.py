@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import delimited, jsonl, manifest, mlflow, tfevents, wandb
+from stabtree.loaders.runfolder import entries
 from stabtree.loaders.source import Source, open_source
 from stabtree.run import Setting
 from stabtree.text import clean
@@ -145,8 +146,8 @@ def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]
 
 
 def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
-    """The tables of a folder that a loader knows; a manifest in it says itself where the metrics are."""
-    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+    """The tables of a folder that a loader knows, unless metrics lie in it that need no such knowledge."""
+    if not forced and _is_plain(folder):
         return ()
     for loader in (forced,) if forced else LOADERS:
         if loader.folder and (tables := loader.folder(folder, select, run)):
@@ -269,7 +270,7 @@ def pick_file(folder: Path) -> Path:
     for name in manifest.NAMES:
         if folder / name in files:
             return folder / name
-    candidates = [file for file in files[:MAX_FILES] if _readable(file)]
+    candidates = [file for file in files[:MAX_FILES] if _loader_of(file)]
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
@@ -288,8 +289,20 @@ def pick_file(folder: Path) -> Path:
     )
 
 
-def _readable(file: Path) -> bool:
+def _is_plain(folder: Path) -> bool:
+    """Whether a folder holds a manifest, or metrics files of which none is of a kind that is read by the folder."""
+    if any((folder / name).is_file() for name in manifest.NAMES):
+        return True
+    files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
+    loaders = [loader for file in files if (loader := _loader_of(file))]
+    return bool(loaders) and not any(loader.folder for loader in loaders)
+
+
+def _loader_of(file: Path) -> Loader | None:
+    """The loader that is sure enough of a file to pick it out of a folder."""
     try:
-        return max(loader.sniff(open_source(file)) for loader in LOADERS) >= 30
+        source = open_source(file)
     except StabtreeError:
-        return False
+        return None
+    score, loader = max(((loader.sniff(source), loader) for loader in LOADERS), key=lambda item: item[0])
+    return loader if score >= 30 else None

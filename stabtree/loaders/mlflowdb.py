@@ -215,8 +215,7 @@ def _names(store: sqlite3.Connection, tables: set[str], runs: Sequence[str], siz
     """A name for each run that has metrics."""
     titles: dict[Any, Any] = {}
     if "experiments" in tables:
-        for key, title in _select(store, "SELECT experiment_id, name FROM experiments", size):
-            titles[key] = title
+        titles = {row[0]: row[1] for row in _select(store, "SELECT experiment_id, name FROM experiments", size)}
     told = {
         str(key): (str(titles.get(experiment, "")), str(name or key))
         for key, name, experiment in _select(store, "SELECT run_uuid, name, experiment_id FROM runs", size)

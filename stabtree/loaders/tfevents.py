@@ -10,11 +10,11 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import yamlfile
 from stabtree.loaders.config import read_config
 from stabtree.loaders.points import Points, merge, tabulate
-from stabtree.loaders.runfolder import find, shown
+from stabtree.loaders.runfolder import entries, find, shown
 from stabtree.loaders.source import open_source
 from stabtree.loaders.table import Table
 from stabtree.loaders.tfrecord import HEADER, Reader, length_of
-from stabtree.loaders.tfsummary import Scalars
+from stabtree.loaders.tfscalars import Scalars
 from stabtree.metrics import normalize
 from stabtree.text import clean
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MARK = "tfevents"
 TRAIN = frozenset({"train", "training"})
 EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "test"})
+# Tags that tell themselves what they were measured on.
+_SPOKEN = ("eval", "val", "test", "dev", "train")
 # `add_hparams` writes its event file into a sub-folder that is named after the time.
 _TIME = re.compile(r"\d{9,10}(\.\d+)?")
 MAX_FILES = 2000
@@ -63,6 +65,8 @@ def read(source: Source, select: Select) -> Table:
         StabtreeError: where it holds none.
     """
     events = _read(source)
+    if source.file:
+        events = _placed(events, source.file.absolute().parent)
     return _table(source.path, [events], select, source.packed)
 
 
@@ -171,23 +175,30 @@ def _folder_events(place: Path, names: Sequence[str]) -> list[Events]:
         except StabtreeError as error:
             # A process that died at its start leaves an empty file.
             found = Events(Points.nothing(), {}, (f"Not read: {clean(name, 80)} {clean(error.problem, 80)}.",))
-        tags = tuple(_column(place.name, tag) for tag in found.points.names)
-        events.append(replace(found, points=replace(found.points, names=tags)))
+        events.append(_placed(found, place.absolute()))
     return events
+
+
+def _placed(events: Events, place: Path) -> Events:
+    """The events with their tags as the columns of the run that the folder belongs to.
+
+    A folder is a part of a run only beside event files or beside the folder `train`; else its name is the run's.
+    """
+    folders, files = entries(place.parent)
+    curve = any(MARK in name for name in files)
+    evaluated = normalize(place.name) in EVAL and (curve or any(normalize(name) in TRAIN for name in folders))
+    names = events.points.names
+    if curve and len(names) == 1 and _of_tag(place.name, names[0]):
+        names = (place.name,)
+    elif evaluated:
+        names = tuple(tag if normalize(tag).startswith(_SPOKEN) else f"eval_{tag}" for tag in names)
+    return replace(events, points=replace(events.points, names=names))
 
 
 def _written(name: str) -> tuple[int, str]:
     """The time in the name of an event file, for sorting."""
     stamp = re.search(MARK + r"\.(\d{1,15})", name)
     return (int(stamp[1]) if stamp else 0, name)
-
-
-def _column(folder_name: str, tag: str) -> str:
-    """What to call a tag of a sub-folder in the table of its run."""
-    if _of_tag(folder_name, tag):
-        return folder_name
-    spoken = normalize(tag).startswith(("eval", "val", "test", "dev"))
-    return f"eval_{tag}" if normalize(folder_name) in EVAL and not spoken else tag
 
 
 def _settings(place: Path) -> Events:

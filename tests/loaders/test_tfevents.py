@@ -220,7 +220,7 @@ def test_many_tags_of_one_length(tmp_path: Path) -> None:
 
 def test_too_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name for every value is no way to log; the first ones are kept."""
-    monkeypatch.setattr("stabtree.loaders.tfsummary.MAX_TAGS", 10)
+    monkeypatch.setattr("stabtree.loaders.tfscalars.MAX_TAGS", 10)
     run = load(tmp_path, events([(step, {"loss": 4, f"grad_norm/{step}": 1}) for step in range(20)]))
     assert len(run.series["loss"]) == 20
     assert run.notes[0] == "The file has more than 10 tags: 11 values were left out."
@@ -271,11 +271,23 @@ def test_a_restart_goes_on_in_a_new_file(tmp_path: Path) -> None:
 
 def test_train_and_validation_are_one_run(tmp_path: Path) -> None:
     """Keras writes two folders with the same tags; the loss of the second is the eval loss."""
-    write_events(tmp_path / "train", [(step, {"loss": 4 - step}) for step in range(4)])
-    write_events(tmp_path / "validation", [(step, {"loss": 5 - step}) for step in range(4)])
+    write_events(tmp_path / "train", [(step, {"epoch_loss": 4 - step}) for step in range(4)])
+    alone = write_events(tmp_path / "validation", [(step, {"epoch_loss": 5 - step}) for step in range(4)])
+    with pytest.raises(StabtreeError, match="its columns are step, eval_epoch_loss"):
+        load_run(alone)
     run = load_run(tmp_path)
     assert points(run)["eval_loss"] == [(0, 5), (1, 4), (2, 3), (3, 2)]
     assert points(run)["loss"] == [(0, 4), (1, 3), (2, 2), (3, 1)]
+
+
+def test_a_run_may_be_called_test(tmp_path: Path) -> None:
+    """A folder `test` without training beside it is a run as any other, and so is one that begins like a tag."""
+    write_events(tmp_path / "one" / "loss_big", [(step, {"loss": 9}) for step in range(5)])
+    assert load_run(tmp_path / "one").series["loss"].origin == "loss"
+    file = write_events(tmp_path / "test", rows(5))
+    write_events(tmp_path / "mine", [(step, {"loss": 9}) for step in range(5)])
+    for run in (load_run(file), load_run(tmp_path / "test"), load_run(tmp_path, run="test")):
+        assert run.series["loss"].values[0] == 4
 
 
 def test_add_scalars_writes_folders_of_its_own(tmp_path: Path) -> None:
@@ -314,6 +326,16 @@ def test_folders_are_walked_with_care(tmp_path: Path) -> None:
     run = load_run(tmp_path)
     assert len(run.series["loss"]) == 5
     assert run.notes == ("Not read: events.out.tfevents.1600000000.host is empty.",)
+
+
+def test_metrics_in_the_folder_come_before_runs_below_it(tmp_path: Path) -> None:
+    """The folder of a project with a metrics file is not taken for its old runs; beside event files it is ignored."""
+    write(tmp_path, "step,loss\n0,7\n1,6\n")
+    write_events(tmp_path / "runs" / "old", rows(5))
+    assert load_run(tmp_path).series["loss"].values.tolist() == [7, 6]
+    assert len(load_run(tmp_path, format="tfevents").series["loss"]) == 5
+    write_events(tmp_path, rows(3))
+    assert len(load_run(tmp_path, run=".").series["loss"]) == 3
 
 
 def test_a_manifest_in_the_folder_decides(tmp_path: Path) -> None:
