@@ -183,7 +183,7 @@ def _read_run(run: _Run, select: Select) -> Table:
             parts.append(_metric(open_source(file), name, skips))
         except StabtreeError as error:
             notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
-    rows, columns, told = tabulate(merge(parts), select)
+    rows, columns, told = tabulate(_in_order(merge(parts)), select)
     config, mistakes = read_config(mlflowdb.params({**_params(run.place / "params"), "run_name": run.name}))
     return Table(
         path=clean(run.place),
@@ -195,6 +195,12 @@ def _read_run(run: _Run, select: Select) -> Table:
         skipped_count=skips.count,
         notes=(*notes, *told, *mistakes),
     )
+
+
+def _in_order(points: Points) -> Points:
+    """The points by time, those of one millisecond by step: a fast run logs many steps in it."""
+    order = np.lexsort((points.step, points.time))
+    return Points(points.names, points.name[order], points.step[order], points.time[order], points.value[order])
 
 
 def _metric_files(top: Path) -> list[tuple[str, Path]]:

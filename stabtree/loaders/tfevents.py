@@ -66,7 +66,7 @@ def read(source: Source, select: Select) -> Table:
     """
     events = _read(source)
     if source.file:
-        events = _placed(events, source.file.absolute().parent)
+        events = _placed(events, source.file.absolute().parent, "")
     return _table(source.path, [events], select, source.packed)
 
 
@@ -127,7 +127,7 @@ def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
     for home, places in runs.items():
         name = shown(home) if len(runs) > 1 else ""
         if name == (run or ""):
-            events = [event for place in places for event in _folder_events(path.joinpath(*place), found[place])]
+            events = [event for place in places for event in _folder_events(path, place, home, found[place])]
             settings = _settings(path.joinpath(*home))
             table = _table(clean(path), [*events, settings], select, run=name)
             tables.append(replace(table, notes=(*notes, *table.notes)))
@@ -141,33 +141,35 @@ def _run_of(parts: tuple[str, ...], found: Mapping[tuple[str, ...], object], pat
     if not parts:
         return parts
     home, name = parts[:-1], normalize(parts[-1])
+    above = next((parts[:depth] for depth in range(len(parts) - 1, -1, -1) if parts[:depth] in found), None)
+    if above is not None and _is_curve(path.joinpath(*parts), "_".join(parts[len(above) :])):
+        return above
     beside = {normalize(other[-1]) for other in found if other and other[:-1] == home} - {name}
     if (name in TRAIN and (home in found or beside & EVAL)) or (name in EVAL and (home in found or beside & TRAIN)):
         return home
-    if home in found and (_TIME.fullmatch(parts[-1]) or _is_part(path.joinpath(*parts))):
-        return home
-    return parts
+    return home if home in found and _TIME.fullmatch(parts[-1]) else parts
 
 
-def _is_part(place: Path) -> bool:
+def _is_curve(place: Path, name: str) -> bool:
     """Whether a folder is one of those that `add_scalars` makes: named after its one tag and one curve of it."""
-    files = sorted(place.glob(f"*{MARK}*"))
+    files = [file for file in entries(place)[1] if MARK in file]
     try:
-        head = open_source(files[0]).data if files else b""
+        head = open_source(place / files[0]).data if files else b""
     except StabtreeError:
         return False
     scalars = Scalars(Reader().damage)
     for block in Reader().read([head]):
         scalars.add(block)
-    return len(scalars.names) == 1 and all(_of_tag(place.name, tag) for tag in scalars.names)
+    return len(scalars.names) == 1 and all(_of_tag(name, tag) for tag in scalars.names)
 
 
 def _of_tag(folder_name: str, tag: str) -> bool:
     return folder_name.startswith(tag.replace("/", "_") + "_")
 
 
-def _folder_events(place: Path, names: Sequence[str]) -> list[Events]:
-    """The event files of one folder, oldest first."""
+def _folder_events(path: Path, parts: tuple[str, ...], home: tuple[str, ...], names: Sequence[str]) -> list[Events]:
+    """The event files of one folder, oldest first, as those of the run whose folder is `home`."""
+    place, below = path.joinpath(*parts), "_".join(parts[len(home) :])
     events = []
     for name in sorted(names, key=_written)[:MAX_FILES]:
         try:
@@ -175,24 +177,30 @@ def _folder_events(place: Path, names: Sequence[str]) -> list[Events]:
         except StabtreeError as error:
             # A process that died at its start leaves an empty file.
             found = Events(Points.nothing(), {}, (f"Not read: {clean(name, 80)} {clean(error.problem, 80)}.",))
-        events.append(_placed(found, place.absolute()))
+        events.append(_placed(found, place.absolute(), below))
     return events
 
 
-def _placed(events: Events, place: Path) -> Events:
+def _placed(events: Events, place: Path, below: str) -> Events:
     """The events with their tags as the columns of the run that the folder belongs to.
 
-    A folder is a part of a run only beside event files or beside the folder `train`; else its name is the run's.
+    Args:
+        events: of one file.
+        place: its folder.
+        below: the folder's name below that of the run; empty for the run's own.
     """
-    folders, files = entries(place.parent)
-    curve = any(MARK in name for name in files)
-    evaluated = normalize(place.name) in EVAL and (curve or any(normalize(name) in TRAIN for name in folders))
     names = events.points.names
-    if curve and len(names) == 1 and _of_tag(place.name, names[0]):
-        names = (place.name,)
-    elif evaluated:
+    if below and len(names) == 1 and _of_tag(below, names[0]):
+        names = (below,)
+    elif normalize(place.name) in EVAL and (below or _is_beside_training(place)):
         names = tuple(tag if normalize(tag).startswith(_SPOKEN) else f"eval_{tag}" for tag in names)
     return replace(events, points=replace(events.points, names=names))
+
+
+def _is_beside_training(place: Path) -> bool:
+    """Whether a folder `eval` that was named alone is that of a run, and not a run that someone called so."""
+    folders, files = entries(place.parent)
+    return any(normalize(name) in TRAIN for name in folders) or any(MARK in name for name in files)
 
 
 def _written(name: str) -> tuple[int, str]:

@@ -120,6 +120,13 @@ def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
     assert load_run(tmp_path, run="e1/hen").name == "hen"
 
 
+def test_many_steps_in_a_millisecond(tmp_path: Path) -> None:
+    """Metrics of one step are one row even where the clock does not tell the steps apart."""
+    same = [f"1700000000000 2 {step}" for step in range(9)]
+    run = load_run(run_folder(tmp_path / "abc", "fox", {"loss": same, "lr": same}, {}))
+    assert run.sources[0].rows == 9
+
+
 def test_a_resume_goes_back(tmp_path: Path) -> None:
     """The order of the time stamps tells which values came later."""
     values = lines([4, 3, 9, 9, 9], [0, 1, 2, 3, 4]) + lines([2, 1, 0.5], [2, 3, 4], 1_800_000_000_000)

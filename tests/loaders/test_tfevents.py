@@ -290,11 +290,12 @@ def test_a_run_may_be_called_test(tmp_path: Path) -> None:
         assert run.series["loss"].values[0] == 4
 
 
-def test_add_scalars_writes_folders_of_its_own(tmp_path: Path) -> None:
-    """PyTorch's `add_scalars("loss", {"train": ..., "val": ...})` belongs to the run above."""
+@pytest.mark.parametrize("mark", ["_", "/"])
+def test_add_scalars_writes_folders_of_its_own(tmp_path: Path, mark: str) -> None:
+    """`add_scalars("loss", {"train": ..., "val": ...})` of PyTorch and tensorboardX belongs to the run above."""
     write_events(tmp_path, [(step, {"lr": 0.5}) for step in range(3)])
-    write_events(tmp_path / "loss_train", [(step, {"loss": 4}) for step in range(3)])
-    write_events(tmp_path / "loss_val", [(step, {"loss": 5}) for step in range(3)])
+    write_events(tmp_path / f"loss{mark}train", [(step, {"loss": 4}) for step in range(3)])
+    write_events(tmp_path / f"loss{mark}val", [(step, {"loss": 5}) for step in range(3)])
     write_events(tmp_path / "1700000000.25", [(0, {"hparam/best": 1})])
     run = load_run(tmp_path)
     assert {name: series.values.tolist() for name, series in run.series.items()} == {
