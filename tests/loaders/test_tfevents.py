@@ -254,8 +254,9 @@ def test_no_scalars(tmp_path: Path) -> None:
     """An event file of a process that died at its start says so."""
     with pytest.raises(StabtreeError, match="holds no scalars"):
         load(tmp_path, events([]))
-    with pytest.raises(StabtreeError, match="val/loss"):
-        load(tmp_path, events([(0, {"val/loss": 1})]))
+    with pytest.raises(StabtreeError, match="no column that is known as the training loss") as error:
+        load(tmp_path, events([(0, {"val/box_loss": 1, "train/box_loss": 1})]))
+    assert error.value.hint == "name it: --column loss=train/box_loss"
 
 
 def test_a_restart_goes_on_in_a_new_file(tmp_path: Path) -> None:
