@@ -176,8 +176,7 @@ def choose(source: Source) -> Loader:
     Raises:
         StabtreeError: where none does.
     """
-    scores = [(loader.sniff(source), loader) for loader in LOADERS]
-    score, loader = max(scores, key=lambda item: item[0])
+    score, loader = _surest(source)
     if score:
         return loader
     known = ", ".join(loader.about for loader in LOADERS)
@@ -188,6 +187,10 @@ def choose(source: Source) -> Loader:
         where=source.path,
         hint="if it is one of these, say which: --format NAME",
     )
+
+
+def _surest(source: Source) -> tuple[int, Loader]:
+    return max(((loader.sniff(source), loader) for loader in LOADERS), key=lambda item: item[0])
 
 
 def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
@@ -301,8 +304,7 @@ def _is_plain(folder: Path) -> bool:
 def _loader_of(file: Path) -> Loader | None:
     """The loader that is sure enough of a file to pick it out of a folder."""
     try:
-        source = open_source(file)
+        score, loader = _surest(open_source(file))
     except StabtreeError:
         return None
-    score, loader = max(((loader.sniff(source), loader) for loader in LOADERS), key=lambda item: item[0])
     return loader if score >= 30 else None
