@@ -60,7 +60,8 @@ METRICS: tuple[Metric, ...] = (
             "validation_total_loss evaluation_loss eval_avg_loss val_avg_loss avg_val_loss val_loss_mean "
             "lm_loss_value lm_loss_validation validation_metrics_global_avg_loss "
             "metrics_eval_languagecrossentropy eval_cross_entropy eval_nll_loss valid_nll_loss val_nll tel "
-            "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss"
+            "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss "
+            "eval_evaluation_loss_vs_iterations eval_epoch_loss"
         ),
         log="the loss on held-out data every few hundred steps",
     ),

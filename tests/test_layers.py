@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "stabtree"
 ORDER = (
-    ("errors", "_lazy", "text"),
+    ("errors", "_lazy", "text", "yaml12"),
     ("stats",),
     ("metrics",),
     ("run",),

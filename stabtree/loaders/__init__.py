@@ -12,7 +12,8 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import assemble
 from stabtree.loaders.canonical import selector, to_rows
 from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.files import LOADERS, Loader, read_files
+from stabtree.loaders.files import read_files
+from stabtree.loaders.registry import LOADERS, Loader
 from stabtree.run import Gap, Resume, Run, Setting, Source
 
 if TYPE_CHECKING:

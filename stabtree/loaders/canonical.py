@@ -209,6 +209,8 @@ def _no_column(table: Table, role: str, name: str) -> StabtreeError:
 def _no_loss(table: Table) -> StabtreeError:
     names = list(table.columns)
     guesses = [name for name in names if "loss" in name.lower() and not match(name)]
+    # `val/box_loss` is no training loss where `train/box_loss` stands beside it.
+    guesses.sort(key=lambda name: normalize(name).startswith(("val_", "valid", "eval", "test_", "dev_")))
     guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
     guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
     guess = clean(guesses[0]) if guesses else "NAME"

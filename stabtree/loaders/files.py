@@ -8,47 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import beside, delimited, folders, jsonfile, jsonl, manifest, parquet, runs, trainer_state
-from stabtree.loaders.folder import pick_file
+from stabtree.loaders import beside, manifest, runs
+from stabtree.loaders.folder import MAX_FILES, pick_file
+from stabtree.loaders.registry import LOADERS, Loader, by_name, choose, loader_of, surest
+from stabtree.loaders.runfolder import entries
 from stabtree.loaders.source import Source, open_source
-from stabtree.loaders.summary import check_source
 from stabtree.run import Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.loaders.table import Select, Table
     from stabtree.run import ConfigScalar
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """One format.
-
-    Attributes:
-        name: what `--format` calls it.
-        sniff: how surely a source is of this format, 0 (not at all) to 100; the highest wins.
-        read: the table of a source, with the columns that are wanted; several for several runs.
-        about: for the list of formats.
-        folder: the tables of a run's folder as this kind of trainer lays it out; none for another kind of folder.
-    """
-
-    name: str
-    sniff: Callable[[Source], int]
-    read: Callable[[Source, Select], Table | tuple[Table, ...]]
-    about: str
-    folder: Callable[[Path, Select], tuple[Table, ...]] | None = None
-
-
-LOADERS: tuple[Loader, ...] = (
-    Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
-    Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", folder=trainer_state.folder),
-    Loader("json", jsonfile.sniff, jsonfile.read, "JSON arrays of records and objects of columns"),
-    Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines", folder=folders.mmengine),
-    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like", folder=folders.lightning),
-    Loader("parquet", parquet.sniff, parquet.read, "Parquet and Feather"),
-)
 LISTED = 8
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
@@ -76,8 +50,8 @@ def read_files(paths: Sequence[str | Path], select: Select, format_: str | None,
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
-    forced = _by_name(format_) if format_ else None
-    parts = [_one_run(_read_path(path, select, forced), clean(path), run) for path in paths]
+    forced = by_name(format_) if format_ else None
+    parts = [_one_run(_read_path(path, select, forced, run), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -110,28 +84,15 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
     return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
 
 
-def _by_name(name: str) -> Loader:
-    for loader in LOADERS:
-        if loader.name == name.lower():
-            return loader
-    names = [loader.name for loader in LOADERS]
-    close = difflib.get_close_matches(name, names, n=1)
-    raise StabtreeError(
-        f"{clean(name, 40)!r} is no format",
-        where="--format",
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
-    )
-
-
-def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
+def _read_path(path: str | Path, select: Select, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
     if str(path) != "-" and _is_folder(Path(path)):
-        tables = _read_folder(Path(path), select, forced)
+        tables = _read_folder(Path(path), select, forced, run)
         if tables:
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
             settings, notes = beside.settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)
-        path, skipped = pick_file(Path(path), _best_score)
+        path, skipped = pick_file(Path(path), lambda source: surest(source)[0])
     source = open_source(path)
     loader = forced or choose(source)
     if loader.name == "manifest":
@@ -146,14 +107,28 @@ def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]
     return tuple(part for table in (tables if isinstance(tables, tuple) else (tables,)) for part in runs.split(table))
 
 
-def _read_folder(folder: Path, select: Select, forced: Loader | None) -> tuple[Table, ...]:
-    """The tables of a folder of a kind that some loader knows; none where a manifest says what to read."""
-    if any((folder / name).is_file() for name in manifest.NAMES):
+def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
+    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
+    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
         return ()
+    plain: bool | None = None
     for loader in (forced,) if forced else LOADERS:
-        if loader.folder and (tables := loader.folder(folder, select)):
+        if loader.folder is None:
+            continue
+        if loader.deep and not forced:
+            plain = _is_plain(folder) if plain is None else plain
+            if plain:
+                return ()
+        if tables := loader.folder(folder, select, run):
             return tables
     return ()
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
+    files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
+    loaders = [loader for file in files if (loader := loader_of(file))]
+    return bool(loaders) and not any(loader.deep for loader in loaders)
 
 
 def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
@@ -171,37 +146,12 @@ def _merged(tables: Sequence[Table], where: str) -> dict[str, Setting]:
     }
 
 
-def _best_score(source: Source) -> int:
-    return max(loader.sniff(source) for loader in LOADERS)
-
-
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError:
         # A name that is too long, or a folder that may not be entered: opening it says what is wrong.
         return False
-
-
-def choose(source: Source) -> Loader:
-    """The loader that recognises a source best.
-
-    Raises:
-        StabtreeError: where none does.
-    """
-    check_source(source)
-    scores = [(loader.sniff(source), loader) for loader in LOADERS]
-    score, loader = max(scores, key=lambda item: item[0])
-    if score:
-        return loader
-    known = ", ".join(loader.about for loader in LOADERS)
-    if source.binary:
-        raise StabtreeError(f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV")
-    raise StabtreeError(
-        f"is in no format that stabtree knows; it reads {known}",
-        where=source.path,
-        hint="if it is one of these, say which: --format NAME",
-    )
 
 
 def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:

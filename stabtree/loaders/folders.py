@@ -24,7 +24,7 @@ _VERSION = re.compile(r"version_(\d{1,9})")
 _TIME = re.compile(r"\d{8}_(\d{6})")
 
 
-def lightning(folder: Path, select: Select) -> tuple[Table, ...]:
+def lightning(folder: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
     """The runs in the folder of Lightning's CSVLogger: `version_0/metrics.csv` and so on."""
     for place in (folder, folder / "lightning_logs"):
         files = [version / "metrics.csv" for version in _entries(place, _VERSION)]
@@ -33,7 +33,7 @@ def lightning(folder: Path, select: Select) -> tuple[Table, ...]:
     return ()
 
 
-def mmengine(folder: Path, select: Select) -> tuple[Table, ...]:
+def mmengine(folder: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
     """The runs in a work folder of mmengine: `<time>/vis_data/scalars.json` each."""
     own = [folder / "vis_data" / "scalars.json", folder / "scalars.json"]
     first = next((file for file in own if file.is_file()), None)

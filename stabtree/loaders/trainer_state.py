@@ -88,7 +88,7 @@ def _is_summary(entry: dict[str, Any]) -> bool:
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
 
-def folder(path: Path, select: Select) -> tuple[Table, ...]:
+def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
     """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
     states = [file for file in (path / NAME, *_checkpoints(path)) if file.is_file()]
     read_ = []
