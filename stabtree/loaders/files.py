@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonl, manifest
+from stabtree.loaders import delimited, jsonl, manifest, textlog
 from stabtree.loaders.source import Source, open_source
 from stabtree.run import Setting
 from stabtree.text import clean
@@ -43,6 +43,7 @@ LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
     Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
     Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
+    Loader("text", textlog.sniff, textlog.read, "the text that a trainer prints"),
 )
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500

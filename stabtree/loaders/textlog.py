@@ -1,0 +1,240 @@
+"""Text logs of any trainer: lines that name a step and some numbers, among chatter of every kind.
+
+One reader for all: `textlog_line` takes a line apart with the grammar, `textlog_rows` joins the lines of a step,
+`textlog_layout` learns how the most frequent lines look so that a long log is read at the speed of one pattern,
+and `textlog_runs` gives each row its step and each run its table.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import jsonl
+from stabtree.loaders import textlog_grammar as grammar
+from stabtree.loaders.skips import Skips
+from stabtree.loaders.textlog_blocks import Blocks
+from stabtree.loaders.textlog_config import ConfigDump
+from stabtree.loaders.textlog_grammar import role
+from stabtree.loaders.textlog_layout import MAX_LAYOUTS, MAX_LEARNED, Layout, learn
+from stabtree.loaders.textlog_line import Line, Pair, parse, to_float
+from stabtree.loaders.textlog_rows import FLUSH_ROWS, Open, Rows
+from stabtree.loaders.textlog_runs import tables
+from stabtree.metrics import match, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Select, Table
+
+# Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
+SNIFF_LINES = 2000
+SNIFF_FURTHER = 200_000
+ENOUGH_ROWS = 3
+_DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
+_FENCE = re.compile(r"^\s*```", re.MULTILINE)
+
+
+class Reader:
+    """Reads the lines of one log in order."""
+
+    def __init__(self, select: Select) -> None:
+        self.rows = Rows(select)
+        self.skips = Skips()
+        self.config = ConfigDump()
+        self.losses = 0
+        self._layouts: list[Layout] = []
+        self._learned = 0
+        self._fast: tuple[int, Layout, tuple[str, ...]] | None = None
+        self._last_step = ""
+        self._blocks = Blocks()
+        self._code = False
+        self._first_epoch: float | None = None
+        self._pairs = 0
+
+    def read(self, line: str, place: int, *, cut: bool = False) -> None:
+        """One line, which stands at `place`; `cut` if the file ends inside it."""
+        if not self._blocks.waiting and not cut:
+            for index, layout in enumerate(self._layouts):
+                found = layout.match(line)
+                if found:
+                    groups = found.groups()
+                    step = groups[layout.step]
+                    if step == self._last_step or not step.isdigit():
+                        break
+                    self._last_step = step
+                    self._add_fast(layout, groups)
+                    if index:
+                        self._layouts.insert(0, self._layouts.pop(index))
+                    return
+        self._read_slowly(line, place, cut=cut)
+
+    def _add_fast(self, layout: Layout, groups: tuple[str, ...]) -> None:
+        rows = self.rows
+        block = layout.block
+        block.rows.append(rows.count)
+        block.texts.append(groups)
+        self._fast = rows.count, layout, groups
+        rows.count += 1
+        self.losses += 1
+        if len(block.texts) >= FLUSH_ROWS:
+            block.flush()
+
+    def _settle(self) -> None:
+        """Open the row that was read last by its layout, so that other lines can join it."""
+        if self._fast:
+            row, layout, groups = self._fast
+            values = dict(zip(layout.block.names, groups, strict=True))
+            step, epoch, rank = (
+                to_float(values[name]) if name in values else None for name in ("step", "epoch", "rank")
+            )
+            self.rows.opened[rank] = Open(row, step, epoch, set(layout.names))
+            self._fast = None
+
+    def _read_slowly(self, line: str, place: int, *, cut: bool) -> None:
+        self._settle()
+        text = line[: grammar.MAX_LINE]
+        if "\x1b" in text:
+            text = grammar.ANSI.sub("", text)
+        self.config.look(text, self.rows.count, code=self._code)
+        for part, where in self._blocks.feed(text, place):
+            if part and (grammar.ANCHOR.search(part) or (self.rows.head and part[0] in " \t-")):
+                self._line(part, where, cut=cut)
+
+    def finish(self) -> None:
+        """Read what was waiting for the end of a dict or a table."""
+        self._settle()
+        for part, where in self._blocks.end():
+            self._line(part, where, cut=False)
+        for block in self.rows.blocks:
+            block.flush()
+
+    def _line(self, text: str, place: int, *, cut: bool) -> None:
+        self._code = self._code or bool(grammar.STATEMENT.match(text))
+        overflow = grammar.OVERFLOW.search(text)
+        if overflow or grammar.NAN_NORM.search(text):
+            self._overflow(text, overflow)
+            return
+        if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
+            return
+        line = parse(text)
+        if cut and line.metrics and len(line.metrics) < self._pairs and text.rstrip().endswith(line.metrics[-1].text):
+            line.metrics.pop()
+            line.known = any(role(pair.name)[0] for pair in line.metrics)
+            if not line.known:
+                line.problem = "is cut: the file ends inside this line"
+        if line.problem:
+            self.skips.add(place, line.problem)
+        elif line.known:
+            self._metrics(text, line)
+        elif line.step or line.epoch:
+            if line.words <= 1 and not line.metrics:
+                self.rows.header(line)
+            if line.position:
+                self.rows.moved(line.position)
+        elif line.position and line.bar == "tqdm":
+            self.rows.moved(line.position)
+        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
+            self.rows.add(line)
+
+    def _overflow(self, text: str, found: re.Match[str] | None) -> None:
+        position = parse(text[: found.start()] if found else "").position
+        if position:
+            self.rows.moved(position)
+        if found:
+            self.rows.overflow(found["to"] or found["kept"])
+        else:
+            self.rows.overflow(None)
+
+    def _metrics(self, text: str, line: Line) -> None:
+        """A line with a known metric: a row, or part of one."""
+        # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
+        dict_row = bool(_DICT.search(text))
+        if line.position and dict_row:
+            self.rows.moved(line.position)
+        trains = any(role(pair.name)[0] == "loss" for pair in line.metrics)
+        if not line.step and line.position and line.bar != "keras" and not dict_row and trains:
+            self._place(line)
+        located = line.step or line.epoch or dict_row or line.bar
+        if not located and not self._may_join(line):
+            return
+        if not trains and not self.rows.count and not line.step:
+            return
+        self.rows.add(line, dict_row=dict_row)
+        self.losses += trains
+        if trains:
+            self._pairs = len(line.metrics)
+            self._last_step = line.step.text if line.step else ""
+            if self._learned < MAX_LEARNED and (layout := learn(text, line, self.rows)):
+                self._learned += 1
+                self._layouts = [layout, *self._layouts][:MAX_LAYOUTS]
+
+    def _may_join(self, line: Line) -> bool:
+        """Whether a line without a step is one of metrics: of a block, or nothing but pairs."""
+        return line.words <= 2 and (self.rows.head is not None or self.rows.count > 0 or len(line.metrics) >= 3)
+
+    def _place(self, line: Line) -> None:
+        """The step of a line that only says how far the epoch has come."""
+        done, total = line.position or (0, 0)
+        head = self.rows.head
+        epoch = to_float(line.epoch.text) if line.epoch else head.epoch if head else None
+        before = 0.0
+        if epoch is not None and epoch.is_integer() and total:
+            self._first_epoch = epoch if self._first_epoch is None else self._first_epoch
+            before = max(0.0, epoch - self._first_epoch) * total
+        line.step = Pair("position in the epoch", str(int(done + before)))
+
+
+def _scan(lines: Iterable[str], select: Select) -> Reader:
+    reader = Reader(select)
+    for place, line in enumerate(lines, 1):
+        reader.read(line, place)
+    reader.finish()
+    return reader
+
+
+def _known(name: str) -> bool:
+    return match(name) is not None
+
+
+def sniff(source: Source) -> int:
+    """How surely this is a text log, 0 to 100."""
+    if source.binary or jsonl.sniff(source) >= 80:
+        return 0
+    head = source.head
+    # Documentation shows lines of logs as examples.
+    if head.lstrip().startswith("# ") and _FENCE.search(head):
+        return 0
+    reader = _scan(head.split("\n", SNIFF_LINES)[:SNIFF_LINES], _known)
+    if not reader.losses and not reader.rows.count:
+        reader = _scan(islice(source.lines(), SNIFF_FURTHER), _known)
+    if reader.losses >= ENOUGH_ROWS:
+        return 70
+    return 40 if reader.losses or len(reader.rows.events) or reader.rows.count >= ENOUGH_ROWS else 0
+
+
+def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
+    """The columns that `select` wants; one table for each run that the log holds.
+
+    Raises:
+        StabtreeError: where no line holds a metric.
+    """
+    lines = source.lines()
+
+    def wanted(name: str) -> bool:
+        return select(name) or normalize(name) in ("loss_scale", "grad_norm")
+
+    reader = Reader(wanted)
+    for place, line in enumerate(lines, 1):
+        reader.read(line, place, cut=not lines.ended)
+    reader.finish()
+    if not reader.rows.count:
+        raise StabtreeError(
+            "no line of it names a step and a metric",
+            where=source.path,
+            hint="check the file, or name its format with --format",
+        )
+    return tables(source, reader.rows, reader.skips, reader.config, tuple(lines.notes))

@@ -1,0 +1,88 @@
+"""The layout of a line, learned once: most lines of a log differ in their numbers only."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree.loaders.textlog_grammar import role
+from stabtree.loaders.textlog_rows import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stabtree.loaders.textlog_line import Line
+    from stabtree.loaders.textlog_rows import Rows
+
+_TOKEN = re.compile(r"[+-]?(?:\d[\d.,:]*(?:[eE][+-]?\d+)?)|(?<![\w.])[+-]?(?:nan|inf)(?!\w)", re.IGNORECASE)
+_VALUE = r"([+-]?(?:\d[\d.,]*(?:[eE][+-]?\d+)?|[nN][aA][nN]|[iI]nf))"
+_OTHER = r"[-+.,:\deEnNaAiIfF]+"
+MAX_LAYOUTS = 4
+MAX_LEARNED = 24
+MAX_TOKENS = 80
+LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all lines of one kind have in common.
+
+    Attributes:
+        match: a compiled pattern's `fullmatch`, one group for each name.
+        step: which group holds the step.
+        names: the metrics that a line holds, for joining other lines to it.
+        block: where the rows go.
+    """
+
+    match: Callable[[str], re.Match[str] | None]
+    step: int
+    names: frozenset[str]
+    block: Block
+
+
+def learn(text: str, line: Line, rows: Rows) -> Layout | None:
+    """The layout of a line that names its own step; None where it has no fixed form."""
+    if not line.step or line.step.start < 0 or line.bar or line.problem or len(text) > LONGEST:
+        return None
+    wanted = {line.step.start: "step"}
+    for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
+        if pair and pair.start >= 0:
+            wanted[pair.start] = name
+    for pair in line.metrics:
+        if rows.wanted(pair.name):
+            if pair.start < 0:
+                return None
+            wanted[pair.start] = pair.name
+    if len(set(wanted.values())) < len(wanted) or not any(role(name)[0] == "loss" for name in wanted.values()):
+        return None
+    tokens = list(_TOKEN.finditer(text))
+    starts = {token.start() for token in tokens}
+    if len(tokens) > MAX_TOKENS or not wanted.keys() <= starts:
+        return None
+    pattern = _pattern(text, tokens, wanted)
+    found = pattern.fullmatch(text)
+    names = tuple(wanted[start] for start in sorted(wanted))
+    values = {pair.start: pair.text for pair in (line.step, line.epoch, line.rank, *line.metrics) if pair}
+    if not found or any(found[i] != values[start] for i, start in enumerate(sorted(wanted), 1)):
+        return None
+    block = Block(names)
+    rows.blocks.append(block)
+    return Layout(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
+
+
+def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> re.Pattern[str]:
+    parts = []
+    end = 0
+    for token in tokens:
+        parts.append(_literal(text[end : token.start()]))
+        parts.append(_VALUE if token.start() in wanted else _OTHER)
+        end = token.end()
+    parts.append(_literal(text[end:]))
+    return re.compile("".join(parts))
+
+
+def _literal(text: str) -> str:
+    """Text that stays, with blanks that padding may widen or close."""
+    pieces = re.split(r"( +)", text)
+    return "".join(" *" if piece.isspace() and piece else re.escape(piece) for piece in pieces)
