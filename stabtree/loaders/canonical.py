@@ -191,12 +191,13 @@ def _no_loss(table: Table) -> StabtreeError:
     names = list(table.columns)
     guesses = [name for name in names if "loss" in name.lower() and not match(name)]
     guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
-    guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
-    guess = clean(guesses[0]) if guesses else "NAME"
+    unknown = [name for name in names if not match(name) and normalize(name) not in _PLACES]
+    guesses += difflib.get_close_matches("loss", unknown, n=1, cutoff=0.5)
+    hint = f"name it: --column loss={clean(guesses[0]) if guesses else 'NAME'}"
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",
         where=table.path,
-        hint=f"name it: --column loss={guess}",
+        hint=hint if guesses or unknown else "name a log that holds the loss too",
     )
 
 

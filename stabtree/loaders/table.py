@@ -26,6 +26,7 @@ class Column:
         bad: cells that hold text which is no number (they count as not logged).
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
+        sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
     values: Floats
@@ -33,6 +34,7 @@ class Column:
     bad: int = 0
     bad_example: str = ""
     coded: bool = False
+    sporadic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import jsonl
 from stabtree.loaders import textlog_grammar as grammar
 from stabtree.loaders.skips import Skips
+from stabtree.loaders.source import Lines
 from stabtree.loaders.textlog_blocks import Blocks
 from stabtree.loaders.textlog_config import ConfigDump
 from stabtree.loaders.textlog_grammar import role
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
+# Lines without metrics, told by their words once they were looked at.
+MAX_CHATTER = 2000
+MAX_FORM = 400
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _FENCE = re.compile(r"^\s*```", re.MULTILINE)
 
@@ -52,36 +56,37 @@ class Reader:
         self._last_step = ""
         self._blocks = Blocks()
         self._code = False
+        self._chatter: set[str] = set()
         self._first_epoch: float | None = None
         self._pairs = 0
+        self._loss_name = "loss"
 
-    def read(self, line: str, place: int, *, cut: bool = False) -> None:
-        """One line, which stands at `place`; `cut` if the file ends inside it."""
-        if not self._blocks.waiting and not cut:
-            for index, layout in enumerate(self._layouts):
-                found = layout.match(line)
-                if found:
-                    groups = found.groups()
-                    step = groups[layout.step]
-                    if step == self._last_step or not step.isdigit():
-                        break
-                    self._last_step = step
-                    self._add_fast(layout, groups)
-                    if index:
-                        self._layouts.insert(0, self._layouts.pop(index))
-                    return
-        self._read_slowly(line, place, cut=cut)
-
-    def _add_fast(self, layout: Layout, groups: tuple[str, ...]) -> None:
-        rows = self.rows
-        block = layout.block
-        block.rows.append(rows.count)
-        block.texts.append(groups)
-        self._fast = rows.count, layout, groups
-        rows.count += 1
-        self.losses += 1
-        if len(block.texts) >= FLUSH_ROWS:
-            block.flush()
+    def read(self, lines: Lines | Iterable[str]) -> None:
+        """All lines of a log, most of them by the layout of the line before."""
+        rows, layouts, blocks = self.rows, self._layouts, self._blocks
+        for place, line in enumerate(lines, 1):
+            for layout in layouts:
+                found = None if blocks.waiting else layout.match(line)
+                if not found:
+                    continue
+                groups = found.groups()
+                step = groups[layout.step]
+                if step == self._last_step or not step.isdigit():
+                    self._read_slowly(line, place, cut=False)
+                    break
+                self._last_step = step
+                block = layout.block
+                block.rows.append(rows.count)
+                block.texts.append(groups)
+                self._fast = rows.count, layout, groups
+                rows.count += 1
+                self.losses += 1
+                if len(block.texts) >= FLUSH_ROWS:
+                    block.flush()
+                break
+            else:
+                self._read_slowly(line, place, cut=isinstance(lines, Lines) and not lines.ended)
+        self._finish()
 
     def _settle(self) -> None:
         """Open the row that was read last by its layout, so that other lines can join it."""
@@ -95,16 +100,26 @@ class Reader:
             self._fast = None
 
     def _read_slowly(self, line: str, place: int, *, cut: bool) -> None:
-        self._settle()
         text = line[: grammar.MAX_LINE]
         if "\x1b" in text:
             text = grammar.ANSI.sub("", text)
-        self.config.look(text, self.rows.count, code=self._code)
+        form = ""
+        if not self._blocks.waiting:
+            form = grammar.DIGITS.sub("", text) if len(text) <= MAX_FORM else ""
+            if form in self._chatter:
+                return
+            self._code = self._code or bool(grammar.STATEMENT.match(text))
+            setting = self.config.look(text, self.rows.count, code=self._code)
+            in_block = self.rows.head is not None and text[:1] in (" ", "\t", "-")
+            if setting or not (in_block or grammar.ANCHOR.search(text)):
+                return
+        self._settle()
         for part, where in self._blocks.feed(text, place):
-            if part and (grammar.ANCHOR.search(part) or (self.rows.head and part[0] in " \t-")):
-                self._line(part, where, cut=cut)
+            nothing = not part or self._line(part, where, cut=cut)
+            if nothing and form and part == text and len(self._chatter) < MAX_CHATTER:
+                self._chatter.add(form)
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Read what was waiting for the end of a dict or a table."""
         self._settle()
         for part, where in self._blocks.end():
@@ -112,33 +127,46 @@ class Reader:
         for block in self.rows.blocks:
             block.flush()
 
-    def _line(self, text: str, place: int, *, cut: bool) -> None:
-        self._code = self._code or bool(grammar.STATEMENT.match(text))
+    def _line(self, text: str, place: int, *, cut: bool) -> bool:
+        """One line or block; whether any line like it would hold nothing."""
         overflow = grammar.OVERFLOW.search(text)
         if overflow or grammar.NAN_NORM.search(text):
             self._overflow(text, overflow)
-            return
+            return False
         if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
-            return
+            return False
         line = parse(text)
-        if cut and line.metrics and len(line.metrics) < self._pairs and text.rstrip().endswith(line.metrics[-1].text):
+        if grammar.NAN_LOSS.search(text) and not any(role(pair.name)[0] == "loss" for pair in line.metrics):
+            line.metrics.append(Pair(self._loss_name, "nan"))
+            line.known, line.problem = True, ""
+        if cut:
+            self._cut(text, line)
+        if line.problem:
+            self.skips.add(place, line.problem)
+        elif line.known:
+            self._metrics(text, line, place)
+        elif line.step or line.epoch or line.position:
+            self._progress(line)
+        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
+            self.rows.add(line, place)
+        else:
+            return not line.metrics or line.words > 0
+        return False
+
+    def _cut(self, text: str, line: Line) -> None:
+        """Drop the number that the end of the file may have cut, if the line is shorter than those before."""
+        if line.metrics and len(line.metrics) < self._pairs and text.rstrip().endswith(line.metrics[-1].text):
             line.metrics.pop()
             line.known = any(role(pair.name)[0] for pair in line.metrics)
             if not line.known:
                 line.problem = "is cut: the file ends inside this line"
-        if line.problem:
-            self.skips.add(place, line.problem)
-        elif line.known:
-            self._metrics(text, line)
-        elif line.step or line.epoch:
-            if line.words <= 1 and not line.metrics:
-                self.rows.header(line)
-            if line.position:
-                self.rows.moved(line.position)
-        elif line.position and line.bar == "tqdm":
+
+    def _progress(self, line: Line) -> None:
+        """A line that says where the run is and nothing else."""
+        if (line.step or line.epoch) and line.words <= 1 and not line.metrics and _is_header(line):
+            self.rows.header(line)
+        if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
-        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
-            self.rows.add(line)
 
     def _overflow(self, text: str, found: re.Match[str] | None) -> None:
         position = parse(text[: found.start()] if found else "").position
@@ -149,7 +177,7 @@ class Reader:
         else:
             self.rows.overflow(None)
 
-    def _metrics(self, text: str, line: Line) -> None:
+    def _metrics(self, text: str, line: Line, place: int) -> None:
         """A line with a known metric: a row, or part of one."""
         # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
         dict_row = bool(_DICT.search(text))
@@ -163,14 +191,16 @@ class Reader:
             return
         if not trains and not self.rows.count and not line.step:
             return
-        self.rows.add(line, dict_row=dict_row)
+        self.rows.add(line, place, dict_row=dict_row)
         self.losses += trains
         if trains:
             self._pairs = len(line.metrics)
+            self._loss_name = next(pair.name for pair in line.metrics if role(pair.name)[0] == "loss")
             self._last_step = line.step.text if line.step else ""
             if self._learned < MAX_LEARNED and (layout := learn(text, line, self.rows)):
                 self._learned += 1
-                self._layouts = [layout, *self._layouts][:MAX_LAYOUTS]
+                self._layouts.insert(0, layout)
+                del self._layouts[MAX_LAYOUTS:]
 
     def _may_join(self, line: Line) -> bool:
         """Whether a line without a step is one of metrics: of a block, or nothing but pairs."""
@@ -188,11 +218,13 @@ class Reader:
         line.step = Pair("position in the epoch", str(int(done + before)))
 
 
+def _is_header(line: Line) -> bool:
+    return not line.step or normalize(line.step.name) in grammar.HEADER_STEPS
+
+
 def _scan(lines: Iterable[str], select: Select) -> Reader:
     reader = Reader(select)
-    for place, line in enumerate(lines, 1):
-        reader.read(line, place)
-    reader.finish()
+    reader.read(lines)
     return reader
 
 
@@ -213,7 +245,8 @@ def sniff(source: Source) -> int:
         reader = _scan(islice(source.lines(), SNIFF_FURTHER), _known)
     if reader.losses >= ENOUGH_ROWS:
         return 70
-    return 40 if reader.losses or len(reader.rows.events) or reader.rows.count >= ENOUGH_ROWS else 0
+    named = any("loss" in name for name in reader.rows.names)
+    return 40 if reader.losses or named or reader.rows.count >= ENOUGH_ROWS else 0
 
 
 def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
@@ -228,9 +261,7 @@ def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
         return select(name) or normalize(name) in ("loss_scale", "grad_norm")
 
     reader = Reader(wanted)
-    for place, line in enumerate(lines, 1):
-        reader.read(line, place, cut=not lines.ended)
-    reader.finish()
+    reader.read(lines)
     if not reader.rows.count:
         raise StabtreeError(
             "no line of it names a step and a metric",

@@ -15,9 +15,14 @@ MAX_LINES = 120
 
 
 class Blocks:
-    """Joins the lines of a block to one line, which reads like any other."""
+    """Joins the lines of a block to one line, which reads like any other.
+
+    Attributes:
+        waiting: whether a block is open.
+    """
 
     def __init__(self) -> None:
+        self.waiting = False
         self._dict: list[tuple[str, int]] = []
         self._box: list[str] = []
         self._box_place = 0
@@ -25,13 +30,13 @@ class Blocks:
         self._last: list[str] = []
         self._header: list[str] = []
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a block is open."""
-        return bool(self._dict or self._box or self._header)
-
-    def feed(self, line: str, place: int) -> Iterator[tuple[str, int]]:
+    def feed(self, line: str, place: int) -> list[tuple[str, int]]:
         """The lines to read now that this one has come, each with its place."""
+        ready = list(self._ready(line, place))
+        self.waiting = bool(self._dict or self._box or self._header)
+        return ready
+
+    def _ready(self, line: str, place: int) -> Iterator[tuple[str, int]]:
         if self._dict:
             yield from self._in_dict(line, place)
         elif line.startswith(("{", "    {", "  {")) and "}" not in line:

@@ -36,8 +36,9 @@ class ConfigDump:
         self._found: list[tuple[int, str, Any]] = []
         self._inside = False
 
-    def look(self, line: str, row: int, *, code: bool) -> None:
-        """Keep the settings of a line that stands before row `row` of the log."""
+    def look(self, line: str, row: int, *, code: bool) -> bool:
+        """Keep the settings of a line that stands before row `row`; whether the line is one of settings."""
+        before = len(self._found)
         dotted = _DOTTED.match(line)
         if dotted:
             self._keep(row, dotted[1], dotted[2])
@@ -52,6 +53,7 @@ class ConfigDump:
             self._inside = alone is not None
         elif not code and (single := _SINGLE.match(line)) and single[1] not in _AMBIGUOUS:
             self._keep(row, single[1], single[2])
+        return len(self._found) > before or self._inside or dotted is not None
 
     def _keep(self, row: int, key: str, text: str) -> None:
         word = normalize(key)

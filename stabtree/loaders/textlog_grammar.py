@@ -16,6 +16,7 @@ MAX_LINE = 20_000
 # The longest key that a logger writes, with the words before it.
 MAX_KEY = 120
 
+DIGITS = re.compile(r"[\d.]+")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
 
 # A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none.
@@ -32,7 +33,7 @@ KEY = re.compile(
 
 # What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
 PREFIX = re.compile(
-    r"\s*(?:(?:\[(?![^\]]*(?:step|iter|epoch|batch))[^\]=]{0,120}\](?:<std\w+>)?:?"
+    r"\s*(?:(?:\[(?![^\]]*(?:step|iter|epoch|batch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|[\w.]+:(?=\s*\[)|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
@@ -49,6 +50,13 @@ EVALUATED = re.compile(
     re.IGNORECASE,
 )
 
+# What is glued to a number: a unit, a rate.
+UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
+# Names of a step that may stand alone above or below the lines of metrics.
+HEADER_STEPS = frozenset(
+    "step global_step training_global_step train_global_step iteration iter batch num_updates".split()
+)
+
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
 KERAS_BAR = re.compile(r"\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
@@ -58,10 +66,13 @@ SUMMARY = re.compile(r"train_runtime|train_samples_per_second")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
 OVERFLOW = re.compile(
-    r"(?:overflow|OVERFLOW|Reducing dynamic loss scale)"
-    r"(?:.*?(?:reducing (?:loss scale )?to|setting loss scale to:?|loss scale from [\d.e+]+ to)\s+(?P<to>[\d.]+(?:e[+-]?\d+)?)"
-    r"|.*?Attempted loss scale: (?P<kept>[\d.]+(?:e[+-]?\d+)?), but hysteresis)"
+    r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)|Reducing dynamic loss scale from \S{1,40} to)"
+    r"\s+(?P<to>\d[\d.]*(?:e[+-]?\d+)?)"
+    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d[\d.]*(?:e[+-]?\d+)?), but hysteresis",
+    re.IGNORECASE,
 )
+# Some trainers stop at the first NaN, and this line is all that they say of it.
+NAN_LOSS = re.compile(r"\bloss (?:became|is|was) (?:infinite or nan|nan|inf(?:inite)?)\b", re.IGNORECASE)
 NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
 
 # Source code that a trainer prints of itself: assignments, calls and statements are no lines of a log.
@@ -73,7 +84,7 @@ STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import
 
 # What a line of metrics can't be without.
 ANCHOR = re.compile(
-    r"loss|trl|tel:|step|iter|epoch|norm|overflow|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]",
+    r"loss|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]",
     re.IGNORECASE,
 )
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from stabtree.loaders.textlog_rows import Rows
 
 _TOKEN = re.compile(r"[+-]?(?:\d[\d.,:]*(?:[eE][+-]?\d+)?)|(?<![\w.])[+-]?(?:nan|inf)(?!\w)", re.IGNORECASE)
-_VALUE = r"([+-]?(?:\d[\d.,]*(?:[eE][+-]?\d+)?|[nN][aA][nN]|[iI]nf))"
+# One set of characters is matched far faster than the exact form of a number; `Block.flush` checks it.
+_VALUE = r"([-+.\deEnNaAiIfF]+)"
 _OTHER = r"[-+.,:\deEnNaAiIfF]+"
 MAX_LAYOUTS = 4
 MAX_LEARNED = 24
@@ -50,7 +51,7 @@ def learn(text: str, line: Line, rows: Rows) -> Layout | None:
         if pair and pair.start >= 0:
             wanted[pair.start] = name
     for pair in line.metrics:
-        if rows.wanted(pair.name):
+        if rows.wanted(pair.name) and rows.names[pair.name]:
             if pair.start < 0:
                 return None
             wanted[pair.start] = pair.name
@@ -66,7 +67,7 @@ def learn(text: str, line: Line, rows: Rows) -> Layout | None:
     values = {pair.start: pair.text for pair in (line.step, line.epoch, line.rank, *line.metrics) if pair}
     if not found or any(found[i] != values[start] for i, start in enumerate(sorted(wanted), 1)):
         return None
-    block = Block(names)
+    block = Block(names, line.step.name)
     rows.blocks.append(block)
     return Layout(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
 

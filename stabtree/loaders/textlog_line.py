@@ -53,7 +53,6 @@ class Line:
 
 
 _WORD = re.compile(r"[^\W\d]{2,}")
-_WHOLE = re.compile(r"\d{1,15}(?:,\d{3})*(?:\.0*)?(?:e\+?\d{1,2})?(?![\w.])", re.IGNORECASE)
 _BLANKS = re.compile(r"\s\s+|\s-+\s")
 # A line that names so many different numbers is a table of something, not a step.
 MAX_PAIRS = 2000
@@ -88,16 +87,22 @@ def parse(line: str) -> Line:
         pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number)
         if pair:
             out.words += _words(line[end : number.start()], pair.name)
-            end = number.end()
+            end = _past(line, number.end())
             _take(pair, out)
         elif _is_digit(number["value"]):
             if number["total"] and out.position is None:
                 out.position = int(number["value"].replace(",", "")), int(number["total"])
             out.words += _words(line[end : number.start()], "")
-            end = number.end()
+            end = _past(line, number.end())
     out.words += _words(line[end:], "")
     _finish(line, out)
     return out
+
+
+def _past(line: str, end: int) -> int:
+    """Where the text behind a number and its unit begins."""
+    unit = grammar.UNIT.match(line, end)
+    return unit.end() if unit else end
 
 
 def _is_digit(text: str) -> bool:
@@ -115,7 +120,8 @@ def _pair(line: str, start: int, number: re.Match[str]) -> Pair | None:
         return None
     name = key["name"]
     parts = _BLANKS.split(name)
-    name = parts[-1].strip("().-/ ") if not role(parts[-1])[0] else parts[-1]
+    name = parts[-1].strip(".-/ ")
+    name = name if "(" in name else name.rstrip(")")
     kind = role(name)[0]
     if ":" not in key["sep"] and "=" not in key["sep"]:
         # `loss 3.2` is a pair, `Loaded 12 files` and `number of nan iterations` are not.
@@ -140,7 +146,7 @@ def _take(pair: Pair, out: Line) -> None:
         out.rank = pair
     else:
         out.metrics.append(pair)
-        out.known = out.known or bool(kind)
+        out.known = out.known or bool(kind) or "loss" in pair.name.lower()
 
 
 def _finish(line: str, out: Line) -> None:
@@ -149,7 +155,7 @@ def _finish(line: str, out: Line) -> None:
         _mark_evaluated(line, out)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(line)):
         out.epoch = Pair("epoch", glued[1])
-    if out.step and not _WHOLE.match(line, out.step.start):
+    if out.step and not _is_step(line, out.step):
         out.metrics.append(out.step)
         out.step = None
     if out.position:
@@ -161,6 +167,13 @@ def _finish(line: str, out: Line) -> None:
         and grammar.LOSS_WITHOUT_NUMBER.search(line)
     ):
         out.problem = "has no number behind its loss"
+
+
+def _is_step(line: str, pair: Pair) -> bool:
+    """Whether a number can be a step: whole, with no unit glued to it."""
+    value = to_float(pair.text)
+    after = line[pair.start + len(pair.text) : pair.start + len(pair.text) + 1]
+    return value.is_integer() and 0 <= value < 2**53 and not (after.isalpha() or after == "%")
 
 
 def _mark_evaluated(line: str, out: Line) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -43,26 +44,38 @@ class Block:
 
     Attributes:
         names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
+        step_name: how the lines spell the step.
         rows: the number of each row.
         texts: the numbers as written, not yet parsed.
         parts: what was parsed: float64 (n, len(names)).
+        bad: (row, place in names) of texts that are no numbers.
     """
 
     names: tuple[str, ...]
+    step_name: str
     rows: array[int] = field(default_factory=lambda: array("q"))
     texts: list[Sequence[str]] = field(default_factory=list)
     parts: list[Floats] = field(default_factory=list)
+    bad: list[tuple[int, int]] = field(default_factory=list)
 
     def flush(self) -> None:
         """Parse what is waiting, so that a long log need not be kept as text."""
         if self.texts:
-            cells = [text for row in self.texts for text in row]
+            size = len(self.texts) * len(self.names)
             try:
-                values = np.array(list(map(float, cells)), dtype=np.float64)
+                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
             except ValueError:
-                values = np.array(list(map(to_float, cells)), dtype=np.float64)
+                values = np.fromiter(map(self._checked, chain.from_iterable(self.texts), range(size)), np.float64, size)
             self.parts.append(values.reshape(len(self.texts), len(self.names)))
             self.texts.clear()
+
+    def _checked(self, text: str, index: int) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            row, place = divmod(index, len(self.names))
+            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], place))
+            return 0.0
 
 
 @dataclass(slots=True)
@@ -96,11 +109,12 @@ class Rows:
     events: array[int] = field(default_factory=lambda: array("q"))
     step_names: Counter[str] = field(default_factory=Counter)
     head: Open | None = None
+    head_name: str = "step"
     trailing: bool = False
     opened: dict[float | None, Open] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
-    bar_row: int = -1
+    bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
     def wanted(self, name: str) -> bool:
         """Whether the cells of a column are worth keeping; remembers that it was met."""
@@ -111,13 +125,14 @@ class Rows:
             known = self.names[name] = self.select(name)
         return known or name == SKIPPED_NAN
 
-    def add(self, line: Line, *, dict_row: bool = False) -> None:
+    def add(self, line: Line, place: int, *, dict_row: bool = False) -> None:
         """A line of metrics: it joins the open row of its rank and step, or begins a row."""
         rank = _value(line.rank)
         step, epoch = _value(line.step), _value(line.epoch)
         names = {pair.name for pair in line.metrics}
         row = self.opened.get(rank)
-        if not row or not self._joins(row, step, epoch, names, line, dict_row=dict_row):
+        same_bar = row is not None and line.bar == "keras" and self._same_bar(row, line, place)
+        if not row or not (same_bar or self._joins(row, step, epoch, names, dict_row=dict_row)):
             row = self._new(rank, step, epoch)
         if step is not None and row.step is None:
             self._role("step", row.row, step)
@@ -129,13 +144,17 @@ class Rows:
             row.epoch = epoch
         self._fill(row, line.metrics)
         if line.bar == "keras":
-            self.bar_row = row.row
+            self.bar_row = row.row, place, line.position or (0, 0)
+
+    def _same_bar(self, row: Open, line: Line, place: int) -> bool:
+        """Whether a bar is drawn anew over the one of the row, whose means go on."""
+        last, before, done = self.bar_row
+        goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
+        return last == row.row and (place == before + 1 or goes_on)
 
     def _joins(
-        self, row: Open, step: float | None, epoch: float | None, names: set[str], line: Line, *, dict_row: bool
+        self, row: Open, step: float | None, epoch: float | None, names: set[str], *, dict_row: bool
     ) -> bool:
-        if line.bar == "keras" and self.bar_row == row.row:
-            return True
         if step is not None and step != row.step and not (row.step is None and not row.names):
             return False
         if epoch is not None and row.epoch is not None and epoch != row.epoch:
@@ -150,6 +169,7 @@ class Rows:
         """A row of its own, of the step that a line above named if it names none."""
         if step is None and self.head and not self.trailing:
             step, epoch = self.head.step, epoch if epoch is not None else self.head.epoch
+            self.step_names[self.head_name] += 1
         row = Open(self.count)
         self.count += 1
         if step is not None:
@@ -178,18 +198,25 @@ class Rows:
         rank, step, epoch = _value(line.rank), _value(line.step), _value(line.epoch)
         above = self.opened.get(rank)
         if line.step:
-            self.step_names[line.step.name] += 1
+            self.head_name = line.step.name
         if step is not None and above and above.names and above.step is None and (self.trailing or not self.head):
             self.trailing = True
             self._role("step", above.row, step)
+            self.step_names[self.head_name] += 1
             self.opened.pop(rank)
             return
         if self.trailing:
             return
-        same = self.head and (step is None or step == self.head.step) and epoch == self.head.epoch
-        if not same:
+        head = self.head
+        same = head and (step is None or step == head.step) and (epoch is None or head.epoch in (None, epoch))
+        if not head or not same:
             self.head = Open(-1, step, epoch)
             self.opened.pop(rank, None)
+        elif head.epoch is None and epoch is not None:
+            head.epoch = epoch
+            if above and above.epoch is None:
+                above.epoch = epoch
+                self._role("epoch", above.row, epoch)
 
     def overflow(self, scale: str | None) -> None:
         """A skipped step: a row of its own between the lines of metrics; ranks repeat it."""
@@ -212,6 +239,13 @@ class Rows:
         if position != self.bar:
             self.bar, self.last_event = position, ("", -1)
 
+    def step_name(self) -> str:
+        """How most rows spell the step."""
+        names = Counter(self.step_names)
+        for block in self.blocks:
+            names[block.step_name] += len(block.rows)
+        return names.most_common(1)[0][0] if names else "step"
+
     def dense(self, name: str) -> tuple[Floats, Bools]:
         """A column or role over all rows: (values, logged)."""
         values, logged = np.zeros(self.count), np.zeros(self.count, dtype=np.bool_)
@@ -220,6 +254,7 @@ class Rows:
                 rows = np.frombuffer(block.rows, dtype=np.int64)
                 values[rows] = np.concatenate([part[:, block.names.index(name)] for part in block.parts])
                 logged[rows] = True
+                logged[[row for row, place in block.bad if block.names[place] == name]] = False
         cells = self.roles.get(name) or self.cells.get(name)
         if cells and cells.rows:
             rows = np.frombuffer(cells.rows, dtype=np.int64)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column, Table
 from stabtree.loaders.textlog_grammar import role
 from stabtree.loaders.textlog_rows import SKIPPED_NAN, column
+from stabtree.metrics import STEP_ALIASES, normalize
+from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
@@ -41,15 +44,20 @@ def tables(
         if role(name)[0] == "loss":
             losses |= logged
     step, logged = rows.dense("step")
-    step_name = rows.step_names.most_common(1)[0][0] if rows.step_names else "step"
+    step_name = rows.step_name()
     if not logged.any():
         step, logged = _bar_steps(rows, losses)
         step_name = BAR
+    elif rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
+        # The line that names the step of the last row was never written.
+        step[-1], logged[-1] = 2 * step[-2] - step[-3], True
     epoch = rows.dense("epoch")
     rank = rows.dense("rank")
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
-    notes = (*notes, *_hidden_nan(dense, losses, event))
+    notes = (*notes, *_hidden_nan(rows, dense, losses, event))
+    if logged.any() and normalize(step_name) not in STEP_ALIASES:
+        notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
     several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
     starts = [0] if several_ranks else _starts(step, logged, epoch, losses)
     parts = []
@@ -66,6 +74,10 @@ def tables(
             columns["rank"] = column(rank[0][span], rank[1][span], kept)
         for name, wanted in rows.names.items():
             columns[name] = column(*here[name], kept) if wanted else None
+        for name in ("loss_scale", "grad_norm"):
+            found = columns.get(name)
+            if found and not (here[name][1] & ~event[span]).any():
+                columns[name] = replace(found, sporadic=True)
         first = int(np.argmax(losses[begin:end])) + begin
         whole = len(starts) == 1
         parts.append(
@@ -99,7 +111,7 @@ def _bar_steps(rows: Rows, losses: Bools) -> tuple[Floats, Bools]:
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
 
 
-def _hidden_nan(dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
+def _hidden_nan(rows: Rows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
     """Megatron leaves a loss that is NaN out of its line: write it where the line says so."""
     name = next((name for name in dense if role(name)[0] == "loss"), None)
     counted = dense.get(SKIPPED_NAN)
@@ -112,7 +124,11 @@ def _hidden_nan(dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bo
     nan &= ~losses & ~event
     if not nan.any():
         return []
-    values, logged = dense[name] if name else dense.setdefault("lm loss", (np.zeros(len(nan)), np.zeros_like(nan)))
+    if not name:
+        name = "lm loss"
+        rows.names[name] = True
+        dense[name] = np.zeros(len(nan)), np.zeros_like(nan)
+    values, logged = dense[name]
     values[nan], logged[nan] = np.nan, True
     losses |= nan
     return [f"Lines without a loss whose gradient norm or count of iterations is NaN: {int(nan.sum())}, read as NaN."]
@@ -129,9 +145,12 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
         axis = axis + epoch[0][at] * (axis.max() + 1.0)
     starts = [0]
     begin = 0
+    # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
+    early = 2.0 * float(np.median(np.abs(np.diff(axis))))
     for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
         ahead = axis[place : place + MIN_NEXT_ROWS]
-        if place - begin < MIN_ROWS or len(ahead) < MIN_NEXT_ROWS or axis[place] > axis[begin] or ahead[1] < ahead[0]:
+        again = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
+        if place - begin < MIN_ROWS or len(ahead) < MIN_NEXT_ROWS or ahead[1] < ahead[0] or not again:
             continue
         if len(starts) >= MAX_RUNS:
             return [0]
