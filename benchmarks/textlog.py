@@ -55,7 +55,7 @@ def write(path: Path, megabytes: int) -> int:
 
 def reference(path: Path) -> None:
     """Counts the lines, then matches one pattern on each."""
-    subprocess.run(["grep", "-c", "lm loss", str(path)], check=True, capture_output=True)
+    subprocess.run(["/usr/bin/env", "grep", "-c", "lm loss", str(path)], check=True, capture_output=True)
     with path.open(encoding="utf-8") as log:
         for line in log:
             PATTERN.search(line)

@@ -193,11 +193,11 @@ def _no_loss(table: Table) -> StabtreeError:
     guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
     unknown = [name for name in names if not match(name) and normalize(name) not in _PLACES]
     guesses += difflib.get_close_matches("loss", unknown, n=1, cutoff=0.5)
-    hint = f"name it: --column loss={clean(guesses[0]) if guesses else 'NAME'}"
+    guess = clean(guesses[0]) if guesses else "NAME"
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",
         where=table.path,
-        hint=hint if guesses or unknown else "name a log that holds the loss too",
+        hint=f"name it: --column loss={guess}",
     )
 
 

@@ -39,6 +39,7 @@ ENOUGH_ROWS = 3
 MAX_CHATTER = 2000
 MAX_FORM = 400
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
+_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
 _FENCE = re.compile(r"^\s*```", re.MULTILINE)
 
 
@@ -154,8 +155,10 @@ class Reader:
         return False
 
     def _cut(self, text: str, line: Line) -> None:
-        """Drop the number that the end of the file may have cut, if the line is shorter than those before."""
-        if line.metrics and len(line.metrics) < self._pairs and text.rstrip().endswith(line.metrics[-1].text):
+        """Drop the number that the end of the file may have cut, if the lines before go on behind it."""
+        names = {pair.name for pair in line.metrics}
+        shorter = len(names) < self._pairs or any(names <= layout.names for layout in self._layouts)
+        if line.metrics and shorter and text.rstrip().endswith(line.metrics[-1].text):
             line.metrics.pop()
             line.known = any(role(pair.name)[0] for pair in line.metrics)
             if not line.known:
@@ -234,7 +237,7 @@ def _known(name: str) -> bool:
 
 def sniff(source: Source) -> int:
     """How surely this is a text log, 0 to 100."""
-    if source.binary or jsonl.sniff(source) >= 80:
+    if source.binary or jsonl.sniff(source):
         return 0
     head = source.head
     # Documentation shows lines of logs as examples.
@@ -243,9 +246,12 @@ def sniff(source: Source) -> int:
     reader = _scan(head.split("\n", SNIFF_LINES)[:SNIFF_LINES], _known)
     if not reader.losses and not reader.rows.count:
         reader = _scan(islice(source.lines(), SNIFF_FURTHER), _known)
+    if _JSON.match(head):
+        # Broken JSON of which nobody else makes anything.
+        return 15 if reader.losses else 0
     if reader.losses >= ENOUGH_ROWS:
         return 70
-    named = any("loss" in name for name in reader.rows.names)
+    named = any("loss" in name for name in reader.rows.names) or len(reader.rows.events) > 1
     return 40 if reader.losses or named or reader.rows.count >= ENOUGH_ROWS else 0
 
 

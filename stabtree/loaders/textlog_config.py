@@ -20,7 +20,9 @@ _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
 # `lr: 0.1`, `"lr": 0.1,`, one setting a line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
 _KNOWN = {word for key, (_, others) in KEYS.items() for word in (key, *others.split())} | {"fp16", "bf16", "fp8"}
-_AMBIGUOUS = frozenset("name step steps schedule scheduler classes vocab opt warmup batch_size".split())
+_AMBIGUOUS = frozenset(
+    ["name", "step", "steps", "schedule", "scheduler", "classes", "vocab", "opt", "warmup", "batch_size"]
+)
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
 _NUMBERS = frozenset(
@@ -42,7 +44,7 @@ class ConfigDump:
         dotted = _DOTTED.match(line)
         if dotted:
             self._keep(row, dotted[1], dotted[2])
-        elif _CALL.search(line) and "=" in line or line.rstrip().endswith("Arguments("):
+        elif (_CALL.search(line) and "=" in line) or line.rstrip().endswith("Arguments("):
             self._inside = line.count("(") > line.count(")")
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)

@@ -35,7 +35,7 @@ KEY = re.compile(
 PREFIX = re.compile(
     r"\s*(?:(?:\[(?![^\]]*(?:step|iter|epoch|batch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
-    r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|[\w.]+:(?=\s*\[)|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
+    r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
 RANK = re.compile(
     r"^\s*(?:\[?(?:rank|default) ?(\d{1,6})\]?:|\[\d+,(\d{1,6})\]<std\w+>:|(\d{1,5}): (?=\S))"
@@ -54,7 +54,7 @@ EVALUATED = re.compile(
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
 # Names of a step that may stand alone above or below the lines of metrics.
 HEADER_STEPS = frozenset(
-    "step global_step training_global_step train_global_step iteration iter batch num_updates".split()
+    ["step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch", "num_updates"]
 )
 
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
@@ -66,7 +66,8 @@ SUMMARY = re.compile(r"train_runtime|train_samples_per_second")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
 OVERFLOW = re.compile(
-    r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)|Reducing dynamic loss scale from \S{1,40} to)"
+    r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)"
+    r"|Reducing dynamic loss scale from \S{1,40} to)"
     r"\s+(?P<to>\d[\d.]*(?:e[+-]?\d+)?)"
     r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d[\d.]*(?:e[+-]?\d+)?), but hysteresis",
     re.IGNORECASE,
@@ -114,9 +115,8 @@ _STEPS = {
     )
 }
 _EPOCHS = (*EPOCH_ALIASES, "epoch(train)", "epoch(val)", "train_epoch")
-_NO_STEP_AFTER = frozenset(
-    "per max total last every of warmup best save eval log micro until in from num next each checkpoint".split()
-)
+_NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
+_NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
 
 
 @lru_cache(maxsize=8192)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from stabtree.loaders.textlog_line import Line
     from stabtree.loaders.textlog_rows import Rows
 
-_TOKEN = re.compile(r"[+-]?(?:\d[\d.,:]*(?:[eE][+-]?\d+)?)|(?<![\w.])[+-]?(?:nan|inf)(?!\w)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"[+-]?\d+(?:[.,:]\d+)*(?:\.(?!\d))?(?:[eE][+-]?\d+)?|(?<![\w.])[+-]?(?:nan|inf)(?!\w)", re.IGNORECASE
+)
 # One set of characters is matched far faster than the exact form of a number; `Block.flush` checks it.
 _VALUE = r"([-+.\deEnNaAiIfF]+)"
 _OTHER = r"[-+.,:\deEnNaAiIfF]+"

@@ -152,9 +152,7 @@ class Rows:
         goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
         return last == row.row and (place == before + 1 or goes_on)
 
-    def _joins(
-        self, row: Open, step: float | None, epoch: float | None, names: set[str], *, dict_row: bool
-    ) -> bool:
+    def _joins(self, row: Open, step: float | None, epoch: float | None, names: set[str], *, dict_row: bool) -> bool:
         if step is not None and step != row.step and not (row.step is None and not row.names):
             return False
         if epoch is not None and row.epoch is not None and epoch != row.epoch:

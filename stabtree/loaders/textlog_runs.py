@@ -74,10 +74,7 @@ def tables(
             columns["rank"] = column(rank[0][span], rank[1][span], kept)
         for name, wanted in rows.names.items():
             columns[name] = column(*here[name], kept) if wanted else None
-        for name in ("loss_scale", "grad_norm"):
-            found = columns.get(name)
-            if found and not (here[name][1] & ~event[span]).any():
-                columns[name] = replace(found, sporadic=True)
+        _mark_sporadic(columns, here, event[span])
         first = int(np.argmax(losses[begin:end])) + begin
         whole = len(starts) == 1
         parts.append(
@@ -94,6 +91,14 @@ def tables(
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _mark_sporadic(columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], event: Bools) -> None:
+    """Columns that only overflow lines write are silent while all is well."""
+    for name in ("loss_scale", "grad_norm"):
+        found = columns.get(name)
+        if found and not (cells[name][1] & ~event).any():
+            columns[name] = replace(found, sporadic=True)
 
 
 def _any(found: Column) -> bool:
@@ -150,7 +155,12 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
     for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
         ahead = axis[place : place + MIN_NEXT_ROWS]
         again = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
-        if place - begin < MIN_ROWS or len(ahead) < MIN_NEXT_ROWS or ahead[1] < ahead[0] or not again:
+        if (
+            place - begin < MIN_ROWS
+            or len(ahead) < MIN_NEXT_ROWS
+            or not ahead[0] <= ahead[1] <= axis[place - 1]
+            or not again
+        ):
             continue
         if len(starts) >= MAX_RUNS:
             return [0]
