@@ -21,12 +21,12 @@ from stabtree.loaders.textlog_config import ConfigDump
 from stabtree.loaders.textlog_grammar import role
 from stabtree.loaders.textlog_layout import MAX_LAYOUTS, MAX_LEARNED, Layout, learn
 from stabtree.loaders.textlog_line import Line, Pair, parse, to_float
-from stabtree.loaders.textlog_rows import FLUSH_ROWS, Open, Rows
+from stabtree.loaders.textlog_rows import FLUSH_ROWS, Block, Open, Rows
 from stabtree.loaders.textlog_runs import tables
 from stabtree.metrics import match, normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Select, Table
@@ -40,7 +40,7 @@ MAX_CHATTER = 2000
 MAX_FORM = 400
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
-_FENCE = re.compile(r"^\s*```", re.MULTILINE)
+_MARKDOWN = re.compile(r"^(?:\s*```|#{2,5} \w)", re.MULTILINE)
 
 
 class Reader:
@@ -50,10 +50,9 @@ class Reader:
         self.rows = Rows(select)
         self.skips = Skips()
         self.config = ConfigDump()
-        self.losses = 0
+        self.rows_of_loss = 0
         self._layouts: list[Layout] = []
         self._learned = 0
-        self._fast: tuple[int, Layout, tuple[str, ...]] | None = None
         self._last_step = ""
         self._blocks = Blocks()
         self._code = False
@@ -64,41 +63,61 @@ class Reader:
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """All lines of a log, most of them by the layout of the line before."""
-        rows, layouts, blocks = self.rows, self._layouts, self._blocks
+        rows = self.rows
+        match, at, block, last = self._top()
         for place, line in enumerate(lines, 1):
-            for layout in layouts:
-                found = None if blocks.waiting else layout.match(line)
-                if not found:
-                    continue
+            found = match(line)
+            if found:
                 groups = found.groups()
-                step = groups[layout.step]
-                if step == self._last_step or not step.isdigit():
-                    self._read_slowly(line, place, cut=False)
-                    break
-                self._last_step = step
-                block = layout.block
-                block.rows.append(rows.count)
-                block.texts.append(groups)
-                self._fast = rows.count, layout, groups
-                rows.count += 1
-                self.losses += 1
-                if len(block.texts) >= FLUSH_ROWS:
-                    block.flush()
-                break
-            else:
-                self._read_slowly(line, place, cut=isinstance(lines, Lines) and not lines.ended)
+                if groups[at] != last:
+                    last = groups[at]
+                    block.rows.append(rows.count)
+                    block.texts.append(groups)
+                    rows.count += 1
+                    if not place % FLUSH_ROWS:
+                        block.flush()
+                    continue
+            # Everything that is not the usual line, which `last` and the block's last texts stand for.
+            self._last_step = last
+            if found or not self._by_another(line):
+                self._read_slowly(line, place, cut=isinstance(lines, Lines) and not lines.ended and not found)
+            match, at, block, last = self._top()
         self._finish()
+
+    def _top(self) -> tuple[Callable[[str], re.Match[str] | None], int, Block, str]:
+        """The layout to try first: its pattern, its group of the step, its rows; and the last step."""
+        if not self._layouts or self._blocks.waiting:
+            return _no_match, 0, _NO_BLOCK, self._last_step
+        top = self._layouts[0]
+        return top.match, top.step, top.block, self._last_step
+
+    def _by_another(self, line: str) -> bool:
+        """Read a line by a layout other than the last one, which then is tried first."""
+        if self._blocks.waiting:
+            return False
+        for index, layout in enumerate(self._layouts[1:], 1):
+            found = layout.match(line)
+            if found and found[layout.step + 1] != self._last_step:
+                self._layouts.insert(0, self._layouts.pop(index))
+                layout.block.rows.append(self.rows.count)
+                layout.block.texts.append(found.groups())
+                self._last_step = found[layout.step + 1]
+                self.rows.count += 1
+                return True
+        return False
 
     def _settle(self) -> None:
         """Open the row that was read last by its layout, so that other lines can join it."""
-        if self._fast:
-            row, layout, groups = self._fast
-            values = dict(zip(layout.block.names, groups, strict=True))
-            step, epoch, rank = (
-                to_float(values[name]) if name in values else None for name in ("step", "epoch", "rank")
-            )
-            self.rows.opened[rank] = Open(row, step, epoch, set(layout.names))
-            self._fast = None
+        for layout in self._layouts:
+            block = layout.block
+            if block.rows and block.rows[-1] == self.rows.count - 1:
+                values = dict(zip(block.names, block.texts[-1] if block.texts else block.last, strict=True))
+                step, epoch, rank = (
+                    to_float(values[name]) if name in values else None for name in ("step", "epoch", "rank")
+                )
+                self.rows.opened[rank] = Open(self.rows.count - 1, step, epoch, set(layout.names))
+            if len(block.texts) >= FLUSH_ROWS:
+                block.flush()
 
     def _read_slowly(self, line: str, place: int, *, cut: bool) -> None:
         text = line[: grammar.MAX_LINE]
@@ -119,6 +138,11 @@ class Reader:
             nothing = not part or self._line(part, where, cut=cut)
             if nothing and form and part == text and len(self._chatter) < MAX_CHATTER:
                 self._chatter.add(form)
+
+    @property
+    def losses(self) -> int:
+        """How many rows hold the training loss."""
+        return self.rows_of_loss + sum(len(block.rows) for block in self.rows.blocks)
 
     def _finish(self) -> None:
         """Read what was waiting for the end of a dict or a table."""
@@ -195,7 +219,7 @@ class Reader:
         if not trains and not self.rows.count and not line.step:
             return
         self.rows.add(line, place, dict_row=dict_row)
-        self.losses += trains
+        self.rows_of_loss += trains
         if trains:
             self._pairs = len(line.metrics)
             self._loss_name = next(pair.name for pair in line.metrics if role(pair.name)[0] == "loss")
@@ -221,6 +245,13 @@ class Reader:
         line.step = Pair("position in the epoch", str(int(done + before)))
 
 
+_NO_BLOCK = Block((), "")
+
+
+def _no_match(line: str) -> None:  # noqa: ARG001
+    return None
+
+
 def _is_header(line: Line) -> bool:
     return not line.step or normalize(line.step.name) in grammar.HEADER_STEPS
 
@@ -241,7 +272,7 @@ def sniff(source: Source) -> int:
         return 0
     head = source.head
     # Documentation shows lines of logs as examples.
-    if head.lstrip().startswith("# ") and _FENCE.search(head):
+    if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return 0
     reader = _scan(head.split("\n", SNIFF_LINES)[:SNIFF_LINES], _known)
     if not reader.losses and not reader.rows.count:

@@ -79,7 +79,7 @@ NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
 # Source code that a trainer prints of itself: assignments, calls and statements are no lines of a log.
 CODE = re.compile(
     r"\s*(?:(?:def|class|return|import|from|if|elif|else|for|while|with|assert|raise|try|except|self|parser)\b(?!:?\s*[\d|])"
-    r"|[@#]|\"\"\"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
+    r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
 )
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 

@@ -79,7 +79,8 @@ def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> 
     end = 0
     for token in tokens:
         parts.append(_literal(text[end : token.start()]))
-        parts.append(_VALUE if token.start() in wanted else _OTHER)
+        name = wanted.get(token.start())
+        parts.append(_OTHER if name is None else r"(\d+)" if name == "step" else _VALUE)
         end = token.end()
     parts.append(_literal(text[end:]))
     return re.compile("".join(parts))

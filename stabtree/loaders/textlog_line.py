@@ -56,6 +56,8 @@ _WORD = re.compile(r"[^\W\d]{2,}")
 _BLANKS = re.compile(r"\s\s+|\s-+\s")
 # A line that names so many different numbers is a table of something, not a step.
 MAX_PAIRS = 2000
+# No count of steps is longer.
+MAX_DIGITS = 16
 
 
 def to_float(text: str) -> float:
@@ -91,12 +93,18 @@ def parse(line: str) -> Line:
             _take(pair, out)
         elif _is_digit(number["value"]):
             if number["total"] and out.position is None:
-                out.position = int(number["value"].replace(",", "")), int(number["total"])
+                out.position = _position(number["value"], number["total"])
             out.words += _words(line[end : number.start()], "")
             end = _past(line, number.end())
     out.words += _words(line[end:], "")
     _finish(line, out)
     return out
+
+
+def _position(done: str, total: str) -> tuple[int, int] | None:
+    if done.isdigit() and len(done) < MAX_DIGITS and len(total) < MAX_DIGITS:
+        return int(done), int(total)
+    return None
 
 
 def _past(line: str, end: int) -> int:

@@ -48,6 +48,7 @@ class Block:
         rows: the number of each row.
         texts: the numbers as written, not yet parsed.
         parts: what was parsed: float64 (n, len(names)).
+        last: the row that was parsed last, as written.
         bad: (row, place in names) of texts that are no numbers.
     """
 
@@ -56,6 +57,7 @@ class Block:
     rows: array[int] = field(default_factory=lambda: array("q"))
     texts: list[Sequence[str]] = field(default_factory=list)
     parts: list[Floats] = field(default_factory=list)
+    last: Sequence[str] = ()
     bad: list[tuple[int, int]] = field(default_factory=list)
 
     def flush(self) -> None:
@@ -67,6 +69,7 @@ class Block:
             except ValueError:
                 values = np.fromiter(map(self._checked, chain.from_iterable(self.texts), range(size)), np.float64, size)
             self.parts.append(values.reshape(len(self.texts), len(self.names)))
+            self.last = self.texts[-1]
             self.texts.clear()
 
     def _checked(self, text: str, index: int) -> float:

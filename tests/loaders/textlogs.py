@@ -136,16 +136,16 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "mmengine": (
         (
-            "10/30 22:18:02 - mmengine - INFO - Epoch(train) [1][ 5/10]  lr: 1.0e-04  eta: 2:46:39  loss: 2.5  grad_norm: 3.5\n"
-            "10/30 22:18:03 - mmengine - INFO - Epoch(train) [1][10/10]  lr: 1.0e-04  eta: 2:46:39  loss: 2.25  grad_norm: nan\n"
-            "10/30 22:18:04 - mmengine - INFO - Epoch(train) [2][ 5/10]  lr: 1.0e-04  eta: 2:46:39  loss: 2.0  grad_norm: 3.5\n"
+            "10/30 22:18:02 - mmengine - INFO - Epoch(train) [1][ 5/10]  lr: 1.0e-04  eta: 2:46  loss: 2.5  grad_norm: 3.5\n"
+            "10/30 22:18:03 - mmengine - INFO - Epoch(train) [1][10/10]  lr: 1.0e-04  eta: 2:46  loss: 2.25  grad_norm: nan\n"
+            "10/30 22:18:04 - mmengine - INFO - Epoch(train) [2][ 5/10]  lr: 1.0e-04  eta: 2:46  loss: 2.0  grad_norm: 3.5\n"
         ),
         {"loss": [(5, 2.5), (10, 2.25), (15, 2.0)], "grad_norm": [(5, 3.5), (10, math.nan), (15, 3.5)]},
     ),
     "detectron2": (
         (
-            "\x1b[32m[11/17 15:16:42 d2.utils.events]: \x1b[0m eta: 21:12:23  iter: 19  total_loss: 0.5  loss_cls: 0.25  lr: 0.001\n"
-            "\x1b[32m[11/17 15:16:55 d2.utils.events]: \x1b[0m eta: 21:12:09  iter: 39  total_loss: 0.375  loss_cls: 0.125  lr: 0.002\n"
+            "\x1b[32m[11/17 15:16:42 d2.utils.events]: \x1b[0m eta: 21:12  iter: 19  total_loss: 0.5  loss_cls: 0.25  lr: 0.001\n"
+            "\x1b[32m[11/17 15:16:55 d2.utils.events]: \x1b[0m eta: 21:12  iter: 39  total_loss: 0.375  loss_cls: 0.125  lr: 0.002\n"
             "FloatingPointError: Loss became infinite or NaN at iteration=41!\n"
         ),
         {"loss": [(19, 0.5), (39, 0.375), (41, math.nan)], "lr": [(19, 0.001), (39, 0.002)]},
@@ -167,11 +167,11 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "tqdm": (
         (
-            "\rEpoch 0:   0%|          | 1/90 [59:12<1573:03:24, 18.79s/it, loss=7.75, reduced_train_loss=7.5, "
+            "\rEpoch 0:   0%|          | 1/90 [59:12<15:03, 1.7s/it, loss=7.75, reduced_train_loss=7.5, "
             "global_step=0.0]"
-            "\rEpoch 0:   2%|#         | 2/90 [59:30<1572:41:13, 18.79s/it, loss=7.5, reduced_train_loss=7.25, "
+            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 1.7s/it, loss=7.5, reduced_train_loss=7.25, "
             "global_step=1.0]"
-            "\rEpoch 0:   2%|#         | 2/90 [59:30<1572:41:13, 18.79s/it, loss=7.25, reduced_train_loss=7.25, "
+            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 1.7s/it, loss=7.25, reduced_train_loss=7.25, "
             "global_step=1.0]\n"
         ),
         {"loss": [(0, 7.75), (1, 7.25)]},
