@@ -97,14 +97,27 @@ class Reader:
             return False
         for index, layout in enumerate(self._layouts[1:], 1):
             found = layout.match(line)
-            if found and found[layout.step + 1] != self._last_step:
+            if not found:
+                continue
+            same = found[layout.step + 1] == self._last_step
+            if same and not self._joins(layout):
+                return False
+            if not same:
                 self._layouts.insert(0, self._layouts.pop(index))
-                layout.block.rows.append(self.rows.count)
-                layout.block.texts.append(found.groups())
                 self._last_step = found[layout.step + 1]
                 self.rows.count += 1
-                return True
+            layout.block.rows.append(self.rows.count - 1)
+            layout.block.texts.append(found.groups())
+            if len(layout.block.texts) >= FLUSH_ROWS:
+                layout.block.flush()
+            return True
         return False
+
+    def _joins(self, layout: Layout) -> bool:
+        """Whether lines of this layout add to the last row, which other layouts wrote."""
+        last = self.rows.count - 1
+        wrote = [other for other in self._layouts if other.block.rows and other.block.rows[-1] == last]
+        return bool(wrote) and all(other.names.isdisjoint(layout.names) for other in wrote)
 
     def _settle(self) -> None:
         """Open the row that was read last by its layout, so that other lines can join it."""
@@ -115,7 +128,9 @@ class Reader:
                 step, epoch, rank = (
                     to_float(values[name]) if name in values else None for name in ("step", "epoch", "rank")
                 )
-                self.rows.opened[rank] = Open(self.rows.count - 1, step, epoch, set(layout.names))
+                before = self.rows.opened.get(rank)
+                joined = before.names if before and before.row == self.rows.count - 1 else set()
+                self.rows.opened[rank] = Open(self.rows.count - 1, step, epoch, joined | layout.names)
             if len(block.texts) >= FLUSH_ROWS:
                 block.flush()
 
@@ -142,7 +157,7 @@ class Reader:
     @property
     def losses(self) -> int:
         """How many rows hold the training loss."""
-        return self.rows_of_loss + sum(len(block.rows) for block in self.rows.blocks)
+        return self.rows_of_loss + sum(len(block.rows) for block in self.rows.blocks if block.trains)
 
     def _finish(self) -> None:
         """Read what was waiting for the end of a dict or a table."""
@@ -154,14 +169,19 @@ class Reader:
 
     def _line(self, text: str, place: int, *, cut: bool) -> bool:
         """One line or block; whether any line like it would hold nothing."""
-        overflow = grammar.OVERFLOW.search(text)
-        if overflow or grammar.NAN_NORM.search(text):
+        # Looking for a word is far cheaper than for a pattern.
+        overflow = grammar.OVERFLOW.search(text) if any(word in text for word in grammar.OVERFLOW_WORDS) else None
+        if overflow or (" norm is " in text and grammar.NAN_NORM.search(text)):
             self._overflow(text, overflow)
             return False
         if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
             return False
         line = parse(text)
-        if grammar.NAN_LOSS.search(text) and not any(role(pair.name)[0] == "loss" for pair in line.metrics):
+        if (
+            "oss " in text
+            and grammar.NAN_LOSS.search(text)
+            and not any(role(pair.name)[0] == "loss" for pair in line.metrics)
+        ):
             line.metrics.append(Pair(self._loss_name, "nan"))
             line.known, line.problem = True, ""
         if cut:
@@ -220,14 +240,14 @@ class Reader:
             return
         self.rows.add(line, place, dict_row=dict_row)
         self.rows_of_loss += trains
+        self._last_step = line.step.text if line.step else ""
         if trains:
             self._pairs = len(line.metrics)
             self._loss_name = next(pair.name for pair in line.metrics if role(pair.name)[0] == "loss")
-            self._last_step = line.step.text if line.step else ""
-            if self._learned < MAX_LEARNED and (layout := learn(text, line, self.rows)):
-                self._learned += 1
-                self._layouts.insert(0, layout)
-                del self._layouts[MAX_LAYOUTS:]
+        if self._learned < MAX_LEARNED and (layout := learn(text, line, self.rows)):
+            self._learned += 1
+            self._layouts.insert(0, layout)
+            del self._layouts[MAX_LAYOUTS:]
 
     def _may_join(self, line: Line) -> bool:
         """Whether a line without a step is one of metrics: of a block, or nothing but pairs."""
@@ -245,7 +265,7 @@ class Reader:
         line.step = Pair("position in the epoch", str(int(done + before)))
 
 
-_NO_BLOCK = Block((), "")
+_NO_BLOCK = Block((), "", trains=False)
 
 
 def _no_match(line: str) -> None:  # noqa: ARG001

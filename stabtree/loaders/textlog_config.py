@@ -41,10 +41,10 @@ class ConfigDump:
     def look(self, line: str, row: int, *, code: bool) -> bool:
         """Keep the settings of a line that stands before row `row`; whether the line is one of settings."""
         before = len(self._found)
-        dotted = _DOTTED.match(line)
+        dotted = _DOTTED.match(line) if "..." in line else None
         if dotted:
             self._keep(row, dotted[1], dotted[2])
-        elif (_CALL.search(line) and "=" in line) or line.rstrip().endswith("Arguments("):
+        elif ("(" in line and "=" in line and _CALL.search(line)) or line.rstrip().endswith("Arguments("):
             self._inside = line.count("(") > line.count(")")
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)

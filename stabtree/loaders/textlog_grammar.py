@@ -72,6 +72,7 @@ OVERFLOW = re.compile(
     r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d[\d.]*(?:e[+-]?\d+)?), but hysteresis",
     re.IGNORECASE,
 )
+OVERFLOW_WORDS = ("verflow", "VERFLOW", "dynamic loss scale")
 # Some trainers stop at the first NaN, and this line is all that they say of it.
 NAN_LOSS = re.compile(r"\bloss (?:became|is|was) (?:infinite or nan|nan|inf(?:inite)?)\b", re.IGNORECASE)
 NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
@@ -79,7 +80,8 @@ NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
 # Source code that a trainer prints of itself: assignments, calls and statements are no lines of a log.
 CODE = re.compile(
     r"\s*(?:(?:def|class|return|import|from|if|elif|else|for|while|with|assert|raise|try|except|self|parser)\b(?!:?\s*[\d|])"
-    r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
+    r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)"
+    r"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
 )
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 

@@ -52,12 +52,15 @@ def learn(text: str, line: Line, rows: Rows) -> Layout | None:
     for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
         if pair and pair.start >= 0:
             wanted[pair.start] = name
+    trains = any(role(pair.name)[0] == "loss" for pair in line.metrics)
     for pair in line.metrics:
-        if rows.wanted(pair.name) and rows.names[pair.name]:
+        # The count of NaN iterations matters only where the loss is missing.
+        if rows.wanted(pair.name) and (rows.names[pair.name] or not trains):
             if pair.start < 0:
                 return None
             wanted[pair.start] = pair.name
-    if len(set(wanted.values())) < len(wanted) or not any(role(name)[0] == "loss" for name in wanted.values()):
+    metrics = {role(name)[0] for name in wanted.values()} - {"", "step", "epoch", "rank"}
+    if len(set(wanted.values())) < len(wanted) or not metrics:
         return None
     tokens = list(_TOKEN.finditer(text))
     starts = {token.start() for token in tokens}
@@ -69,7 +72,7 @@ def learn(text: str, line: Line, rows: Rows) -> Layout | None:
     values = {pair.start: pair.text for pair in (line.step, line.epoch, line.rank, *line.metrics) if pair}
     if not found or any(found[i] != values[start] for i, start in enumerate(sorted(wanted), 1)):
         return None
-    block = Block(names, line.step.name)
+    block = Block(names, line.step.name, trains)
     rows.blocks.append(block)
     return Layout(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
 

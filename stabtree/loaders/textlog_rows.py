@@ -45,6 +45,7 @@ class Block:
     Attributes:
         names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
         step_name: how the lines spell the step.
+        trains: whether they hold the training loss.
         rows: the number of each row.
         texts: the numbers as written, not yet parsed.
         parts: what was parsed: float64 (n, len(names)).
@@ -54,6 +55,7 @@ class Block:
 
     names: tuple[str, ...]
     step_name: str
+    trains: bool
     rows: array[int] = field(default_factory=lambda: array("q"))
     texts: list[Sequence[str]] = field(default_factory=list)
     parts: list[Floats] = field(default_factory=list)
@@ -220,7 +222,7 @@ class Rows:
                 self._role("epoch", above.row, epoch)
 
     def overflow(self, scale: str | None) -> None:
-        """A skipped step: a row of its own between the lines of metrics; ranks repeat it."""
+        """A skipped step, without a scale if its gradient is NaN: a row between those of metrics; ranks repeat it."""
         event = (scale or "nan", self.count)
         if event == self.last_event:
             return
@@ -230,10 +232,10 @@ class Rows:
         self.last_event = (event[0], self.count)
         if self.bar:
             self._role("bar", row, self.bar[0])
-        if scale is not None:
-            self.wanted("loss_scale")
-            self.cells.setdefault("loss_scale", Cells()).set(row, float(scale))
+        name, value = ("grad_norm", float("nan")) if scale is None else ("loss_scale", float(scale))
+        self.wanted(name)
         self.wanted("grad_norm")
+        self.cells.setdefault(name, Cells()).set(row, value)
 
     def moved(self, position: tuple[int, int]) -> None:
         """A progress bar went on: what it says holds for lines that name no step."""

@@ -186,7 +186,7 @@ def _place_events(
     scale, norm = columns.get("loss_scale"), columns["grad_norm"]
     if not (logged & ~event).any():
         if event.all():
-            norm[0][:], norm[1][:] = np.inf, True
+            norm[0][~norm[1]], norm[1][:] = np.inf, True
             return everything, (step, logged)
         _give_to_next(event, scale, norm)
         return np.flatnonzero(~event), (step, logged)
@@ -196,7 +196,7 @@ def _place_events(
     for name, (_, present) in columns.items():
         if role(name)[0] == "grad_norm":
             known |= present
-    alone = event & ~np.isin(step, step[known & ~event])
+    alone = event & ~norm[1] & ~np.isin(step, step[known & ~event])
     norm[0][alone], norm[1][alone] = np.inf, True
     return everything, (step, logged)
 
@@ -227,4 +227,4 @@ def _give_to_next(event: Bools, scale: tuple[Floats, Bools] | None, norm: tuple[
         if scale and scale[1][place]:
             scale[0][target], scale[1][target] = scale[0][place], True
         if not norm[1][target]:
-            norm[0][target], norm[1][target] = np.inf, True
+            norm[0][target], norm[1][target] = norm[0][place] if norm[1][place] else np.inf, True

@@ -222,3 +222,25 @@ def test_a_long_log_is_read_by_its_layout_to_the_same_numbers(tmp_path: Path) ->
     assert loss.values[999] == 1000.25
     assert run.series["grad_norm"].values[799] == 200.0
     assert run.series["lr"].values[:3].tolist() == [0.01, 0.001, 0.1]
+
+
+def test_lines_of_several_kinds_join_at_their_step(tmp_path: Path) -> None:
+    lines = []
+    for i in range(1, 301):
+        lines.append(f"[INFO] step={i}, skipped=0, lr=[{i}e-6, {i}e-6], mom=[(0.9, 0.95)]\n")
+        lines.append(f" samples/sec: 2.7 | iteration {i}/ 900 | lm_loss: {i}.5E+00 | number of nan iterations: 0 |\n")
+        if i % 100 == 0:
+            lines.append(f"step {i}: val_loss {i}.75\n")
+    run = run_of(tmp_path, "".join(lines))
+    assert run.sources[0].rows == 300
+    assert points(run, "loss") == [(i, i + 0.5) for i in range(1, 301)]
+    np.testing.assert_allclose(run.series["lr"].values, np.arange(1, 301) * 1e-6)
+    assert points(run, "eval_loss") == [(100, 100.75), (200, 200.75), (300, 300.75)]
+
+
+def test_a_gradient_that_espnet_reports_as_nan_is_one(tmp_path: Path) -> None:
+    content = (
+        "step: 1, loss: 4.5\n(trainer:617) WARNING: The grad norm is nan. Skipping updating the model.\n"
+        "step: 2, loss: 4.25\nstep: 3, loss: 4.0\n"
+    )
+    assert [step for step, value in points(run_of(tmp_path, content), "grad_norm") if math.isnan(value)] == [2]

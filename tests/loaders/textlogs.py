@@ -127,7 +127,7 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "espnet": (
         (
-            "[host] 2031-09-17 18:14:26,464 (trainer:243) INFO: 1epoch results: [train] iter_time=0.164, loss=48.5, "
+            "[host] 2031-09-17 18:14:26 (trainer:243) INFO: 1epoch results: [train] iter_time=0.164, loss=48.5, "
             "loss_ctc=1.154e+03, lr_0=2.0e-06, time=1 minute and 43.19 seconds, [valid] loss=47.5, cer=1.010\n"
             "[host] 2031-09-17 18:15:26,464 (trainer:243) INFO: 2epoch results: [train] iter_time=0.164, loss=38.5, "
             "loss_ctc=1.154e+03, lr_0=4.0e-06, time=1 minute and 40.19 seconds, [valid] loss=37.5, cer=1.010\n"
@@ -136,16 +136,16 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "mmengine": (
         (
-            "10/30 22:18:02 - mmengine - INFO - Epoch(train) [1][ 5/10]  lr: 1.0e-04  eta: 2:46  loss: 2.5  grad_norm: 3.5\n"
-            "10/30 22:18:03 - mmengine - INFO - Epoch(train) [1][10/10]  lr: 1.0e-04  eta: 2:46  loss: 2.25  grad_norm: nan\n"
-            "10/30 22:18:04 - mmengine - INFO - Epoch(train) [2][ 5/10]  lr: 1.0e-04  eta: 2:46  loss: 2.0  grad_norm: 3.5\n"
+            "10/30 22:18:02 - mmengine - INFO - Epoch(train) [1][ 5/10]  lr: 1e-04  loss: 2.5  grad_norm: 3.5\n"
+            "10/30 22:18:03 - mmengine - INFO - Epoch(train) [1][10/10]  lr: 1e-04  loss: 2.25  grad_norm: nan\n"
+            "10/30 22:18:04 - mmengine - INFO - Epoch(train) [2][ 5/10]  lr: 1e-04  loss: 2.0  grad_norm: 3.5\n"
         ),
         {"loss": [(5, 2.5), (10, 2.25), (15, 2.0)], "grad_norm": [(5, 3.5), (10, math.nan), (15, 3.5)]},
     ),
     "detectron2": (
         (
-            "\x1b[32m[11/17 15:16:42 d2.utils.events]: \x1b[0m eta: 21:12  iter: 19  total_loss: 0.5  loss_cls: 0.25  lr: 0.001\n"
-            "\x1b[32m[11/17 15:16:55 d2.utils.events]: \x1b[0m eta: 21:12  iter: 39  total_loss: 0.375  loss_cls: 0.125  lr: 0.002\n"
+            "\x1b[32m[11/17 15:16:42 d2.utils.events]: \x1b[0m  iter: 19  total_loss: 0.5 l: 0.25  lr: 0.001\n"
+            "\x1b[32m[11/17 15:16:55 d2.utils.events]: \x1b[0m  iter: 39  total_loss: 0.375 l: 0.1  lr: 0.002\n"
             "FloatingPointError: Loss became infinite or NaN at iteration=41!\n"
         ),
         {"loss": [(19, 0.5), (39, 0.375), (41, math.nan)], "lr": [(19, 0.001), (39, 0.002)]},
@@ -160,18 +160,18 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "keras": (
         (
-            "Epoch 1/3\n 10/30 [====>....] - ETA: 2s - loss: 0.9\r 30/30 [=========] - 1s - loss: 0.75 - val_loss: 0.8\n"
-            "Epoch 2/3\n 10/30 [====>....] - ETA: 2s - loss: 0.7\r 30/30 [=========] - 1s - loss: nan - val_loss: nan\n"
+            "Epoch 1/3\n 10/30 [===>....] - ETA: 2s - loss: 0.9\r 30/30 [=========] - 1s - loss: 0.75 - val_loss: 0.8\n"
+            "Epoch 2/3\n 10/30 [===>....] - ETA: 2s - loss: 0.7\r 30/30 [=========] - 1s - loss: nan - val_loss: nan\n"
         ),
         {"loss": [(1, 0.75), (2, math.nan)], "eval_loss": [(1, 0.8), (2, math.nan)]},
     ),
     "tqdm": (
         (
-            "\rEpoch 0:   0%|          | 1/90 [59:12<15:03, 1.7s/it, loss=7.75, reduced_train_loss=7.5, "
+            "\rEpoch 0:   0%|          | 1/90 [59:12<15:03, 2s/it, loss=7.75, train_loss=7.5, "
             "global_step=0.0]"
-            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 1.7s/it, loss=7.5, reduced_train_loss=7.25, "
+            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 2s/it, loss=7.5, train_loss=7.25, "
             "global_step=1.0]"
-            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 1.7s/it, loss=7.25, reduced_train_loss=7.25, "
+            "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 2s/it, loss=7.25, train_loss=7.25, "
             "global_step=1.0]\n"
         ),
         {"loss": [(0, 7.75), (1, 7.25)]},
@@ -207,10 +207,10 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "mllog": (
         (
-            ':::MLLOG {"namespace": "", "key": "opt_base_learning_rate", "value": 0.5, "metadata": {"lineno": 3}}\n'
-            ':::MLLOG {"namespace": "", "key": "train_loss", "value": 2.5, "metadata": {"lineno": 9, '
+            ':::MLLOG {"key": "opt_base_learning_rate", "value": 0.5, "metadata": {"lineno": 3}}\n'
+            ':::MLLOG {"key": "train_loss", "value": 2.5, "metadata": {"lineno": 9, '
             '"samples_count": 80, "lr": 0.25}}\n'
-            ':::MLLOG {"namespace": "", "key": "train_loss", "value": 2.25, "metadata": {"lineno": 9, '
+            ':::MLLOG {"key": "train_loss", "value": 2.25, "metadata": {"lineno": 9, '
             '"samples_count": 160, "lr": 0.125}}\n'
         ),
         {"loss": [(80, 2.5), (160, 2.25)], "lr": [(80, 0.25), (160, 0.125)]},
