@@ -68,8 +68,8 @@ SUMMARY = re.compile(r"train_runtime|train_samples_per_second")
 OVERFLOW = re.compile(
     r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)"
     r"|Reducing dynamic loss scale from \S{1,40} to)"
-    r"\s+(?P<to>\d[\d.]*(?:e[+-]?\d+)?)"
-    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d[\d.]*(?:e[+-]?\d+)?), but hysteresis",
+    r"\s+(?P<to>\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
+    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d+(?:\.\d*)?(?:e[+-]?\d+)?), but hysteresis",
     re.IGNORECASE,
 )
 OVERFLOW_WORDS = ("verflow", "VERFLOW", "dynamic loss scale")

@@ -19,8 +19,9 @@ _TOKEN = re.compile(
     r"[+-]?\d+(?:[.,:]\d+)*(?:\.(?!\d))?(?:[eE][+-]?\d+)?|(?<![\w.])[+-]?(?:nan|inf)(?!\w)", re.IGNORECASE
 )
 # One set of characters is matched far faster than the exact form of a number; `Block.flush` checks it.
-_VALUE = r"([-+.\deEnNaAiIfF]+)"
-_OTHER = r"[-+.,:\deEnNaAiIfF]+"
+# Nothing is ever given back (`++`), so that a line which fits almost costs no more than one that fits.
+_VALUE = r"([-+.\deEnNaAiIfF]++)"
+_OTHER = r"[-+.,:\deEnNaAiIfF]++"
 MAX_LAYOUTS = 4
 MAX_LEARNED = 24
 MAX_TOKENS = 80
@@ -81,9 +82,13 @@ def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> 
     parts = []
     end = 0
     for token in tokens:
-        parts.append(_literal(text[end : token.start()]))
         name = wanted.get(token.start())
-        parts.append(_OTHER if name is None else r"(\d+)" if name == "step" else _VALUE)
+        if token.start() == end and name is None and parts and parts[-1] == _OTHER:
+            # The parts of a date.
+            end = token.end()
+            continue
+        parts.append(_literal(text[end : token.start()]))
+        parts.append(_OTHER if name is None else r"(\d++)" if name == "step" else _VALUE)
         end = token.end()
     parts.append(_literal(text[end:]))
     return re.compile("".join(parts))
@@ -92,4 +97,4 @@ def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> 
 def _literal(text: str) -> str:
     """Text that stays, with blanks that padding may widen or close."""
     pieces = re.split(r"( +)", text)
-    return "".join(" *" if piece.isspace() and piece else re.escape(piece) for piece in pieces)
+    return "".join(" *+" if piece.isspace() and piece else re.escape(piece) for piece in pieces)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.loaders.skips import Skips
 from stabtree.loaders.table import Column, Table
 from stabtree.loaders.textlog_grammar import role
 from stabtree.loaders.textlog_rows import SKIPPED_NAN, column
@@ -14,7 +15,6 @@ from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
-    from stabtree.loaders.skips import Skips
     from stabtree.loaders.source import Source
     from stabtree.loaders.textlog_config import ConfigDump
     from stabtree.loaders.textlog_rows import Rows
@@ -75,19 +75,20 @@ def tables(
         for name, wanted in rows.names.items():
             columns[name] = column(*here[name], kept) if wanted else None
         _mark_sporadic(columns, here, event[span])
-        first = int(np.argmax(losses[begin:end])) + begin
-        whole = len(starts) == 1
+        first = int(np.argmax(losses[span])) + begin if losses[span].any() else end
+        # Nobody can tell which run a line that was not read belongs to: the first one names them all.
+        mine = skips if number == 1 else Skips()
         parts.append(
             Table(
                 path=source.path,
                 format=source.describe("text"),
                 rows=len(kept),
                 columns={name: found for name, found in columns.items() if found is None or _any(found)},
-                config=config.until(rows.count if whole and not losses.any() else first),
-                skipped=tuple(skips.first) if number == 1 or whole else (),
-                skipped_count=skips.count if number == 1 or whole else 0,
+                config=config.until(first),
+                skipped=tuple(mine.first),
+                skipped_count=mine.count,
                 notes=notes,
-                run="" if whole else str(number),
+                run="" if len(starts) == 1 else str(number),
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
@@ -145,6 +146,8 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
     if len(at) < MIN_ROWS + MIN_NEXT_ROWS:
         return [0]
     axis = step[at] if logged[at].all() else epoch[0][at]
+    if not (np.isfinite(axis).all() and np.isfinite(epoch[0][at]).all()):
+        return [0]
     if logged[at].all() and epoch[1][at].all():
         # Steps that are counted in each epoch go back without being a restart.
         axis = axis + epoch[0][at] * (axis.max() + 1.0)
