@@ -79,7 +79,7 @@ def learn(text: str, line: Line, rows: Rows) -> Layout | None:
 
 
 def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> re.Pattern[str]:
-    parts = []
+    parts: list[str] = []
     end = 0
     for token in tokens:
         name = wanted.get(token.start())

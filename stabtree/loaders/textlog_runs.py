@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -26,6 +26,19 @@ MAX_RUNS = 500
 BAR = "progress bar"
 
 
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """All rows of a log: each pair is (values, logged) over them."""
+
+    rows: Rows
+    dense: dict[str, tuple[Floats, Bools]]
+    step_name: str
+    step: tuple[Floats, Bools]
+    epoch: tuple[Floats, Bools]
+    rank: tuple[Floats, Bools]
+    event: Bools
+
+
 def tables(
     source: Source, rows: Rows, skips: Skips, config: ConfigDump, notes: tuple[str, ...]
 ) -> Table | tuple[Table, ...]:
@@ -43,48 +56,27 @@ def tables(
     for name, (_, logged) in dense.items():
         if role(name)[0] == "loss":
             losses |= logged
-    step, logged = rows.dense("step")
-    step_name = rows.step_name()
-    if not logged.any():
-        step, logged = _bar_steps(rows, losses)
-        step_name = BAR
-    elif rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
-        # The line that names the step of the last row was never written.
-        step[-1], logged[-1] = 2 * step[-2] - step[-3], True
-    epoch = rows.dense("epoch")
-    rank = rows.dense("rank")
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
+    step_name, step, logged = _steps(rows, losses)
     if logged.any() and normalize(step_name) not in STEP_ALIASES:
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
-    several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
-    starts = [0] if several_ranks else _starts(step, logged, epoch, losses)
+    log = _Log(rows, dense, step_name, (step, logged), rows.dense("epoch"), rows.dense("rank"), event)
+    several_ranks = len(np.unique(log.rank[0][log.rank[1] & losses])) > 1
+    starts = [0] if several_ranks else _starts(step, logged, log.epoch, losses)
     parts = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
-        span = np.arange(begin, end)
-        here = {name: (values[span], present[span]) for name, (values, present) in dense.items()}
-        kept, own = _place_events(here, step[span], logged[span], event[span])
-        columns: dict[str, Column | None] = {}
-        if own[1][kept].any():
-            columns[step_name] = column(*own, kept)
-        if epoch[1][span].any():
-            columns["epoch"] = column(epoch[0][span], epoch[1][span], kept)
-        if several_ranks:
-            columns["rank"] = column(rank[0][span], rank[1][span], kept)
-        for name, wanted in rows.names.items():
-            columns[name] = column(*here[name], kept) if wanted else None
-        _mark_sporadic(columns, here, event[span])
-        first = int(np.argmax(losses[span])) + begin if losses[span].any() else end
+        count, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
         # Nobody can tell which run a line that was not read belongs to: the first one names them all.
         mine = skips if number == 1 else Skips()
         parts.append(
             Table(
                 path=source.path,
                 format=source.describe("text"),
-                rows=len(kept),
-                columns={name: found for name, found in columns.items() if found is None or _any(found)},
-                config=config.until(first),
+                rows=count,
+                columns=columns,
+                config=config.until(int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end),
                 skipped=tuple(mine.first),
                 skipped_count=mine.count,
                 notes=notes,
@@ -92,6 +84,31 @@ def tables(
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _steps(rows: Rows, losses: Bools) -> tuple[str, Floats, Bools]:
+    """What the steps are called, and (values, logged) of each row."""
+    step, logged = rows.dense("step")
+    if not logged.any():
+        return (BAR, *_bar_steps(rows, losses))
+    if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
+        # The line that names the step of the last row was never written.
+        step[-1], logged[-1] = 2 * step[-2] - step[-3], True
+    return rows.step_name(), step, logged
+
+
+def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
+    """The columns of one run, and how many rows they have."""
+    here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
+    kept, own = _place_events(here, log.step[0][span], log.step[1][span], log.event[span])
+    columns: dict[str, Column | None] = {log.step_name: column(*own, kept)}
+    columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
+    if several_ranks:
+        columns["rank"] = column(log.rank[0][span], log.rank[1][span], kept)
+    for name, wanted in log.rows.names.items():
+        columns[name] = column(*here[name], kept) if wanted else None
+    _mark_sporadic(columns, here, log.event[span])
+    return len(kept), {name: found for name, found in columns.items() if found is None or _any(found)}
 
 
 def _mark_sporadic(columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], event: Bools) -> None:
