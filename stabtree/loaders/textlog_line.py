@@ -58,6 +58,7 @@ _BLANKS = re.compile(r"\s\s+|\s-+\s")
 MAX_PAIRS = 2000
 # No count of steps is longer.
 MAX_DIGITS = 16
+MAX_STEP = 2.0**53
 
 
 def to_float(text: str) -> float:
@@ -163,7 +164,9 @@ def _finish(line: str, out: Line) -> None:
         _mark_evaluated(line, out)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(line)):
         out.epoch = Pair("epoch", glued[1])
-    if out.step and not _is_step(line, out.step):
+    if out.step and not abs(to_float(out.step.text)) < MAX_STEP:
+        out.problem = out.problem or "names a step that is impossible"
+    elif out.step and not _is_step(line, out.step):
         out.metrics.append(out.step)
         out.step = None
     if out.position:
@@ -181,7 +184,7 @@ def _is_step(line: str, pair: Pair) -> bool:
     """Whether a number can be a step: whole, with no unit glued to it."""
     value = to_float(pair.text)
     after = line[pair.start + len(pair.text) : pair.start + len(pair.text) + 1]
-    return value.is_integer() and 0 <= value < 2**53 and not (after.isalpha() or after == "%")
+    return value.is_integer() and 0 <= value < MAX_STEP and not (after.isalpha() or after == "%")
 
 
 def _mark_evaluated(line: str, out: Line) -> None:

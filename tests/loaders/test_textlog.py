@@ -244,3 +244,19 @@ def test_a_gradient_that_espnet_reports_as_nan_is_one(tmp_path: Path) -> None:
         "step: 2, loss: 4.25\nstep: 3, loss: 4.0\n"
     )
     assert [step for step, value in points(run_of(tmp_path, content), "grad_norm") if math.isnan(value)] == [2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "overflow detected, setting loss scale to: 0.031250.03125",
+        "loss scale: 65536.0/12 | 9 / " + "9" * 5000,
+        "epoch nan loss 2.5",
+        "step 1e400 loss 2.5",
+        "[2031-01-02] step 3 | loss: 1.5 | " + "1-" * 800,
+    ],
+)
+def test_a_broken_line_breaks_nothing(line: str, tmp_path: Path) -> None:
+    good = [f"[2031-01-02 03:04] step {i} | loss: {i}.5 | x 1-2-3-4-5-6-7-8-9-10 |\n" for i in range(1, 9)]
+    run = run_of(tmp_path, "".join(good[:4]) + line + "\n" + "".join(good[4:]))
+    assert {(i, i + 0.5) for i in range(1, 9)} <= set(points(run, "loss")) | {(3, 3.5)}
