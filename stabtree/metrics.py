@@ -47,7 +47,8 @@ METRICS: tuple[Metric, ...] = (
             "train_crossentropyloss train_ce_loss train_cross_entropy loss_metrics_global_avg_loss "
             "global_avg_loss mean_loss train_mean_loss train_loss_mean loss_mean avg_loss train_avg_loss "
             "loss_avg train_loss_avg trl train_nll nll_loss cross_entropy_loss train_loss_epoch "
-            "train_epoch_loss epoch_loss loss_epoch"
+            "train_epoch_loss epoch_loss loss_epoch average_loss train_crossentropy train_loss_train_total "
+            "train_metrics_train_languagecrossentropy ppyoloeloss_loss actor_pg_loss act_loss"
         ),
         log="the training loss at every step",
     ),
@@ -61,7 +62,7 @@ METRICS: tuple[Metric, ...] = (
             "lm_loss_value lm_loss_validation validation_metrics_global_avg_loss "
             "metrics_eval_languagecrossentropy eval_cross_entropy eval_nll_loss valid_nll_loss val_nll tel "
             "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss "
-            "eval_evaluation_loss_vs_iterations eval_epoch_loss"
+            "eval_evaluation_loss_vs_iterations eval_epoch_loss validation_lm_loss average_val_loss"
         ),
         log="the loss on held-out data every few hundred steps",
     ),
@@ -73,7 +74,7 @@ METRICS: tuple[Metric, ...] = (
             "global_grad_norm global_gradient_norm total_grad_norm optim_total_grad_norm grad_norm_total "
             "grad_norm_global grad_norm_preclip grad_norm_pre_clip grad_norm_before_clip grad_global_norm "
             "grads_norm grad_norm_l2 l2_norm_grad_global grad_l2 optimizer_grad_norm grad_2_0_norm_total "
-            "grad_2_norm_total total_norm actor_grad_norm"
+            "grad_2_norm_total total_norm actor_grad_norm norm"
         ),
         grouped=True,
         log="grad_norm: what clip_grad_norm_ returns (in fp16 after scaler.unscale_), at every step",
@@ -86,7 +87,8 @@ METRICS: tuple[Metric, ...] = (
             "train_learningrate lr_0 lr0 lr_pg0 lr_group0 lr_group_0 learning_rate_0 learning_rate_group0 "
             "optim_lr optim0_lr0 optim_learning_rate_group0 optimizer_lr opt_lr current_lr "
             "epoch_learning_rate lr_adamw lr_adamw_pg1 lr_adam lr_adam_pg1 lr_sgd lr_sgd_pg1 "
-            "lr_decoupledadamw_group0 lr_adamw_group0 actor_lr base_lr"
+            "lr_decoupledadamw_group0 train_lr_decoupledadamw_group0 lr_adamw_group0 train_lr_adamw_group0 actor_lr "
+            "base_lr"
         ),
         log="lr: scheduler.get_last_lr()[0], at every step",
     ),
@@ -181,6 +183,9 @@ RUN_ALIASES: tuple[str, ...] = (
     "trial_id",
 )
 
+# llm.c prints the gradient's norm under this name; `norm/block0` is anything's.
+ALONE = ("norm",)
+
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
 
 
@@ -223,7 +228,7 @@ def match(column: str) -> tuple[str, int] | None:
     for cut in range(1, len(parts)):
         for name, group in ((parts[:cut], parts[cut:]), (parts[cut:], parts[:cut])):
             found = _exact().get(normalize("/".join(name)))
-            if found and by_name()[found[0]].grouped:
+            if found and by_name()[found[0]].grouped and normalize("/".join(name)) not in ALONE:
                 return f"{found[0]}/{'.'.join(group)}", found[1]
     return None
 

@@ -84,7 +84,8 @@ def _concatenate(files: Sequence[Rows]) -> Rows:
             [np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged for part in parts]
         )
         values = np.concatenate([part.values for part in parts])
-        metrics[metric] = Column(values, None if logged.all() else logged)
+        sporadic = any(part.sporadic for part in parts)
+        metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic)
     origins = {metric: name for rows in reversed(files) for metric, name in rows.origins.items()}
     return replace(
         files[0],

@@ -212,7 +212,8 @@ def _no_loss(table: Table) -> StabtreeError:
     # `val/box_loss` is no training loss where `train/box_loss` stands beside it.
     guesses.sort(key=lambda name: normalize(name).startswith(("val_", "valid", "eval", "test_", "dev_")))
     guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
-    guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
+    unknown = [name for name in names if not match(name) and normalize(name) not in _PLACES]
+    guesses += difflib.get_close_matches("loss", unknown, n=1, cutoff=0.5)
     guess = clean(guesses[0]) if guesses else "NAME"
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",

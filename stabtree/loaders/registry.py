@@ -15,6 +15,7 @@ from stabtree.loaders import (
     manifest,
     mlflow,
     parquet,
+    textlog,
     tfevents,
     trainer_state,
     wandb,
@@ -64,6 +65,7 @@ LOADERS: tuple[Loader, ...] = (
     Loader("tfevents", tfevents.sniff, tfevents.read, "TensorBoard event files", tfevents.folder, deep=True),
     Loader("wandb", wandb.sniff, wandb.read, "Weights & Biases run folders and .wandb files", wandb.folder, deep=True),
     Loader("mlflow", mlflow.sniff, mlflow.read, "MLflow run folders and SQLite databases", mlflow.folder, deep=True),
+    Loader("text", textlog.sniff, textlog.read, "the text that a trainer prints"),
 )
 
 

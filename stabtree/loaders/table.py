@@ -27,6 +27,7 @@ class Column:
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code, where there are few.
+        sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
     values: Floats
@@ -35,6 +36,7 @@ class Column:
     bad_example: str = ""
     coded: bool = False
     labels: Mapping[float, str] = field(default_factory=dict)
+    sporadic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
