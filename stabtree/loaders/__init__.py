@@ -13,6 +13,7 @@ from stabtree.loaders.assemble import assemble
 from stabtree.loaders.canonical import selector, to_rows
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.files import read_files
+from stabtree.loaders.meaning import meant
 from stabtree.loaders.registry import LOADERS, Loader
 from stabtree.run import Gap, Resume, Run, Setting, Source
 
@@ -58,12 +59,13 @@ def load_run(
     made = assemble(rows)
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
+    series, meanings = meant(made.series, settings)
     return Run(
         name=str(name.value) if name else found.name,
-        series=made.series,
+        series=series,
         config=settings,
         gaps=made.gaps,
-        ranks=made.ranks or {},
+        ranks={rank: meant(own, settings)[0] for rank, own in (made.ranks or {}).items()},
         resumes=made.resumes,
         sources=tuple(part.source for part in rows),
         notes=tuple(
@@ -72,6 +74,7 @@ def load_run(
                     *found.notes,
                     *(note for part in rows for note in part.notes),
                     *made.notes,
+                    *meanings,
                     *(_unread(part.source) for part in rows if part.source.skipped_count),
                     *(_went_back(resume) for resume in made.resumes[:5]),
                     *(_silent(gap) for gap in made.gaps[:5]),
