@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, resumes, spike_panels, spikes, upkeep
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -29,6 +29,8 @@ PREDICATES: dict[str, Predicate] = {
         drift.weight_norm_change,
         drift.grad_norm_rising,
         drift.settled,
+        nonfinite.nonfinite_eval,
+        resumes.resume_seam,
         learning.leaves_start,
         learning.weights_move,
         learning.update_size,

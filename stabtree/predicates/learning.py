@@ -20,6 +20,7 @@ TREND_Z = 2.33  # one in a hundred without a trend
 AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not that of an untrained model
 WARM = 0.9  # share of its peak from which on the learning rate has warmed up
 SETTLED = 0.1  # a run that wins less than this share of its gain in its second half has settled
+EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
 
@@ -44,7 +45,8 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
         return f"the loss has {len(values):,} finite rows, {LEAST_ROWS} are needed to call it flat"
     first, last = int(steps[0]), int(steps[-1])
     planned = run.setting("max_steps")
-    young = last < least_steps or (isinstance(planned, int) and last < least_progress * planned)
+    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
+    young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
     warm = 0
     if lr is not None and len(lr) > 2 and lr.values.max() > 0:
         warm = int(lr.steps[int(np.argmax(lr.values >= WARM * lr.values.max()))])

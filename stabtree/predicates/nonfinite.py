@@ -137,3 +137,23 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
         text = f"inferred: a loss scale up to {top:,.6g} is logged, which only fp16 training uses"
         return Answer("fp16", (Evidence(text, "loss_scale", (), top, 1.0),))
     return unknown("no manifest and no --dtype says it, and no loss scale is logged", "dtype")
+
+
+@predicate(source="phase19 Q1.1, asked of the eval loss")
+def nonfinite_eval(eval_loss: Series) -> Answer:
+    """Is the eval loss NaN or infinite at its end, or more than once?
+
+    A single value in between may be one broken batch of the held-out data, which the next evaluation leaves behind.
+    """
+    bad = np.flatnonzero(~np.isfinite(eval_loss.values))
+    if not len(bad):
+        text = f"all {len(eval_loss):,} logged values of eval_loss are finite"
+        return Answer(NO, (Evidence(text, "eval_loss", (int(eval_loss.steps[0]),), 0.0, 0.0),))
+    first = int(eval_loss.steps[bad[0]])
+    text = f"{len(bad):,} of {len(eval_loss):,} values of eval_loss are not finite, the first is "
+    text += f"{name_of(float(eval_loss.values[bad[0]]))} at step {first:,}"
+    found = (Evidence(text, "eval_loss", (first,), float(len(bad)), 1.0),)
+    if len(bad) == 1 and bad[0] < len(eval_loss) - 1:
+        return Answer(NO, found)
+    good = int(eval_loss.steps[bad[0] - 1]) if bad[0] else None
+    return Answer(YES, found, onset_step=first, last_good_step=good)
