@@ -69,6 +69,7 @@ class Finding:
         evidence: what the questions on the way saw.
         causes: judged causes, strongest first.
         restart: advice, for leaves that call for a restart.
+        precursors: what had left its usual state before the onset, with its lead.
     """
 
     leaf: Leaf
@@ -78,6 +79,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     causes: tuple[JudgedCause, ...]
     restart: Restart | None
+    precursors: tuple[Evidence, ...] = ()
 
     @property
     def fixes(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Miss
 from stabtree.errors import StabtreeError
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
+from stabtree.predicates.precursor import precursors
 from stabtree.tree import Cause, Leaf, Question, Section, Severity, Tree
 from stabtree.treecheck import near, parameter_mistakes, resolved
 
@@ -198,6 +199,7 @@ class _Walk:
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
             restart=self._restart(good, onset) if leaf.restart and onset is not None else None,
+            precursors=precursors(self.run, onset) if leaf.restart and onset is not None else (),
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:

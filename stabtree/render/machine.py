@@ -3,8 +3,8 @@
 `{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict",
 "path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
 "reason"}], "end": {"id", "of", "title"}, "findings": [{"id", "of", "section", "severity", "title",
-"onset_step", "last_good_step", "evidence", "causes": [{"id", "state", "text", "evidence", "reason", "fixes"}],
-"fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps"}, "see"}],
+"onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
+"fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps"}, "see"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...]}`.
 
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
@@ -104,6 +104,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "onset_step": finding.onset_step,
         "last_good_step": finding.last_good_step,
         "evidence": _evidence(finding.evidence),
+        "precursors": _evidence(finding.precursors),
         "causes": [
             {
                 "id": judged.cause.id,

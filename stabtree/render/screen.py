@@ -83,6 +83,8 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
+    for item in finding.precursors if finding else ():
+        page.line(("Before it, ", ""), (item.text, "number"), indent=1)
     if finding and finding.restart:
         page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1)
 
