@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import predicate, seen
+from stabtree.replay import broken_ranks
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ def _finite(loss: Series) -> Answer:
 
 def _first_rank(run: Run, step: int) -> Evidence | None:
     """Which rank blew up first, for a run that logs its ranks."""
-    firsts: dict[str, int] = {}
-    for rank, series in run.ranks.items():
-        loss = series.get("loss")
-        if loss is not None and not np.isfinite(loss.values).all():
-            firsts[rank] = int(loss.steps[~np.isfinite(loss.values)][0])
+    firsts = broken_ranks(run)
     if not firsts:
         return None
     rank = min(firsts, key=lambda r: firsts[r])
@@ -137,3 +134,16 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
         text = f"inferred: a loss scale up to {top:,.6g} is logged, which only fp16 training uses"
         return Answer("fp16", (Evidence(text, "loss_scale", (), top, 1.0),))
     return unknown("no manifest and no --dtype says it, and no loss scale is logged", "dtype")
+
+
+@predicate(source="OCP 8-bit floating point: E4M3 and E5M2", labels=(LIKELY, NO))
+def trained_in_fp8(run: Run) -> Answer:
+    """Did the run train in FP8, whose largest number is 448 or 57,344?
+
+    Likely, never yes: the format makes an overflow likely, and no usual metric shows one.
+    """
+    known = run.config.get("dtype")
+    if known is None:
+        return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
+    text = f"dtype is {known.value} ({known.source})"
+    return Answer(LIKELY if known.value == "fp8" else NO, (Evidence(text),))
