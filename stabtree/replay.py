@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.monitor import MAX_CONSECUTIVE
-from stabtree.stats import interval, stretches
+from stabtree.stats import interval
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -111,15 +111,17 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
     rows = np.flatnonzero(bad)
     if not len(rows):
         return None
-    storms = stretches(bad)
-    stop = next((begin + max_consecutive - 1 for begin, end in storms if end - begin >= max_consecutive), None)
+    edges = np.flatnonzero(np.diff(bad, prepend=False, append=False))
+    begins, lengths = edges[::2], edges[1::2] - edges[::2]
+    storms = begins[lengths >= max_consecutive]
+    stop = int(storms[0]) + max_consecutive - 1 if len(storms) else None
     good = np.flatnonzero(~bad[:stop])  # up to the end where nothing stops
     last = int(rows[-1])
     return Watch(
         metric=series.metric,
         first_step=int(series.steps[rows[0]]),
         total=len(rows),
-        longest=max(end - begin for begin, end in storms),
+        longest=int(lengths.max()),
         stop_step=None if stop is None else int(series.steps[stop]),
         returned_step=int(series.steps[last + 1]) if last + 1 < len(bad) else None,
         last_good=float(series.values[good[-1]]) if len(good) else None,
