@@ -10,6 +10,7 @@ PREDICATES: dict[str, Predicate] = {
     for item in (
         nonfinite.nonfinite_loss,
         nonfinite.dtype_regime,
+        nonfinite.trained_in_fp8,
         nan_origin.nan_origin,
         nan_origin.loss_became_infinite,
         nan_origin.embedding_grad_infinite,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import predicate, seen
+from stabtree.replay import broken_ranks
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ def _finite(loss: Series) -> Answer:
 
 def _first_rank(run: Run, step: int) -> Evidence | None:
     """Which rank blew up first, for a run that logs its ranks."""
-    firsts: dict[str, int] = {}
-    for rank, series in run.ranks.items():
-        loss = series.get("loss")
-        if loss is not None and not np.isfinite(loss.values).all():
-            firsts[rank] = int(loss.steps[~np.isfinite(loss.values)][0])
+    firsts = broken_ranks(run)
     if not firsts:
         return None
     rank = min(firsts, key=lambda r: firsts[r])
@@ -157,3 +154,16 @@ def nonfinite_eval(eval_loss: Series) -> Answer:
         return Answer(NO, found)
     good = int(eval_loss.steps[bad[0] - 1]) if bad[0] else None
     return Answer(YES, found, onset_step=first, last_good_step=good)
+
+
+@predicate(source="OCP 8-bit floating point: E4M3 and E5M2", labels=(LIKELY, NO))
+def trained_in_fp8(run: Run) -> Answer:
+    """Did the run train in FP8, whose largest number is 448 or 57,344?
+
+    Likely, never yes: the format makes an overflow likely, and no usual metric shows one.
+    """
+    known = run.config.get("dtype")
+    if known is None:
+        return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
+    text = f"dtype is {known.value} ({known.source})"
+    return Answer(LIKELY if known.value == "fp8" else NO, (Evidence(text),))
