@@ -10,7 +10,7 @@ import random
 import sys
 from collections import Counter
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,12 @@ from tests import variants
 from tests.conftest import FIXTURES, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stabtree.diagnosis import Diagnosis, Finding
     from stabtree.run import Run
+
+    Make = Callable[[], Run]
 
 TREE = load_trees()
 ALARMS = ("warning", "critical")
@@ -94,37 +96,37 @@ HEALTHY = [name for name in NAMES if worst(fixture(name)) is None]
 FAULTED = [name for name in NAMES if name not in HEALTHY]
 
 
-def with_less(run: Run) -> Iterator[tuple[str, Run]]:
+def with_less(run: Run) -> Iterator[tuple[str, Make]]:
     """Variants that leave something out: rows, columns, the end."""
     for every, offsets in THINNED:
         for offset in offsets:
-            yield f"thin {every}+{offset}", variants.thin(run, every, offset)
+            yield f"thin {every}+{offset}", partial(variants.thin, run, every, offset)
     for metrics in KEPT:
-        yield f"only {', '.join(metrics)}", variants.keep(run, metrics)
+        yield f"only {', '.join(metrics)}", partial(variants.keep, run, metrics)
     for metric in DROPPED:
         if run.get(metric) or run.group(metric):
-            yield f"without {metric}", variants.without(run, metric)
+            yield f"without {metric}", partial(variants.without, run, metric)
     steps = variants.all_steps(run)
     for step in steps[:: max(1, len(steps) // CUTS)].tolist():
-        yield f"cut {step}", variants.cut(run, step)
+        yield f"cut {step}", partial(variants.cut, run, step)
 
 
-def elsewise(run: Run) -> Iterator[tuple[str, Run]]:
+def elsewise(run: Run) -> Iterator[tuple[str, Make]]:
     """Variants that hold the same rows in other numbers, or means of them."""
     for every in (2, 5, 10):
-        yield f"averaged {every}", variants.averaged(run, every)
+        yield f"averaged {every}", partial(variants.averaged, run, every)
     for factor in (0.25, 64.0, 1000.0):
-        yield f"scaled {factor:g}", variants.scaled(run, factor)
+        yield f"scaled {factor:g}", partial(variants.scaled, run, factor)
     for every in (5, 100):
-        yield f"spaced {every}", variants.spaced(run, every)
-    yield "shifted", variants.shifted(run, 70_000)
+        yield f"spaced {every}", partial(variants.spaced, run, every)
+    yield "shifted", partial(variants.shifted, run, 70_000)
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_run_raises_no_alarm_however_it_is_logged(name: str) -> None:
     """Thinned, averaged, cut, scaled, shifted or without columns: never a warning."""
     run = fixture(name)
-    found = {label: worst(variant) for make in (with_less, elsewise) for label, variant in make(run)}
+    found = {label: worst(make()) for all_of in (with_less, elsewise) for label, make in all_of(run)}
     alarms = {label: finding.leaf.id for label, finding in found.items() if finding is not None}
     assert alarms.keys() <= FALSE_ALARMS.get(name, set()), alarms
 
@@ -136,7 +138,8 @@ def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(na
     before = worst(run)
     assert before is not None
     changed: dict[str, str] = {}
-    for label, variant in with_less(run):
+    for label, make in with_less(run):
+        variant = make()
         if shows(before, run, variant):
             now = worst(variant)
             if now is None or now.section != before.section:
@@ -146,25 +149,24 @@ def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(na
 
 def shows(finding: Finding, run: Run, variant: Run) -> bool:
     """Whether a variant still holds what a finding of the whole run rests on."""
-    loss, grad_norm = variant.series["loss"], variant.get("grad_norm")
+    loss, grad_norm, scaled = variant.series["loss"], variant.get("grad_norm"), variant.get("loss_scale") is not None
     onset, end, last = finding.onset_step, run.last_step, variant.last_step
     assert onset is not None
     assert end is not None
     if last is None or last < onset:
         return False
+    if finding.section == "2":
+        return _shows_spike(finding, run, variant)
     late = last >= onset + LATE * (end - onset)
     broken = grad_norm is not None and not np.isfinite(grad_norm.values[grad_norm.steps >= onset]).all()
     if finding.section == "4":
         return late and int((loss.steps >= onset).sum()) >= RISE_LEVELS_ROWS
-    if finding.section == "2":
-        return _shows_spike(finding, run, variant)
-    if finding.leaf.id == "scale-constant":
-        return broken and variant.get("loss_scale") is not None and len(loss) >= RISE_LEVELS_ROWS
-    if finding.leaf.id == "scale-collapse":
-        return late and (broken or variant.get("loss_scale") is not None)
-    if finding.leaf.id == "grad-nonfinite":
-        return broken
-    return bool(variant.gaps) or not np.isfinite(loss.values).all()
+    needs = {
+        "scale-constant": broken and scaled and len(loss) >= RISE_LEVELS_ROWS,
+        "scale-collapse": late and (broken or scaled),
+        "grad-nonfinite": broken,
+    }
+    return needs.get(finding.leaf.id, bool(variant.gaps) or not np.isfinite(loss.values).all())
 
 
 def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
@@ -207,7 +209,7 @@ def test_a_resume_and_other_names_change_nothing(name: str, tmp_path: Path) -> N
         "as it is": lines,
         "resumed": variants.resumed(lines, middle, end),
         "resumed after a stretch that was worse": variants.resumed(lines, middle, end, 1.5),
-        "resumed at the end": variants.resumed(lines, end, len(lines)),
+        "resumed in the middle": variants.resumed(lines, middle // 2, middle),
         "renamed": variants.renamed(lines, ALIASES),
     }
     for label, content in written.items():
@@ -221,12 +223,12 @@ def test_a_resume_and_other_names_change_nothing(name: str, tmp_path: Path) -> N
 def sampled(run: Run, seed: int, count: int) -> Iterator[tuple[str, Run]]:
     """At most so many variants of each kind, drawn at random; the first word of a label is its kind."""
     rng = random.Random(seed)  # noqa: S311 - a sample, no secret
-    by_kind: dict[str, list[tuple[str, Run]]] = {}
-    for make in (with_less, elsewise):
-        for label, variant in make(run):
-            by_kind.setdefault(label.partition(" ")[0], []).append((label, variant))
+    by_kind: dict[str, list[tuple[str, Make]]] = {}
+    for all_of in (with_less, elsewise):
+        for label, make in all_of(run):
+            by_kind.setdefault(label.partition(" ")[0], []).append((label, make))
     for kind in by_kind.values():
-        yield from rng.sample(kind, min(len(kind), count))
+        yield from ((label, make()) for label, make in rng.sample(kind, min(len(kind), count)))
 
 
 def judged(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
@@ -248,12 +250,12 @@ def judged(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.skipif(not FAULTBENCH.is_dir(), reason="the labelled runs are not here")
 def test_labelled_runs_keep_their_verdict() -> None:
-    """Of the sampled variants of healthy runs at most 1% raise an alarm; of those that show a fault 5% lose it."""
-    found = list(judged(FAULTBENCH, 4))
+    """Of some 800 sampled variants of healthy runs and 1,400 of faulted ones a handful changes sides, no more."""
+    found = list(judged(FAULTBENCH, 3))
     outcomes = Counter(outcome for _, outcome, _ in found)
-    assert len(found) > 2000
-    assert outcomes["false"] <= 10, [what for _, outcome, what in found if outcome == "false"]
-    assert outcomes["missed"] <= 60, [what for _, outcome, what in found if outcome == "missed"]
+    assert len(found) > 1500
+    assert outcomes["false"] <= 9, [what for _, outcome, what in found if outcome == "false"]
+    assert outcomes["missed"] <= 15, [what for _, outcome, what in found if outcome == "missed"]
 
 
 if __name__ == "__main__":

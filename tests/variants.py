@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.run import Gap, Run, Series
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
+
+    from stabtree.run import Gap, Run, Series
 
     Rows = list[dict[str, str]]
 
@@ -83,17 +83,13 @@ def scaled(run: Run, factor: float) -> Run:
 
 def shifted(run: Run, steps: int) -> Run:
     """The same rows at later steps."""
-    gaps = tuple(
-        replace(gap, first_step=gap.first_step + steps, last_step=gap.last_step + steps) for gap in run.gaps
-    )
+    gaps = tuple(replace(gap, first_step=gap.first_step + steps, last_step=gap.last_step + steps) for gap in run.gaps)
     return replace(_changed(run, lambda one: replace(one, steps=one.steps + steps)), gaps=gaps)
 
 
 def spaced(run: Run, every: int) -> Run:
     """The same rows as those of a run that logs every so many steps."""
-    gaps = tuple(
-        replace(gap, first_step=gap.first_step * every, last_step=gap.last_step * every) for gap in run.gaps
-    )
+    gaps = tuple(replace(gap, first_step=gap.first_step * every, last_step=gap.last_step * every) for gap in run.gaps)
     return replace(_changed(run, lambda one: replace(one, steps=one.steps * every)), gaps=gaps)
 
 
