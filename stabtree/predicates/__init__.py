@@ -35,6 +35,7 @@ PREDICATES: dict[str, Predicate] = {
         learning.leaves_start,
         learning.weights_move,
         learning.update_size,
+        learning.updates_small,
         learning.double_softmax,
         upkeep.schedule_followed,
         upkeep.overfits,
