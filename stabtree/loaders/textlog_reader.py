@@ -110,7 +110,7 @@ class Reader:
             if block.rows and block.rows[-1] == self.rows.count - 1:
                 values = dict(zip(block.names, block.texts[-1] if block.texts else block.last, strict=True))
                 step, epoch, rank = (
-                    to_float(values[name]) if name in values else None for name in ("step", "epoch", "rank")
+                    _number(values[name]) if name in values else None for name in ("step", "epoch", "rank")
                 )
                 before = self.rows.opened.get(rank)
                 joined = before.names if before and before.row == self.rows.count - 1 else set()
@@ -258,3 +258,11 @@ def _no_match(line: str) -> None:  # noqa: ARG001
 
 def _is_header(line: Line) -> bool:
     return not line.step or normalize(line.step.name) in grammar.HEADER_STEPS
+
+
+def _number(text: str) -> float | None:
+    """The number of a learned layout's group, whose pattern is wider than numbers are."""
+    try:
+        return to_float(text)
+    except ValueError:
+        return None
