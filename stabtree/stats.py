@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal sample
 CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
+BLOCK_SAMPLE = 1000
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 
 
@@ -28,21 +29,12 @@ def interval(steps: Ints) -> float:
     return mean if mean == 1.0 else float(np.median(np.diff(steps)))  # steps increase: a mean of 1 means all are 1
 
 
-def windowed_sum(values: Floats, rows: int) -> Floats:
-    """Sums of every `rows` neighbours: (n,) -> (n - rows + 1,).
+def _sums(part: Floats, rows: int, size: int) -> Floats:
+    """Sums of `rows` neighbours, `size` of them.
 
     Adds up doubled partial sums, so a huge value spoils only the windows that hold it; a running
-    cumulative sum would lose the digits of every window after it. Goes through the array in parts that
-    fit the processor's cache.
+    cumulative sum would lose the digits of every window after it.
     """
-    total = np.empty(max(len(values) - rows + 1, 0))
-    for begin in range(0, len(total), CHUNK):
-        size = min(CHUNK, len(total) - begin)
-        total[begin : begin + size] = _doubled(values[begin : begin + size + rows - 1], rows, size)
-    return total
-
-
-def _doubled(part: Floats, rows: int, size: int) -> Floats:
     total = np.zeros(size)
     width, start = 1, 0
     while True:
@@ -55,20 +47,10 @@ def _doubled(part: Floats, rows: int, size: int) -> Floats:
         part = part[: len(part) - width // 2] + part[width // 2 :]
 
 
-def windowed_slope(values: Floats, rows: int) -> Floats:
-    """Least-squares slope per row of every `rows` neighbours (at least 2): (n,) -> (n - rows + 1,)."""
-    slope = np.empty(max(len(values) - rows + 1, 0))
-    for begin in range(0, len(slope), CHUNK):
-        size = min(CHUNK, len(slope) - begin)
-        slope[begin : begin + size] = _weighted(values[begin : begin + size + rows - 1], rows, size)
-    slope /= rows * (rows * rows - 1) / 12
-    return slope
-
-
-def _weighted(part: Floats, rows: int, size: int) -> Floats:
-    """Sums of each row times its place in the window, counted from the window's middle."""
+def _slopes(part: Floats, rows: int, size: int) -> Floats:
+    """Least-squares slope per row of `rows` neighbours, `size` of them, added up as in `_sums`."""
     total, weighted = np.zeros(size), np.zeros(size)
-    inner = np.zeros(len(part))  # the same sums within the doubled parts, places counted from their start
+    inner = np.zeros(len(part))  # sums of row times place within the doubled parts, places counted from their start
     width, start = 1, 0
     while True:
         if rows & width:
@@ -80,6 +62,7 @@ def _weighted(part: Floats, rows: int, size: int) -> Floats:
         half, width = width, width * 2
         if width > rows:
             weighted -= (rows - 1) / 2 * total
+            weighted /= rows * (rows * rows - 1) / 12
             return weighted
         inner = inner[: len(part) - half] + inner[half:] + half * part[half:]
         part = part[: len(part) - half] + part[half:]
@@ -90,25 +73,23 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
 
     Entry i belongs to `values[rows + i]`, which is itself not in the window. With `detrend` (rows > 2) the
     deviation is that from the window's straight line, so that a loss that falls steeply does not pass for a noisy one.
+    Goes through the array in parts that fit the processor's cache.
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
     center = float(np.median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
-    # In place: fresh memory for each intermediate array costs more than the arithmetic.
-    shifted = values[:-1] - center
-    mean = windowed_sum(shifted, rows)
-    mean /= rows
-    explained = windowed_slope(shifted, rows) if detrend else None
-    np.multiply(shifted, shifted, out=shifted)
-    spread = windowed_sum(shifted, rows)
-    spread /= rows
-    scratch = shifted[: len(mean)]
-    spread -= np.multiply(mean, mean, out=scratch)
-    if explained is not None:
-        explained *= explained
-        explained *= (rows * rows - 1) / 12
-        spread -= explained
-        spread *= rows / (rows - 2)  # the line took two degrees of freedom
-    np.sqrt(np.maximum(spread, 0.0, out=spread), out=spread)
+    count = max(len(values) - rows, 0)
+    mean, spread = np.empty(count), np.empty(count)
+    for begin in range(0, count, CHUNK):
+        size = min(CHUNK, count - begin)
+        part = values[begin : begin + size + rows - 1] - center
+        average = _sums(part, rows, size) / rows
+        scatter = _sums(part * part, rows, size) / rows - average * average
+        if detrend:
+            explained = _slopes(part, rows, size)
+            # The line takes two degrees of freedom.
+            scatter = (scatter - explained * explained * ((rows * rows - 1) / 12)) * (rows / (rows - 2))
+        mean[begin : begin + size] = average
+        np.sqrt(np.maximum(scatter, 0.0), out=spread[begin : begin + size])
     mean += center
     return mean, spread
 
@@ -179,11 +160,11 @@ def upper_tail(scores: Floats, rows: int) -> Tail:
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     """Medians of `count` equal consecutive blocks that end with the last value, and the index at which each starts.
 
-    Up to `count - 1` values at the beginning are left out.
+    Up to `count - 1` values at the beginning are left out, and of a block of thousands a median needs only some.
     """
     size = len(values) // count
     first = len(values) - count * size
-    medians: Floats = np.median(values[first:].reshape(count, size), axis=1)
+    medians: Floats = np.median(values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE], axis=1)
     return medians, first + size * np.arange(count)
 
 

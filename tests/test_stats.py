@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from stabtree import stats
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.integers(1, 70))
-def test_windowed_sum_is_the_sum_of_each_window(values: list[float], rows: int) -> None:
-    """Sums by doubling equal plain sums, for every window length."""
-    expected = [sum(values[i : i + rows]) for i in range(len(values) - rows + 1)]
-    np.testing.assert_allclose(stats.windowed_sum(np.array(values), rows), expected, rtol=1e-9, atol=1e-6)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.integers(1, 59))
+def test_moments_are_those_of_each_window(values: list[float], rows: int) -> None:
+    """Mean and deviation by doubled sums equal plain ones, for every window length."""
+    mean, spread = stats.trailing_moments(np.array(values), rows)
+    windows = [np.array(values[i : i + rows]) for i in range(len(values) - rows)]
+    np.testing.assert_allclose(mean, [w.mean() for w in windows], rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(spread, [w.std() for w in windows], rtol=1e-6, atol=1e-1)
 
 
 def test_a_huge_value_spoils_only_its_own_windows() -> None:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import jsonl
+from stabtree.loaders import delimited, jsonl
 from stabtree.loaders.textlog_reader import Reader
 from stabtree.loaders.textlog_runs import tables
 from stabtree.metrics import match, normalize
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 200_000
+# What a table scores whose rows all agree; no text log does.
+TABLE = 60
 ENOUGH_ROWS = 3
 _JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
 _MARKDOWN = re.compile(r"^(?:\s*```|#{2,5} \w)", re.MULTILINE)
@@ -43,7 +45,7 @@ def _known(name: str) -> bool:
 
 def sniff(source: Source) -> int:
     """How surely this is a text log, 0 to 100."""
-    if source.binary or jsonl.sniff(source):
+    if source.binary or jsonl.sniff(source) or delimited.sniff(source) >= TABLE:
         return 0
     head = source.head
     # Documentation shows lines of logs as examples.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import Groups, finite, predicate
-from stabtree.stats import blocks, kendall_z
+from stabtree.stats import SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -145,7 +145,9 @@ def gradients_add_up(grad_norm: Series, *, growth: float = 5.0, smooth: float = 
         return unknown("grad_norm has fewer than 40 positive values", "grad_norm")
     levels, _ = blocks(values, 20)
     factor = min(float(np.median(levels[-3:])) / float(np.median(levels[:3])), 1e300)
-    jitter, trend = float(np.median(np.abs(np.diff(np.log(values))))), kendall_z(levels)
+    stride = 1 + len(values) // SAMPLE
+    jitter = float(np.median(np.abs(np.log(values[1::stride] / values[:-1:stride]))))
+    trend = kendall_z(levels)
     text = f"grad_norm grows {factor:.3g}× (takes {growth:g}×), trend z {trend:.1f}, and neighbouring rows differ by "
     text += f"{jitter:.1%} (takes less than {smooth:.0%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
