@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import (
-    delimited,
-    folders,
-    jsonfile,
-    jsonl,
-    manifest,
-    mlflow,
-    parquet,
-    textlog,
-    tfevents,
-    trainer_state,
-    wandb,
-)
+from stabtree.loaders import delimited, folders, jsonfile, jsonl, manifest, trainer_state
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.summary import check_source
 from stabtree.text import clean
@@ -30,6 +19,8 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.table import Select, Table
 
+PLAINLY = 60  # a score that no loader after the tables exceeds for a table or for JSON
+LAST_OF_TABLES = "parquet"
 SURE = 30  # a score from which on a file is taken for metrics when nobody named it
 
 
@@ -55,17 +46,30 @@ class Loader:
     deep: bool = False
 
 
+def _in(module: str, function: str) -> Callable[..., Any]:
+    """A function of a loader that is imported when it is first called: most files are tables."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(f"stabtree.loaders.{module}"), function)(*arguments)
+
+    return call
+
+
+def _of(module: str) -> tuple[Callable[[Source], int], Callable[[Source, Select], Any]]:
+    return _in(module, "sniff"), _in(module, "read")
+
+
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", trainer_state.folder),
     Loader("json", jsonfile.sniff, jsonfile.read, "JSON arrays of records and objects of columns"),
     Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines", folders.mmengine),
     Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like", folders.lightning),
-    Loader("parquet", parquet.sniff, parquet.read, "Parquet and Feather"),
-    Loader("tfevents", tfevents.sniff, tfevents.read, "TensorBoard event files", tfevents.folder, deep=True),
-    Loader("wandb", wandb.sniff, wandb.read, "Weights & Biases run folders and .wandb files", wandb.folder, deep=True),
-    Loader("mlflow", mlflow.sniff, mlflow.read, "MLflow run folders and SQLite databases", mlflow.folder, deep=True),
-    Loader("text", textlog.sniff, textlog.read, "the text that a trainer prints"),
+    Loader("parquet", *_of("parquet"), "Parquet and Feather"),
+    Loader("tfevents", *_of("tfevents"), "TensorBoard event files", _in("tfevents", "folder"), deep=True),
+    Loader("wandb", *_of("wandb"), "Weights & Biases run folders and .wandb files", _in("wandb", "folder"), deep=True),
+    Loader("mlflow", *_of("mlflow"), "MLflow run folders and SQLite databases", _in("mlflow", "folder"), deep=True),
+    Loader("text", *_of("textlog"), "the text that a trainer prints"),
 )
 
 
@@ -88,8 +92,13 @@ def by_name(name: str) -> Loader:
 
 
 def surest(source: Source) -> tuple[int, Loader]:
-    """The loader that recognises a source best, and its score."""
-    return max(((loader.sniff(source), loader) for loader in LOADERS), key=lambda item: item[0])
+    """The loader that recognises a source best, and its score; what is plainly a table or JSON goes no further."""
+    best = (0, LOADERS[0])
+    for loader in LOADERS:
+        if loader.name == LAST_OF_TABLES and best[0] >= PLAINLY:
+            break
+        best = max(best, (loader.sniff(source), loader), key=lambda item: item[0])
+    return best
 
 
 def loader_of(file: Path) -> Loader | None:
