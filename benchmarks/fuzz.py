@@ -2,8 +2,9 @@
 
     python benchmarks/fuzz.py SEEDS [SEEDS ...] --inputs 100000
 
-SEEDS are files, or folders of them. Every input must end as a run or as a `StabtreeError`, within 2 s of processor time per megabyte
-(at least 2 s) and without memory beyond a small multiple of the file. What does not is counted, and kept in --keep.
+SEEDS are files, or folders of them. Every input must end as a run or as a `StabtreeError`, within 2 s of processor
+time per megabyte (at least 2 s) and without memory beyond a small multiple of the file. What does not is counted, and
+kept in --keep.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ LEAST_BLOCKS = 8  # fewer levels can't reach a score of 2.33 but by rising all a
 # Measured on 2,000 simulated healthy runs (tests/test_false_alarms.py): with these, one in 2,000 passes.
 LOST_NOISE, LOST_SHARE = 5.0, 3.0  # ten times the scatter and 30% of the range; labelled healthy runs reach 1.4 and 11%
 CLOSE_UP_Z = 1.0
+CLEAR_NOISE, CLEAR_RISE = 3.0, 0.5  # six times the scatter, and by 5% of the lowest level
 CLOSE_UP_NOISE = 2.0
 
 
@@ -62,6 +63,15 @@ class Bars(NamedTuple):
     def passed(self, found: Course) -> bool:
         """Whether a course rises."""
         return found.trend_z > self.trend_z and found.times > self.noise_factor and found.share > self.range_share
+
+    def clear(self, found: Course) -> bool:
+        """Whether a course rises so plainly that it counts though the whole run covers far more.
+
+        A language model that falls from 11 to 2 and climbs by 0.5 has lost a twentieth of its range and all it learned
+        in the last half. Labelled healthy runs with such a trend reach 4.9 times their scatter.
+        """
+        plain = found.trend_z > self.trend_z + CLOSE_UP_Z and found.times > CLEAR_NOISE * self.noise_factor
+        return plain and found.rise > CLEAR_RISE * self.range_share * abs(found.low)
 
     def lost(self, found: Course) -> bool:
         """Whether a course ends so far above its low that it has lost ground, whatever the shape of the rise."""
@@ -146,6 +156,7 @@ def rising(loss: Series, window_steps: int, bars: Bars) -> tuple[Course | None, 
     found = courses(loss, window_steps)
     close = Bars(bars.trend_z + CLOSE_UP_Z, CLOSE_UP_NOISE * bars.noise_factor, bars.range_share)
     rise = next((c for n, c in enumerate(found) if (close.passed(c) if n else bars.passed(c) or bars.lost(c))), None)
+    rise = rise or next((c for c in found if bars.clear(c)), None)
     if rise is None and found:
         start = _from_start(loss, found[0])
         rise = start if bars.lost(start) else None

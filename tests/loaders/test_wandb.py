@@ -113,7 +113,7 @@ def test_final_values_are_no_run(tmp_path: Path) -> None:
     """A summary is refused with the file to name instead, and so is a configuration."""
     final = json.dumps({"_step": 7, "_runtime": 9, "train/loss": 3.1, "_wandb": {"runtime": 9}})
     for name in ("wandb-summary.json", "copied.json"):
-        with pytest.raises(StabtreeError, match="only (the )?final values") as error:
+        with pytest.raises(StabtreeError, match=r"only (the )?final values") as error:
             load_run(write(tmp_path, final, name))
         assert "name the" in error.value.hint
     with pytest.raises(StabtreeError, match="a configuration"):
