@@ -18,7 +18,7 @@ NAMES = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES
 # Cheap to train, and between them every precision, optimizer and file format.
 SAMPLE = [
     *("phase19/nan-backward", "phase19/nan-unlocated", "phase19/nan-layer", "phase19/spike-unexplained"),
-    "phase19/scale-constant",
+    *("phase19/scale-constant", "convergence/dead-units", "convergence/gradients-add-up"),
 ]
 
 Column = dict[int, float]
@@ -112,7 +112,7 @@ def test_manifest_is_complete(name: str) -> None:
     assert 300 <= steps[-1] < content["max_steps"] <= 1500
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("healthy/")] + ["phase19/healthy"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("/healthy") or name.startswith("healthy/")])
 def test_healthy_run_learns(name: str) -> None:
     """A healthy loss is finite, falls, ends at its lowest level, and has no step 5σ above its window."""
     loss = column(name, "loss")

@@ -173,7 +173,7 @@ def shows(finding: Finding, run: Run, variant: Run) -> bool:
 def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
     """Whether the peak is logged, the log goes on until the loss was back, and a column names the cause."""
     loss = variant.series["loss"]
-    top = worst_spike(run.series["loss"], 100, 3.0, 0.1, 0.5)
+    top = worst_spike(run, run.series["loss"], 100, 3.0, 0.1, 0.5)
     assert top is not None
     assert variant.last_step is not None
     assert run.last_step is not None

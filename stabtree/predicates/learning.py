@@ -6,11 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import blocks, interval, kendall_z
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stabtree._lazy import Floats
     from stabtree.run import Run, Series
 
@@ -20,6 +22,7 @@ TREND_Z = 2.33  # one in a hundred without a trend
 AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not that of an untrained model
 WARM = 0.9  # share of its peak from which on the learning rate has warmed up
 SETTLED = 0.1  # a run that wins less than this share of its gain in its second half has settled
+EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
 
@@ -44,7 +47,8 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
         return f"the loss has {len(values):,} finite rows, {LEAST_ROWS} are needed to call it flat"
     first, last = int(steps[0]), int(steps[-1])
     planned = run.setting("max_steps")
-    young = last < least_steps or (isinstance(planned, int) and last < least_progress * planned)
+    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
+    young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
     warm = 0
     if lr is not None and len(lr) > 2 and lr.values.max() > 0:
         warm = int(lr.steps[int(np.argmax(lr.values >= WARM * lr.values.max()))])
@@ -59,7 +63,7 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-@predicate(source="convergence O1 and O7", labels=("yes", "no", "slow"), min_points=12)
+@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow"), min_points=12)
 def leaves_start(
     run: Run,
     loss: Series,
@@ -71,7 +75,7 @@ def leaves_start(
 ) -> Answer:
     """Does the loss fall clearly below the level at which it began?
 
-    `no`: its lowest level lies less than `least_share` of the first one below it, and there is no trend;
+    `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend;
     `slow`: there is one. Labelled runs that do not learn lose at most 3.4% of their first loss, all others at
     least 11%. Asked of runs that are logged from the beginning, for `least_steps` steps and
     `least_progress` of the planned ones, warm-up excluded: healthy runs stay flat for up to 250 steps. A loss that
@@ -84,7 +88,8 @@ def leaves_start(
     levels, starts = blocks(values, min(LEVELS, len(values) // 3))
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
     low, first = float(min(smooth.min(), np.median(levels[-3:]))), _first_level(values)
-    share, trend = (first - low) / first, kendall_z(levels)
+    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
+    trend = kendall_z(levels)
     text = f"from {first:.4g} at the beginning down to a level of {low:.4g} at best: {share:.1%} lower "
     text += f"(learning takes {least_share:.0%})"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)
@@ -100,7 +105,7 @@ def leaves_start(
             "slow", (found, Evidence(text, "loss", (), trend, -TREND_Z)), onset_step=_settles(loss, first, low)
         )
     text = f"no trend: z {trend:.1f} (a fall has less than {-TREND_Z:g})"
-    return Answer(NO, (found, Evidence(text, "loss", (), trend, -TREND_Z)), onset_step=int(steps[0]))
+    return Answer("flat", (found, Evidence(text, "loss", (), trend, -TREND_Z)), onset_step=int(steps[0]))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
@@ -127,23 +132,27 @@ def weights_move(
         if zero > 0.5:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
             return Answer("no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, 0.5),))
-    largest: tuple[float, str, str] | None = None
-    for name, series in (weight_norm or {}).items():
-        _, values = finite(series)
-        if len(values) > 1 and float(values[0]) > 0:
-            change = min(float(np.ptp(values)) / float(values[0]), 1e300)
-            largest = max(largest or (change, "", ""), (change, f"weight_norm/{name}", "changes by"))
-    if largest is None:
-        for name, series in (update_ratio or {}).items():
-            _, values = finite(series)
-            if len(values) > 1:
-                top = float(np.abs(values).max())
-                largest = max(largest or (top, "", ""), (top, f"update_ratio/{name}", "is at most"))
-    if largest is None:
-        return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
-    change, metric, verb = largest
-    text = f"{metric} {verb} {change:.2g} in the whole run, the most of any group (rounding alone: {STILL:g})"
-    return Answer("still" if change <= STILL else "moving", (Evidence(text, metric, (), change, STILL),))
+    moved = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
+    if moved is not None:
+        change, metric = moved
+        text = f"{metric} changes by {change:.2g} in the whole run, the most of any group (rounding alone: {STILL:g})"
+        return Answer("still" if change <= STILL else "moving", (Evidence(text, metric, (), change, STILL),))
+    moved = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
+    if moved is not None:
+        change, metric = moved
+        text = f"{metric} is at most {change:.2g} in the whole run (weights that stand still: 0)"
+        return Answer("still" if change == 0 else "moving", (Evidence(text, metric, (), change, 0.0),))
+    return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
+
+
+def _largest(groups: Groups, metric: str, measure: Callable[[Floats], float | None]) -> tuple[float, str] | None:
+    """The largest measure of any group with two finite values or more, and that group's metric."""
+    found = [
+        (min(size, 1e300), metric if name == "all" else f"{metric}/{name}")
+        for name, series in groups.items()
+        if len(values := finite(series)[1]) > 1 and (size := measure(values)) is not None
+    ]
+    return max(found, default=None)
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", labels=("low", "high", "usual"), min_points=2)
@@ -172,6 +181,16 @@ def update_size(
     text += f"{usual / low_factor:g} and above {usual * high_factor:g})"
     metric = "update_ratio" if name == "all" else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
+
+
+@predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
+def updates_small(update_ratio: Groups, *, usual: float = 0.001, low_factor: float = 10.0) -> Answer:
+    """Is the update-to-weight ratio of every group far below 1e-3?
+
+    The `low` of `update_size` alone, for a cause that it bears out or rules out.
+    """
+    answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor)
+    return answer if answer.verdict == UNKNOWN else Answer(YES if answer.verdict == "low" else NO, answer.evidence)
 
 
 @predicate(source="convergence O12", min_points=30)
