@@ -1,6 +1,6 @@
 """How much rests on each threshold: move them one at a time, and choose them again without a part of the runs.
 
-    python benchmarks/sensitivity.py BENCH [--split dev] [--every 1 2 5]
+    python -m benchmarks.sensitivity BENCH [--split dev] [--every 1 2 5]
 
 BENCH is a copy of faultbench: `score.py`, and `runs/` and `truth/` below the split's folder. With `--every` each run is
 judged several times, with only every so many rows of its log, and the counts are sums: on whole logs next to nothing is
@@ -31,9 +31,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import stabtree
 from benchmarks.faultbench import predict
@@ -74,15 +71,12 @@ class Knob(NamedTuple):
         return round(moved) if round(moved) != self.value else self.value + (1 if factor > 1 else -1)
 
 
-class Setting(NamedTuple):
-    """A threshold at a multiple of its shipped value."""
-
-    knob: Knob
-    factor: float
+Setting = tuple[Knob, float]
+"""A threshold and the multiple of its shipped value that it is set to."""
 
 
 class Split(NamedTuple):
-    """What is judged: a split of a benchmark's folder, with every so many rows of its logs."""
+    """What is judged: a split of a benchmark's folder, at every so many rows of its logs."""
 
     bench: Path
     name: str
@@ -115,9 +109,9 @@ class Outcome:
         """The four counts."""
         return f"{self.counts()}/{self.section}/{self.leaf}"
 
-    def changed(self, other: Outcome) -> list[Log]:
-        """The logs that are called otherwise."""
-        return [log for log, called in self.called.items() if called != other.called[log]]
+    def changed(self, other: Outcome) -> int:
+        """How many logs are called otherwise."""
+        return sum(called != other.called[log] for log, called in self.called.items())
 
     def among(self, some: Collection[str]) -> tuple[int, int]:
         """False alarms and misses among some runs."""
@@ -132,23 +126,16 @@ def trees() -> Tree:
 
 
 @cache
-def runs(folder: Path) -> Mapping[str, Run]:
-    """Every run of a split, read once in each process."""
-    return {path.parent.name: stabtree.load_run(path.parent) for path in sorted(folder.rglob("manifest.json"))}
-
-
-@cache
 def thinned(folder: Path, every: int) -> Mapping[str, Run]:
-    """The same runs with only every so many rows of each series; an evaluation is logged whenever there is one."""
-    if every == 1:
-        return runs(folder)
+    """Every run with only every so many rows of each series but the eval loss, read once in each process."""
     found = {}
-    for name, run in runs(folder).items():
+    for path in sorted(folder.rglob("manifest.json")):
+        run = stabtree.load_run(path.parent)
         series = {
             key: one if key == "eval_loss" else replace(one, steps=one.steps[::every], values=one.values[::every])
             for key, one in run.series.items()
         }
-        found[name] = replace(run, series=series)
+        found[path.parent.name] = replace(run, series=series)
     return found
 
 
@@ -165,8 +152,8 @@ def outcome(split: Split, setting: Setting | None) -> Outcome:
     """The score of all logs with one threshold moved, or none."""
     overrides = {}
     if setting is not None:
-        knob = setting.knob
-        overrides = {knob.question: {knob.name: knob.times(setting.factor)}}
+        knob, factor = setting
+        overrides = {knob.question: {knob.name: knob.times(factor)}}
     false_alarms: set[Log] = set()
     misses: set[Log] = set()
     called: dict[Log, tuple[Any, ...]] = {}
@@ -205,38 +192,38 @@ class Bench:
 
     def compute(self, settings: Sequence[Setting]) -> None:
         """Compute what is not known yet, in parallel."""
-        new = [s for s in dict.fromkeys(settings) if s.factor != 1.0 and s not in self._known]
+        new = [s for s in dict.fromkeys(settings) if s[1] != 1.0 and s not in self._known]
         jobs = [self._pool.submit(outcome, self._split, setting) for setting in new]
         self._known.update({setting: job.result() for setting, job in zip(new, jobs, strict=True)})
 
     def at(self, knob: Knob, factor: float) -> Outcome:
         """The outcome of a threshold at a multiple of its shipped value."""
-        return self.shipped if factor == 1.0 else self._known[Setting(knob, factor)]
+        return self.shipped if factor == 1.0 else self._known[knob, factor]
 
 
 def sensitivity(bench: Bench) -> list[Knob]:
-    """Print what a quarter down and up does to each threshold; returns those that change any run."""
+    """Print what a quarter down and up does to each threshold; returns those that change any log."""
     all_knobs = list(knobs(trees()))
-    bench.compute([Setting(knob, factor) for knob in all_knobs for factor in QUARTER])
+    bench.compute([(knob, factor) for knob in all_knobs for factor in QUARTER])
     table = []
     for knob in all_knobs:
         down, up = (bench.at(knob, factor) for factor in QUARTER)
-        lost, won = down.changed(bench.shipped), up.changed(bench.shipped)
+        changed = down.changed(bench.shipped), up.changed(bench.shipped)
         same = down.row() == up.row() == bench.shipped.row()
-        table.append((same, -len(lost) - len(won), knob, down.row(), up.row(), len(lost), len(won)))
+        counts = f"{down.row()} | {bench.shipped.row()} | {up.row()} | {changed[0]} | {changed[1]}"
+        table.append((same, -sum(changed), knob, counts))
     print("Sensitivity: false alarms/misses/section/leaf, and how many logs are called otherwise\n")
     print("| threshold | value | -25% | shipped | +25% | logs -25% | logs +25% |\n|---|---|---|---|---|---|---|")
-    for _, _, knob, down_row, up_row, lost_count, won_count in sorted(table):
-        counts = f"{down_row} | {bench.shipped.row()} | {up_row} | {lost_count} | {won_count}"
+    for _, _, knob, counts in sorted(table):
         print(f"| {knob.question}.{knob.name} | {knob.value:g} | {counts} |")
-    moving = [item[2] for item in sorted(table) if item[1]]
-    print(f"\n{len(all_knobs)} thresholds, {len(moving)} of them change any run, the rest none.\n")
+    moving = [knob for _, changed_count, knob, _ in sorted(table) if changed_count]
+    print(f"\n{len(all_knobs)} thresholds, {len(moving)} of them change any log, the rest none.\n")
     return moving
 
 
 def grid(bench: Bench, candidates: Sequence[Knob]) -> None:
     """Print false alarms and misses of each threshold at multiples of its shipped value."""
-    bench.compute([Setting(knob, factor) for knob in candidates for factor in GRID])
+    bench.compute([(knob, factor) for knob in candidates for factor in GRID])
     print("Grid: false alarms/misses at multiples of the shipped value\n")
     print(f"| threshold | value | {' | '.join(f'×{factor:g}' for factor in GRID)} |\n|---|---|{'---|' * len(GRID)}")
     for knob in candidates:

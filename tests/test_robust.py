@@ -45,10 +45,12 @@ CUTS = 60
 PHASE19 = ("1", "2", "3", "4")
 WASHED_OUT = ("averaged", "spaced")  # a mean hides a single row, wider steps make a short spike a long one
 RISE_LEVELS_ROWS = 40  # eight levels of five rows: fewer show no trend
+LEARNING_ROWS = 100  # rows that show beyond doubt whether a loss falls
 LATE = 0.9  # of the way from the onset of a slow fault to its end, where there is no doubt left
+SPIKE_ROWS = 13  # rows before a spike: fewer have no window with noise to judge it by
 HORIZON = 50  # steps after which a spike that is not back counts as lasting
 
-# Alarms and silences for no good reason, each a bug to be mended; take a line out once it is.
+# Alarms, silences and other sections for no good reason, each a bug to be mended; take a line out once it is.
 FALSE_ALARMS = {
     # An even-numbered half of the noise has a trend of z 2.9 and 2.2 times the scatter from its low to the end.
     "healthy/noisy": {"thin 2+1"},
@@ -63,6 +65,8 @@ SILENCES = {
     "phase19/lr-rising": {"thin 5+2", "thin 10+0", "thin 10+3", "thin 10+5", "thin 10+6", "thin 10+9"},
     "phase19/slow-rise": {"thin 5+3", "thin 10+5", "thin 10+6"},
     "phase19/weight-decay-low": {"thin 5+2", "thin 5+4"},
+    # A loss that stays where it began, noisily: half of its rows have a trend at the end, and the rate is warming up.
+    "convergence/updates-too-large": {"thin 2+1"},
     # The spike is back at 414; chance allows 0.005 to 0.006 so high in the shorter log, the bar is 0.005.
     "phase19/spike-duplicate-batch": {f"cut {step}" for step in range(442, 533, 13)},
 }
@@ -157,6 +161,8 @@ def shows(finding: Finding, run: Run, variant: Run) -> bool:
         return False
     if finding.section == "2":
         return _shows_spike(finding, run, variant)
+    if finding.section not in PHASE19:
+        return last == end and variant.series.keys() == run.series.keys() and len(loss) >= LEARNING_ROWS
     late = last >= onset + LATE * (end - onset)
     broken = grad_norm is not None and not np.isfinite(grad_norm.values[grad_norm.steps >= onset]).all()
     if finding.section == "4":
@@ -179,7 +185,8 @@ def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
     if finding.leaf.id == "spike-lr-jump" and not variant.series.keys() & {"lr", "grad_norm"}:
         return False
     over = top.recovered_step if top.recovered_step is not None else min(top.step + HORIZON, run.last_step)
-    return top.peak_step in loss.steps and variant.last_step >= over
+    seen = top.peak_step in loss.steps and int((loss.steps < top.step).sum()) >= SPIKE_ROWS
+    return seen and variant.last_step >= over
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -187,13 +194,20 @@ def test_other_units_and_other_steps_change_nothing(name: str) -> None:
     """A loss times a power of two and steps that begin later give the same findings to the row."""
     run = fixture(name)
     before = told(diagnose(run, TREE))
+    # A cross-entropy is compared with that of an untrained model in `learning`; there and in `schedule` the steps
+    # are also compared with where the log begins and with the planned ones.
     for factor in (0.25, 64.0):
-        assert told(diagnose(variants.scaled(run, factor), TREE)) == before
+        scaled = told(diagnose(variants.scaled(run, factor), TREE))
+        assert relative(scaled, "learning") == relative(before, "learning")
     later = told(diagnose(variants.shifted(run, 70_000), TREE), 70_000)
-    # What the loss did before its first row is not known, so nothing is said of how it left its start.
-    assert [item for item in later if item[1] != "learning"] == [item for item in before if item[1] != "learning"]
-    thousand, plain = worst(variants.scaled(run, 1000.0)), worst(run)
-    assert (thousand and thousand.leaf.id) == (plain and plain.leaf.id)
+    assert relative(later, "learning", "schedule") == relative(before, "learning", "schedule")
+    thousand = told(diagnose(variants.scaled(run, 1000.0), TREE))
+    assert [item[:2] for item in relative(thousand, "learning")] == [item[:2] for item in relative(before, "learning")]
+
+
+def relative(said: list[tuple[str, str, int | None]], *absolute: str) -> list[tuple[str, str, int | None]]:
+    """The findings of sections that rest on no absolute numbers."""
+    return [item for item in said[1:] if item[1] not in absolute]
 
 
 ALIASES = {"step": "global_step", "loss": "train/loss", "grad_norm": "train/grad_norm", "lr": "learning_rate"}
@@ -250,12 +264,12 @@ def judged(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.skipif(not FAULTBENCH.is_dir(), reason="the labelled runs are not here")
 def test_labelled_runs_keep_their_verdict() -> None:
-    """Of some 800 sampled variants of healthy runs and 1,400 of faulted ones a handful changes sides, no more."""
-    found = list(judged(FAULTBENCH, 3))
+    """Of some 600 sampled variants of healthy runs and 1,000 of faulted ones a handful changes sides, no more."""
+    found = list(judged(FAULTBENCH, 2))
     outcomes = Counter(outcome for _, outcome, _ in found)
-    assert len(found) > 1500
-    assert outcomes["false"] <= 9, [what for _, outcome, what in found if outcome == "false"]
-    assert outcomes["missed"] <= 15, [what for _, outcome, what in found if outcome == "missed"]
+    assert len(found) > 1200
+    assert outcomes["false"] <= 8, [what for _, outcome, what in found if outcome == "false"]
+    assert outcomes["missed"] <= 12, [what for _, outcome, what in found if outcome == "missed"]
 
 
 if __name__ == "__main__":
