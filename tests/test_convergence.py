@@ -154,6 +154,15 @@ def test_overfitting_shows_though_the_training_loss_is_at_its_bottom() -> None:
         assert ("overfitting" in [finding.leaf.id for finding in found.findings]) == wanted
 
 
+def test_what_has_not_learned_does_not_overfit() -> None:
+    """Eval and training loss jump about far above their beginning: the one ends high by chance."""
+    noise = np.random.default_rng(9).normal(0, 3, (2, 1000))
+    loss, eval_loss = 30 + noise[0], 28 + noise[1] + 20 * (np.arange(1000) > 500)
+    loss[0] = 2.5
+    found = diagnose(make_run({"loss": loss, "eval_loss": eval_loss}), TREES)
+    assert "overfitting" not in [finding.leaf.id for finding in found.findings]
+
+
 def test_units_that_die_in_the_first_steps_have_died() -> None:
     """Compared is the first rows, not the first tenth of a long run; units that were dead from row 0 on are no news."""
     for begin, wanted in ((0.0, True), (0.9, False)):

@@ -35,7 +35,7 @@ def _n_classes(run: Run) -> int | None:
     return None
 
 
-def _first_level(values: Floats) -> float:
+def first_level(values: Floats) -> float:
     """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
 
     Only the first row comes before any update: where the rows after it are a third higher, it is the level.
@@ -60,7 +60,7 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "the loss begins at or below 0, where a share of it has no meaning": _first_level(values) <= 0,
+        "the loss begins at or below 0, where a share of it has no meaning": first_level(values) <= 0,
         "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -92,7 +92,7 @@ def leaves_start(
     steps, values = finite(loss)
     levels, starts = blocks(values, min(LEVELS, len(values) // 3))
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
-    low, first = float(min(smooth.min(), np.median(levels[-3:]))), _first_level(values)
+    low, first = float(min(smooth.min(), np.median(levels[-3:]))), first_level(values)
     share, trend = max((first - low) / first, -1e300), kendall_z(levels)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.learning import first_level
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import blocks, kendall_z
 
@@ -81,7 +82,8 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
 
     Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise
     by more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
-    loss has fallen since that lowest point, or lies below half of the eval loss and has not risen by half as much.
+    loss has fallen since that lowest point, or lies below half of the eval loss and has not risen by half as much. A
+    training loss that does not end below where it began has learned nothing, so nothing by heart either.
     Labelled healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
     """
     steps, values = finite(eval_loss)
@@ -104,6 +106,9 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
     before, last = (
         float(np.median(part)) if len(part) else math.nan for part in (around, trained[-max(5, len(trained) // 20) :])
     )
+    if last >= (began := first_level(trained)):
+        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
+        return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
     if not (last <= before or (last < end / 2 and last - before < (end - low) / 2)):
         text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
         return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
