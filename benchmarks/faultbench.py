@@ -55,6 +55,7 @@ LEAVES = {
     "loop-broken": "other.flat_from_start",
     "gradients-add-up": "other.zero_grad_missing",
     "updates-too-large": "other.lr_too_high",
+    "worse-than-start": "other.lr_too_high",
 }
 PERSISTENT_CAUSES = {"Q2.4.lr": "s2.lr_discontinuity", "Q2.4.batch": "s2.dup_batch"}
 CAUSES = {

@@ -20,8 +20,9 @@ LEVELS = 20  # block medians that a run is judged by
 LEAST_ROWS = 30
 TREND_Z = 2.33  # one in a hundred without a trend
 AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not that of an untrained model
+THROWN = 1.3  # first rows this many times as high as the very first one were thrown up by the first updates
 WARM = 0.9  # share of its peak from which on the learning rate has warmed up
-SETTLED = 0.1  # a run that wins less than this share of its gain in its second half has settled
+SETTLED = 0.15  # a run that wins less than this share of its gain in its second half has settled
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
@@ -35,9 +36,13 @@ def _n_classes(run: Run) -> int | None:
     return None
 
 
-def _first_level(values: Floats) -> float:
-    """Where the loss began: the median of its first rows, a twentieth of them, three to ten."""
-    return float(np.median(values[: max(3, min(10, len(values) // 20))]))
+def first_level(values: Floats) -> float:
+    """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
+
+    Only the first row comes before any update: where the rows after it are a third higher, it is the level.
+    """
+    early, first = float(np.median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
+    return first if 0 < first * THROWN < early else early
 
 
 def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, least_progress: float) -> str:
@@ -57,13 +62,13 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "the loss begins at or below 0, where a share of it has no meaning": _first_level(values) <= 0,
+        "the loss begins at or below 0, where a share of it has no meaning": first_level(values) <= 0,
         "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow"), min_points=12)
+@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=12)
 def leaves_start(
     run: Run,
     loss: Series,
@@ -72,14 +77,16 @@ def leaves_start(
     least_share: float = 0.06,
     least_steps: int = 300,
     least_progress: float = 0.25,
+    worse_share: float = 0.2,
 ) -> Answer:
     """Does the loss fall clearly below the level at which it began?
 
     `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend;
-    `slow`: there is one. Labelled runs that do not learn lose at most 3.4% of their first loss, all others at
-    least 11%. Asked of runs that are logged from the beginning, for `least_steps` steps and
-    `least_progress` of the planned ones, warm-up excluded: healthy runs stay flat for up to 250 steps. A loss that
-    begins well below ln(classes) is that of a trained model, from which a slow fall is all that can be expected.
+    `slow`: there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do
+    not learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged
+    from the beginning, for `least_steps` steps and `least_progress` of the planned ones, warm-up excluded: healthy runs
+    stay flat for up to 250 steps. A loss that begins well below ln(classes) is that of a trained model, from which a
+    slow fall is all that can be expected.
     """
     early = _too_early(run, loss, lr, least_steps, least_progress)
     if early:
@@ -87,14 +94,15 @@ def leaves_start(
     steps, values = finite(loss)
     levels, starts = blocks(values, min(LEVELS, len(values) // 3))
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
-    low, first = float(min(smooth.min(), np.median(levels[-3:]))), _first_level(values)
-    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
-    trend = kendall_z(levels)
-    text = f"from {first:.4g} at the beginning down to a level of {low:.4g} at best: {share:.1%} lower "
-    text += f"(learning takes {least_share:.0%})"
+    low, first = float(min(smooth.min(), np.median(levels[-3:]))), first_level(values)
+    share, trend = max(-1e9, min(1e9, (first - low) / first)), kendall_z(levels)
+    text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
+    text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)
     if share > least_share:
         return Answer(YES, (found,))
+    if -share > worse_share:
+        return Answer("worse", (found,), onset_step=int(steps[0]))
     classes = _n_classes(run)
     if trend < -TREND_Z:
         if classes and first < AT_CHANCE * math.log(classes):
@@ -124,7 +132,7 @@ def weights_move(
 
     `no_gradient`: grad_norm is exactly 0 in more than half of the rows: nothing flows back. `still`: every weight norm
     stays within 1e-6 of itself (float32's rounding), or every update ratio is 0, under a gradient that is
-    not 0: the optimizer steps something else.
+    not 0: the optimizer steps something else. An update ratio above 0 means that they move, however little.
     """
     if grad_norm is not None:
         _, values = finite(grad_norm)
@@ -132,17 +140,17 @@ def weights_move(
         if zero > 0.5:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
             return Answer("no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, 0.5),))
-    moved = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
-    if moved is not None:
-        change, metric = moved
-        text = f"{metric} changes by {change:.2g} in the whole run, the most of any group (rounding alone: {STILL:g})"
-        return Answer("still" if change <= STILL else "moving", (Evidence(text, metric, (), change, STILL),))
-    moved = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
-    if moved is not None:
-        change, metric = moved
+    norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
+    ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
+    if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
+        change, metric = ratios
         text = f"{metric} is at most {change:.2g} in the whole run (weights that stand still: 0)"
-        return Answer("still" if change == 0 else "moving", (Evidence(text, metric, (), change, 0.0),))
-    return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
+        return Answer("moving" if change > 0 else "still", (Evidence(text, metric, (), change, 0.0),))
+    if norms is None:
+        return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
+    change, metric = norms
+    text = f"{metric} changes by {change:.2g} in the whole run, the most of any group (rounding alone: {STILL:g})"
+    return Answer("still" if change <= STILL else "moving", (Evidence(text, metric, (), change, STILL),))
 
 
 def _largest(groups: Groups, metric: str, measure: Callable[[Floats], float | None]) -> tuple[float, str] | None:
@@ -194,13 +202,13 @@ def updates_small(update_ratio: Groups, *, usual: float = 0.001, low_factor: flo
 
 
 @predicate(source="convergence O12", min_points=30)
-def double_softmax(run: Run, loss: Series, *, near_share: float = 0.05, start_share: float = 0.05) -> Answer:
+def double_softmax(run: Run, loss: Series, *, near_share: float = 0.2, start_share: float = 0.02) -> Answer:
     """Does the loss settle on the floor of a cross-entropy over probabilities?
 
-    With softmax applied twice the best that C classes can reach is ln(1 + (C - 1)/e). Yes when the loss begins within
-    `start_share` of ln(C), has ended its fall within `near_share` above the floor (its second half wins less than a
-    tenth of what the whole run did), and no row lies below. C is taken from the configuration, else from the
-    first loss.
+    A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does.
+    Yes when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half
+    wins less than 15% of what the whole run did), and ends in the lowest `near_share` of the way from ln(C) down to the
+    floor. C is taken from the configuration, else from the first loss.
     """
     steps, values = finite(loss)
     first = float(values[0])
@@ -210,13 +218,16 @@ def double_softmax(run: Run, loss: Series, *, near_share: float = 0.05, start_sh
     if classes < 3 or abs(first - math.log(classes)) > start_share * math.log(classes):
         text = f"the loss begins at {first:.3g}, an untrained model of {classes:,} classes at {math.log(classes):.3g}"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
-    floor = math.log1p((classes - 1) / math.e)
+    floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     part = max(5, len(values) // 10)
     middle = float(np.median(values[len(values) // 2 - part // 2 :][:part]))
-    end, least = float(np.median(values[-part:])), float(values.min())
-    above = end / floor - 1
-    text = f"the loss ends at {end:.4g} and its lowest row is {least:.4g}; the floor of a softmax taken twice over "
-    text += f"{classes:,} classes is {floor:.4g}"
+    end, least, most = float(np.median(values[-part:])), float(values.min()), float(values.max())
+    above = (end - floor) / (math.log(classes) - floor)
+    text = (
+        f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "
+    )
+    text += f"over {classes:,} classes can't leave {floor:.4g} to {ceiling:.4g}"
     found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
-    yes = least > floor * (1 - 1e-3) and above < near_share and middle - end < SETTLED * (first - end)
+    within = least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
+    yes = within and above < near_share and middle - end < SETTLED * (first - end)
     return Answer(YES if yes else NO, found, onset_step=int(steps[0]) if yes else None)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.learning import first_level
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
 STEPPED = ("step", "milestone", "piecewise")
+LEFT = 0.1  # share of the plan for which a rate that has ended early must have been seen to stay down
 FIXED = 1e-3  # relative: below it a rate that is printed with four digits has not moved
 
 
@@ -25,9 +28,10 @@ def schedule_followed(
     """Does the logged learning rate do what the configured schedule says?
 
     `frozen`: the schedule should by now have lowered the rate by `least_fall` (a cosine does so after a tenth of its
-    way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: the rate is
-    below `zero_share` of its peak before `early_share` of the planned steps: a scheduler that is stepped more often
-    than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the configuration.
+    way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
+    `early_share` of the planned steps the rate goes below `zero_share` of its peak for good, or, where the schedule
+    moves to its end, to a floor below half of its peak, and stays for a tenth of the plan at least: a scheduler that
+    is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the configuration.
     """
     steps, values = finite(lr)
     schedule = str(run.setting("lr_schedule") or "").lower()
@@ -51,18 +55,25 @@ def schedule_followed(
         onset = int(steps[steps >= by][0])
         found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
         return Answer("frozen", found, onset_step=onset, last_good_step=onset)
-    low = np.flatnonzero((values < zero_share * peak) & (steps > steps[int(np.argmax(values))]))
-    if isinstance(planned, int) and len(low) and steps[low[0]] < early_share * planned and not _by_plan(schedule):
-        at = int(steps[low[0]])
-        text = f"lr is down to {values[low[0]]:.2g}, a thousandth of its peak, at step {at:,} of {planned:,} planned"
-        return Answer("early", (Evidence(text, "lr", (at,), at / planned, early_share),), onset_step=at)
+    at = _ends(steps, values, schedule, zero_share)
+    if isinstance(planned, int) and at is not None and at < early_share * planned and last - at > LEFT * planned:
+        text = f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, for good"
+        return Answer("early", (Evidence(text, "lr", (at, last), at / planned, early_share),), onset_step=at)
     text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
     return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
 
 
-def _by_plan(schedule: str) -> bool:
-    """Whether a schedule may be this low early by design."""
-    return any(word in schedule for word in (*STEPPED, "cycl", "restart"))
+def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float) -> int | None:
+    """The step from which on the rate is next to nothing, or at the floor of a schedule that should still move."""
+    if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
+        return None  # may be this low early by design
+    peak, floor = float(values.max()), float(values[-1])
+    moves = any(word in schedule for word in MOVES) and "constant" not in schedule
+    low = values < zero_share * peak
+    if moves and floor < peak / 2:
+        low |= values <= floor + FIXED * peak
+    high = np.flatnonzero(~low)
+    return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
 
 
 @predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
@@ -71,8 +82,9 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
 
     Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise
     by more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
-    loss ends no higher than it stood at that lowest point. Labelled healthy runs rise by at most 5% and 1%,
-    labelled overfitting ones by at least 34% and 20%.
+    loss has fallen since that lowest point, or lies below half of the eval loss and has not risen by half as much. A
+    training loss that does not end below where it began has learned nothing, so nothing by heart either.
+    Labelled healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
     """
     steps, values = finite(eval_loss)
     if len(values) < 5:
@@ -94,10 +106,13 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
     if not len(around):
         return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
     before, last = float(np.median(around)), float(np.median(trained[-max(5, len(trained) // 20) :]))
-    if last > before:
+    if last >= (began := first_level(trained)):
+        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
+        return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
+    if not (last <= before or (last < end / 2 and last - before < (end - low) / 2)):
         text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
         return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
-    text = f"the training loss falls meanwhile, from {before:.4g} to {last:.4g}"
+    text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
     told = (found, Evidence(text, "loss", (turned, int(own[-1])), last, before))
     past = np.flatnonzero((values > low * (1 + rise) if low > 0 else values > low) & (steps > turned))
     onset = int(steps[past[0]]) if len(past) else turned
@@ -109,14 +124,14 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float = 0.5, growth: float 
     """Are more and more units dead?
 
     Yes when a layer ends with more than `dead_share` of its units dead (SageMaker Debugger's rule for a layer), at
-    least `growth` times as many as at the beginning. Labelled healthy runs end below 9%.
+    least `growth` times as many as in the first rows (the least of three). Labelled healthy runs end below 9%.
     """
     ends = {}
     for name, series in dead_relu_frac.items():
         steps, values = finite(series)
         if len(values) > 2:
             part = max(1, len(values) // 10)
-            ends[name] = (float(np.median(values[-part:])), float(np.median(values[:part])), steps, values)
+            ends[name] = (float(np.median(values[-part:])), float(values[:3].min()), steps, values)
     if not ends:
         return unknown("dead_relu_frac has too few values", "dead_relu_frac")
     name = max(ends, key=lambda key: ends[key][0])
@@ -132,24 +147,39 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float = 0.5, growth: float 
 
 
 @predicate(source="convergence O4", min_points=40)
-def gradients_add_up(grad_norm: Series, *, growth: float = 5.0, smooth: float = 0.05) -> Answer:
+def gradients_add_up(
+    grad_norm: Series, loss: Series | None = None, *, growth: float = 5.0, smooth: float = 0.05
+) -> Answer:
     """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
 
-    A gradient that is never zeroed is the sum of all batches so far: it grows with the number of steps and
-    changes little from one to the next. Yes when its level grows by more than `growth` times with a rising trend
-    (Mann-Kendall z above 2.33) while neighbouring rows differ by less than `smooth` (median).
+    A gradient that is never zeroed is the sum of all batches so far: it leaves the level of its first rows within a few
+    steps, goes on growing and changes little from one step to the next. Yes when it ends more than `growth` times above
+    its first three rows with a rising trend (Mann-Kendall z above 2.33), while neighbouring rows differ by less than
+    `smooth` (median), and by less than those of the loss: the gradient of a batch is never steadier than its loss.
+    Where the sum is clipped in place it can't grow, and does little harm.
     """
-    _, values = finite(grad_norm)
-    values = values[values > 0]
+    values = _positive(grad_norm)
     if len(values) < 40:
         return unknown("grad_norm has fewer than 40 positive values", "grad_norm")
     levels, _ = blocks(values, 20)
-    factor = min(float(np.median(levels[-3:])) / float(np.median(levels[:3])), 1e300)
-    stride = 1 + len(values) // SAMPLE
-    jitter = float(np.median(np.abs(np.log(values[1::stride] / values[:-1:stride]))))
-    trend = kendall_z(levels)
-    text = f"grad_norm grows {factor:.3g}× (takes {growth:g}×), trend z {trend:.1f}, and neighbouring rows differ by "
-    text += f"{jitter:.1%} (takes less than {smooth:.0%})"
+    factor = min(float(np.median(levels[-3:])) / float(np.median(values[:3])), 1e300)
+    jitter, trend = _jitter(values), kendall_z(levels)
+    bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
+    text = (
+        f"grad_norm ends {factor:.3g}× above its first rows (takes {growth:g}×), trend z {trend:.1f}, and neighbouring "
+    )
+    text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    yes = factor > growth and trend > 2.33 and jitter < smooth
+    yes = factor > growth and trend > 2.33 and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
+
+
+def _positive(series: Series) -> Floats:
+    _, values = finite(series)
+    return values[values > 0]
+
+
+def _jitter(values: Floats) -> float:
+    """By what share neighbouring rows differ, in the median."""
+    stride = 1 + len(values) // SAMPLE
+    return float(np.median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])]))))
