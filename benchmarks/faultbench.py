@@ -34,6 +34,7 @@ LEAVES = {
     "fp16-overflow": "s1.nan_fp16_overflow",
     "grad-nonfinite": "s3.grad_nonfinite_fp16",
     "normal-backoff": "s3.healthy_backoff",
+    "grad-skipped": "s3.healthy_backoff",
     "lr-rising": "s4.lr_rising",
     "weight-decay-low": "s4.weight_norm",
     "weight-decay-high": "s4.weight_norm",

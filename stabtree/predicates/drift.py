@@ -37,15 +37,15 @@ def loss_rising(
     *,
     window_steps: int = 200,
     strict: bool = False,
-    trend_z: float = 2.33,
+    trend_z: float = 2.0,
     noise_factor: float = 2.0,
-    range_share: float = 0.1,
+    range_share: float = 0.08,
 ) -> Answer:
     """Has the loss been rising, slowly and to the end?
 
     Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
     default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
-    `trend_z` (2.33: 1 in 100 without a trend), an end that is `noise_factor` times the blocks' own scatter
+    `trend_z` (2: 1 in 44 without a trend), an end that is `noise_factor` times the blocks' own scatter
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
     these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
@@ -102,14 +102,20 @@ def _ratio(begin: float, end: float) -> float:
 
 @predicate(source="phase19 Q4.2", min_points=2)
 def lr_rising(
-    loss: Series, lr: Series, *, window_steps: int = 200, stretched: bool = True, least_factor: float = 1.05
+    loss: Series,
+    lr: Series,
+    batch_id: Series | None = None,
+    *,
+    window_steps: int = 200,
+    stretched: bool = True,
+    least_factor: float = 1.05,
 ) -> Answer:
     """Has the learning rate risen while the loss rose?
 
     Compared are the medians of the first and the last tenth of the stretch over which the loss rises (at
     least `window_steps`); a rise is more than `least_factor` (5%, above any rounding of a logged rate).
     """
-    start, last = _window(loss, window_steps, stretched=stretched)
+    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
     steps, values = _within(lr, start, last)
     if len(values) < 2:
         return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
@@ -139,7 +145,13 @@ def warming_up(run: Run, loss: Series) -> Answer:
 
 @predicate(source="phase19 Q4.3", labels=("up", "down", "no"))
 def weight_norm_change(
-    loss: Series, weight_norm: Groups, *, window_steps: int = 200, stretched: bool = True, factor: float = 2.0
+    loss: Series,
+    weight_norm: Groups,
+    batch_id: Series | None = None,
+    *,
+    window_steps: int = 200,
+    stretched: bool = True,
+    factor: float = 2.0,
 ) -> Answer:
     """Did the weights of some parameter group double or halve in size?
 
@@ -148,7 +160,7 @@ def weight_norm_change(
     `stretched`, every such window since the loss was lowest counts. Logged less often than every `window_steps`,
     it is unknown.
     """
-    start, last = _window(loss, window_steps, stretched=stretched)
+    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
     best: tuple[float, float, int, int, str] | None = None
     for name, series in weight_norm.items():
         steps, values = _within(series, start - window_steps if stretched else start, last)
@@ -180,6 +192,7 @@ def _largest_change(steps: Ints, logs: Floats, window_steps: int) -> tuple[float
 def grad_norm_rising(
     loss: Series,
     grad_norm: Series,
+    batch_id: Series | None = None,
     *,
     window_steps: int = 200,
     stretched: bool = True,
@@ -192,7 +205,7 @@ def grad_norm_rising(
     least `least_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
     rising loss it means that the landscape is getting harder.
     """
-    start, last = _window(loss, window_steps, stretched=stretched)
+    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
     steps, values = _within(grad_norm, start, last)
     count = min(MOST_BLOCKS // 2, len(values) // 2)
     if count < 4:
@@ -217,9 +230,9 @@ def settled(
     *,
     window_steps: int = 200,
     strict: bool = False,
-    trend_z: float = 2.33,
+    trend_z: float = 2.0,
     noise_factor: float = 2.0,
-    range_share: float = 0.1,
+    range_share: float = 0.08,
     still_falling_share: float = 0.02,
 ) -> Answer:
     """Is the loss still falling, flat, or on its way up?

@@ -199,9 +199,14 @@ def _last_fall(loss_scale: Series) -> int:
     return int(steps[start + int(falls[0]) + 1]) if len(falls) else int(steps[low])
 
 
-@predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "transient"))
+@predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
 def overflow_fingerprint(
-    run: Run, loss: Series, grad_norm: Series | None = None, loss_scale: Series | None = None
+    run: Run,
+    loss: Series,
+    grad_norm: Series | None = None,
+    loss_scale: Series | None = None,
+    *,
+    most_in_row: int = 3,
 ) -> Answer:
     """Does the fingerprint read fp16 overflow, or a NaN that fp32 would have had as well?
 
@@ -209,12 +214,18 @@ def overflow_fingerprint(
     scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
     and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
     logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. In bf16
-    and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it.
+    and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it;
+    `isolated` in fp16, where single overflows are how a scaler works, if late in the run never more than `most_in_row`
+    came in a row.
     """
     loss_bad = ~np.isfinite(loss.values)
     if not loss_bad.any() or got_over(loss_bad):
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
+        late = _late_overflows(loss, grad_norm)
+        if run.setting("dtype") == "fp16" and bad and late.in_row <= most_in_row and not loss_bad.any():
+            text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
+            return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = int(loss.steps[storm_start(loss_bad)])
     dtype = run.setting("dtype")

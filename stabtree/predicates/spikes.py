@@ -8,12 +8,14 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.batches import repeats_at
 from stabtree.predicates.registry import finite, predicate
-from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
+from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find, rarest
 from stabtree.stats import interval, span
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
+HORIZON_STEPS, LASTING_SHARE = 50, 0.1  # the defaults of Q2.2, which tell a spike that stays up from a young one
+OPEN_CHANCE = 0.005
 CLIMB_ROWS = 2  # a jump that is logged every 100 steps takes one row, or two where rows are means
 LISTED = 8  # spikes told one by one; the rest are counted
 
@@ -24,13 +26,20 @@ def _search(run: Run, loss: Series, window_steps: int, sigma: float, chance: flo
 
 
 def worst(loss: Series, search: Search) -> Spike | None:
-    """The spike that decides: one that never came back before all that did, then the highest rise."""
+    """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise."""
     if not search.spikes:
         return None
-    return max(
-        search.spikes,
-        key=lambda s: (s.recovered_step is None and _rows_after(loss, s) >= TYPICAL_ROWS, s.peak - s.mean),
-    )
+    return max(search.spikes, key=lambda s: (_stays(loss, s), s.peak - s.mean))
+
+
+def _stays(loss: Series, spike: Spike) -> bool:
+    """Whether the loss is still up, by more than a sliver of its range, when a return could have been seen."""
+    steps, values = finite(loss)
+    after = values[steps > spike.step]
+    if spike.recovered_step is not None or len(after) < TYPICAL_ROWS or int(steps[-1]) - spike.step < HORIZON_STEPS:
+        return False
+    ends = float(np.median(after[-max(TYPICAL_ROWS, len(after) // 4) :]))
+    return rise_share(loss, spike, ends) > LASTING_SHARE
 
 
 def worst_spike(
@@ -38,10 +47,6 @@ def worst_spike(
 ) -> Spike | None:
     """The spike that decides, None where there is none."""
     return worst(loss, _search(run, loss, window_steps, sigma, chance, back_sigma))
-
-
-def _rows_after(loss: Series, spike: Spike) -> int:
-    return len(loss) - int(np.searchsorted(loss.steps, spike.step, side="right"))
 
 
 def _describe(spike: Spike) -> str:
@@ -115,9 +120,9 @@ def spike_recovers(
     back. Many real recoveries take longer than 50 steps, so a later one counts, and so does a loss that stays up
     by less than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
     need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
-    `open`: the log ends too early to tell, after a rise by more than `open_share` of that range, which no labelled
-    healthy run shows; after a smaller one it is unknown. `climbs`: the loss took longer than `window_steps`, and
-    more than two rows, for the first half of its way up, so it is a divergence and no spike.
+    `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
+    explain (fewer than 0.005 such steps expected); after a smaller one it is unknown. `climbs`: the loss took longer
+    than `window_steps`, and more than two rows, for the first half of its way up, so it is a divergence and no spike.
     """
     top = worst(loss, search := _search(run, loss, window_steps, sigma, chance, back_sigma))
     if top is None:
@@ -137,8 +142,13 @@ def spike_recovers(
     if last - top.step < horizon_steps or len(after) < TYPICAL_ROWS:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share = rise_share(loss, top, top.peak)
+        expected = rarest(loss, top, window_steps)
+        reason += (
+            f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} so high"
+        )
         found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
-        return Answer("open", found) if share > open_share else unknown(reason, "loss")
+        wide = share > open_share and (expected < OPEN_CHANCE or not late_counts)
+        return Answer("open", found) if wide else unknown(reason, "loss")
     ends = float(np.median(after[-max(TYPICAL_ROWS, len(after) // 4) :]))
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, top.mean + back_sigma * top.sigma)
