@@ -26,6 +26,7 @@ test: .venv/.dev  ## lint, types and all tests
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/jsonl.py
 
 .venv/peers/.installed:
 	$(PYTHON) -m venv .venv/peers

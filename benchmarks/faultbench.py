@@ -50,6 +50,9 @@ LEAVES = {
     "lr-ends-early": "other.slow_learning",
     "overfitting": "other.overfit",
     "dead-units": "other.dead_relu",
+    "resume-jump": "other.resume_dup_steps",
+    "resume-gain": "other.resume_dup_steps",
+    "loop-broken": "other.flat_from_start",
     "gradients-add-up": "other.zero_grad_missing",
     "updates-too-large": "other.lr_too_high",
     "worse-than-start": "other.lr_too_high",
@@ -107,10 +110,10 @@ def leaf_of(diagnosis: Diagnosis, finding: Finding) -> str:
             if c.state == "confirmed" and c.cause.id in PERSISTENT_CAUSES
         ]
         return confirmed[0] if confirmed else LEAVES[id_]
-    if id_.startswith("nan-") or id_ == "loss-stops":
+    if id_.startswith("nan-") or id_ in ("loss-stops", "eval-nonfinite"):
         dtype = next((v.answer.verdict for v in diagnosis.path if v.question.id == "Q1.2"), "fp32")
         return {"bf16": "s1.nan_bf16", "fp16": "s1.nan_fp16_overflow"}.get(dtype, "s1.nan_fp32")
-    return LEAVES[id_]
+    return LEAVES.get(id_, "none")
 
 
 def predict(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -14,13 +14,25 @@ from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.loaders import load_run
+    from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.treefile import load_tree, load_trees
     from stabtree.walk import diagnose
 
 __version__ = "0.1.0"
-__all__ = ["StabtreeError", "__version__", "diagnose", "load_run", "load_tree", "load_trees"]
+__all__ = [
+    "NaNMonitor",
+    "NonFiniteError",
+    "StabtreeError",
+    "__version__",
+    "diagnose",
+    "load_run",
+    "load_tree",
+    "load_trees",
+]
 
 _HOMES = {
+    "NaNMonitor": "stabtree.monitor",
+    "NonFiniteError": "stabtree.monitor",
     "load_run": "stabtree.loaders",
     "load_tree": "stabtree.treefile",
     "load_trees": "stabtree.treefile",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stabtree.answer import Answer, Evidence
+    from stabtree.replay import Replay
     from stabtree.run import Run
     from stabtree.tree import Cause, Leaf, Question, Section, Tree
 
@@ -46,15 +47,19 @@ class Restart:
     """Where to restart.
 
     Attributes:
-        checkpoint_step: the newest checkpoint not after the last good step; None when there is none.
+        checkpoint_step: the newest checkpoint not after the last good step, and none from right before a NaN storm
+            where an older one exists; None when there is none.
         every: steps between checkpoints; `assumed` when nothing says so.
         lost_steps: steps of the log that are run again.
+        fresh_step: the newest checkpoint before a NaN storm, when it was written right before it: passed over, or
+            the same as `checkpoint_step` when no other is older than the trouble. None where that is no concern.
     """
 
     checkpoint_step: int | None
     every: int
     assumed: bool
     lost_steps: int
+    fresh_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Finding:
         evidence: what the questions on the way saw.
         causes: judged causes, strongest first.
         restart: advice, for leaves that call for a restart.
+        precursors: what had left its usual state before the onset, with its lead.
     """
 
     leaf: Leaf
@@ -78,6 +84,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     causes: tuple[JudgedCause, ...]
     restart: Restart | None
+    precursors: tuple[Evidence, ...] = ()
 
     @property
     def fixes(self) -> tuple[str, ...]:
@@ -123,6 +130,7 @@ class Diagnosis:
         findings: all leaves that are not ok, worst first.
         missing: what could not be checked.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        monitor: what the NaN monitor would have done; None where the loss is finite throughout.
     """
 
     run: Run
@@ -134,3 +142,4 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
     verdict: str
+    monitor: Replay | None

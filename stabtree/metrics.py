@@ -18,7 +18,8 @@ class Metric:
     Attributes:
         name: the canonical name; a predicate's positional parameter of this name asks for it.
         meaning: what the series holds, with its unit.
-        aliases: names seen in real logs, best first; the canonical name itself is always one.
+        aliases: names seen in real logs, best first; the canonical name stands before them unless it is
+            given a place among them.
         grouped: whether `name/<group>` (per parameter group or layer) is a series of its own.
         log: how to log it, told to the user where a question could not be answered without it.
     """
@@ -30,72 +31,50 @@ class Metric:
     log: str = ""
 
 
+def _names(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
 METRICS: tuple[Metric, ...] = (
     Metric(
         "loss",
         "training loss of the step, or its mean since the last row",
-        (
-            "train_loss",
-            "train_loss_step",
-            "train_step_loss",
-            "training_loss",
-            "lm_loss",
-            "total_loss",
-            "train_total_loss",
-            "loss_train",
-            "loss_total",
-            "train_batch_loss",
-            "batch_loss",
-            "step_loss",
-            "reduced_train_loss",
-            "mean_loss",
-            "train_loss_mean",
-            "avg_loss",
-            "train_nll",
-            "nll_loss",
-            "train_cross_entropy",
-            "cross_entropy_loss",
-            "train_crossentropyloss",
-            "loss_train_total",
-            "train_loss_epoch",
-            "epoch_loss",
+        _names(
+            "reduced_train_loss loss train_loss train_loss_step train_step_loss training_loss lm_loss "
+            "total_loss train_total_loss total_train_loss loss_train loss_total loss_train_total "
+            "train_loss_total train_batch_loss batch_loss step_loss loss_step train_inner_loss "
+            "train_language_cross_entropy train_languagecrossentropy metrics_train_languagecrossentropy "
+            "train_crossentropyloss train_ce_loss train_cross_entropy loss_metrics_global_avg_loss "
+            "global_avg_loss mean_loss train_mean_loss train_loss_mean loss_mean avg_loss train_avg_loss "
+            "loss_avg train_loss_avg trl train_nll nll_loss cross_entropy_loss train_loss_epoch "
+            "train_epoch_loss epoch_loss loss_epoch average_loss train_crossentropy train_loss_train_total "
+            "train_metrics_train_languagecrossentropy ppyoloeloss_loss actor_pg_loss act_loss"
         ),
         log="the training loss at every step",
     ),
     Metric(
         "eval_loss",
         "loss on held-out data",
-        (
-            "val_loss",
-            "valid_loss",
-            "validation_loss",
-            "dev_loss",
-            "test_loss",
-            "loss_eval",
-            "loss_val",
-            "loss_valid",
-            "eval_eval_loss",
-            "val_loss_epoch",
+        _names(
+            "val_loss valid_loss validation_loss dev_loss test_loss loss_eval loss_val loss_valid "
+            "loss_validation loss_val_total loss_eval_total eval_eval_loss eval_total_loss val_total_loss "
+            "validation_total_loss evaluation_loss eval_avg_loss val_avg_loss avg_val_loss val_loss_mean "
+            "lm_loss_value lm_loss_validation validation_metrics_global_avg_loss "
+            "metrics_eval_languagecrossentropy eval_cross_entropy eval_nll_loss valid_nll_loss val_nll tel "
+            "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss "
+            "eval_evaluation_loss_vs_iterations eval_epoch_loss validation_lm_loss average_val_loss"
         ),
         log="the loss on held-out data every few hundred steps",
     ),
     Metric(
         "grad_norm",
         "global L2 norm of the unscaled gradient before clipping",
-        (
-            "train_grad_norm",
-            "gradnorm",
-            "gnorm",
-            "train_gnorm",
-            "gradient_norm",
-            "global_grad_norm",
-            "total_grad_norm",
-            "grad_norm_total",
-            "grad_norm_preclip",
-            "grad_norm_pre_clip",
-            "grad_global_norm",
-            "grad_l2",
-            "optimizer_grad_norm",
+        _names(
+            "train_grad_norm training_grad_norm gradnorm gnorm train_gnorm gradient_norm train_gradient_norm "
+            "global_grad_norm global_gradient_norm total_grad_norm optim_total_grad_norm grad_norm_total "
+            "grad_norm_global grad_norm_preclip grad_norm_pre_clip grad_norm_before_clip grad_global_norm "
+            "grads_norm grad_norm_l2 l2_norm_grad_global grad_l2 optimizer_grad_norm grad_2_0_norm_total "
+            "grad_2_norm_total total_norm actor_grad_norm norm"
         ),
         grouped=True,
         log="grad_norm: what clip_grad_norm_ returns (in fp16 after scaler.unscale_), at every step",
@@ -103,42 +82,32 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "lr",
         "learning rate of the step",
-        (
-            "learning_rate",
-            "train_lr",
-            "train_learning_rate",
-            "learningrate",
-            "lr_0",
-            "lr_pg0",
-            "lr_group0",
-            "optim_lr",
-            "optim0_lr0",
-            "base_lr",
-            "opt_lr",
-            "current_lr",
+        _names(
+            "learning_rate train_lr train_learning_rate training_learning_rate learningrate "
+            "train_learningrate lr_0 lr0 lr_pg0 lr_group0 lr_group_0 learning_rate_0 learning_rate_group0 "
+            "optim_lr optim0_lr0 optim_learning_rate_group0 optimizer_lr opt_lr current_lr "
+            "epoch_learning_rate lr_adamw lr_adamw_pg1 lr_adam lr_adam_pg1 lr_sgd lr_sgd_pg1 "
+            "lr_decoupledadamw_group0 train_lr_decoupledadamw_group0 lr_adamw_group0 train_lr_adamw_group0 actor_lr "
+            "base_lr"
         ),
         log="lr: scheduler.get_last_lr()[0], at every step",
     ),
     Metric(
         "loss_scale",
         "loss scale of mixed-precision training",
-        (
-            "grad_scale",
-            "scale",
-            "scaler_scale",
-            "grad_scaler_scale",
-            "amp_scale",
-            "loss_scaler",
-            "fp16_scale",
-            "train_loss_scale",
-            "lossscale",
+        _names(
+            "grad_scale scale scaler_scale grad_scaler_scale grad_scaler amp_scale amp_loss_scale loss_scaler "
+            "dynamic_loss_scale cur_scale fp16_scale train_loss_scale lossscale"
         ),
         log="loss_scale: scaler.get_scale(), at every step",
     ),
     Metric(
         "weight_norm",
         "L2 norm of the parameters, whole or per parameter group",
-        ("param_norm", "params_norm", "parameter_norm", "weights_norm", "weightnorm", "train_weight_norm"),
+        _names(
+            "param_norm params_norm parameter_norm weights_norm weightnorm train_weight_norm train_param_norm "
+            "total_param_norm optim_total_param_norm l2_norm_param"
+        ),
         grouped=True,
         log="weight_norm/<group>: the L2 norm of each parameter group",
     ),
@@ -184,32 +153,13 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 
-STEP_ALIASES: tuple[str, ...] = (
-    "step",
-    "global_step",
-    "train_global_step",
-    "trainer_global_step",
-    "training_global_step",
-    "optimizer_step",
-    "update_step",
-    "num_updates",
-    "train_step",
-    "training_step",
-    "current_steps",
-    "current_step",
-    "steps",
-    "iteration",
-    "iterations",
-    "iter",
-    "iters",
-    "iter_num",
-    "n_iter",
-    "it",
-    "train_iter",
-    "update",
-    "updates",
-    "time_total_timesteps",
-    "_step",
+# The optimizer's own count goes first: beside it a plain `step` often counts micro-batches.
+STEP_ALIASES: tuple[str, ...] = _names(
+    "optimizer_step optimizer_steps optim_step opt_step update_step num_updates global_step "
+    "train_global_step trainer_global_step training_global_step global_step_max_steps step train_step "
+    "training_step current_steps current_step steps iteration iterations iter iters iter_num n_iter it "
+    "train_iter training_iteration update updates time_total_timesteps total_timesteps timesteps_total "
+    "timesteps time_batch _step"
 )
 EPOCH_ALIASES: tuple[str, ...] = ("epoch", "train_epoch", "training_epoch", "epochs", "epoch_num")
 RANK_ALIASES: tuple[str, ...] = (
@@ -220,6 +170,21 @@ RANK_ALIASES: tuple[str, ...] = (
     "process_rank",
     "worker_rank",
 )
+RUN_ALIASES: tuple[str, ...] = (
+    "run",
+    "run_name",
+    "run_id",
+    "experiment",
+    "experiment_name",
+    "experiment_id",
+    "exp_name",
+    "trial",
+    "trial_name",
+    "trial_id",
+)
+
+# llm.c prints the gradient's norm under this name; `norm/block0` is anything's.
+ALONE = ("norm",)
 
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
 
@@ -231,9 +196,12 @@ def normalize(name: str) -> str:
 
 @cache
 def _exact() -> dict[str, tuple[str, int]]:
-    return {
-        alias: (metric.name, place) for metric in METRICS for place, alias in enumerate((metric.name, *metric.aliases))
-    }
+    return {alias: (metric.name, place) for metric in METRICS for place, alias in enumerate(_ordered(metric))}
+
+
+def _ordered(metric: Metric) -> tuple[str, ...]:
+    """The names of a metric, best first: the canonical one unless the aliases give it another place."""
+    return metric.aliases if metric.name in metric.aliases else (metric.name, *metric.aliases)
 
 
 @cache
@@ -260,7 +228,7 @@ def match(column: str) -> tuple[str, int] | None:
     for cut in range(1, len(parts)):
         for name, group in ((parts[:cut], parts[cut:]), (parts[cut:], parts[:cut])):
             found = _exact().get(normalize("/".join(name)))
-            if found and by_name()[found[0]].grouped:
+            if found and by_name()[found[0]].grouped and normalize("/".join(name)) not in ALONE:
                 return f"{found[0]}/{'.'.join(group)}", found[1]
     return None
 
@@ -268,4 +236,4 @@ def match(column: str) -> tuple[str, int] | None:
 def is_label(column: str) -> bool:
     """Whether a column's cells are labels, compared for equality only, so that text is no mistake in them."""
     found = match(column)
-    return (found is not None and found[0] == "batch_id") or normalize(column) in RANK_ALIASES
+    return (found is not None and found[0] == "batch_id") or normalize(column) in (*RANK_ALIASES, *RUN_ALIASES)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
-from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Restart, Visit, Walked
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit, Walked
 from stabtree.errors import StabtreeError
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
+from stabtree.predicates.precursor import precursors
+from stabtree.replay import replay
+from stabtree.restart import advise, before_all_trouble
 from stabtree.tree import Cause, Leaf, Question, Section, Severity, Tree
 from stabtree.treecheck import near, parameter_mistakes, resolved
 
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from stabtree.predicates.registry import Param
     from stabtree.run import Run
 
-ASSUMED_CHECKPOINT_EVERY = 200  # phase19 Q2.4
 UNREAD_SHARE = 0.05  # with more lines than this unread, what was read does not stand for the run
 
 Ask = Callable[[Question], str | None]
@@ -124,7 +126,7 @@ class _Walk:
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._finding(visits, leaf)
-        findings = _before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
+        findings = before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
         return Diagnosis(
             run=self.run,
             tree=self.tree,
@@ -135,6 +137,7 @@ class _Walk:
             findings=tuple(findings),
             missing=self._missing(),
             verdict=self._verdict(end, findings),
+            monitor=replay(self.run),
         )
 
     def _walked(self, section: Section) -> Walked:
@@ -189,6 +192,7 @@ class _Walk:
         # Later questions look closer: the last one that names an onset has it, and its last good step with it.
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
+        storm = any(visit.question.test == "nonfinite_loss" for visit in told)
         causes = sorted((self._judge(cause) for cause in leaf.causes), key=lambda c: list(CauseState).index(c.state))
         return Finding(
             leaf=leaf,
@@ -197,7 +201,8 @@ class _Walk:
             last_good_step=good,
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
-            restart=self._restart(good, onset) if leaf.restart and onset is not None else None,
+            precursors=precursors(self.run, onset) if leaf.restart and onset is not None else (),
+            restart=advise(self.run, onset, good, storm=storm) if leaf.restart and onset is not None else None,
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:
@@ -207,28 +212,6 @@ class _Walk:
         states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
         state = states.get(answer.verdict, CauseState.CONFIRMED)
         return JudgedCause(cause, state, answer.evidence, answer.reason)
-
-    def _restart(self, last_good_step: int | None, onset_step: int) -> Restart:
-        """The newest checkpoint not after the last good step: one written in the storm holds the damage."""
-        every = self.run.setting("checkpoint_every")
-        period = every if isinstance(every, int) and every >= 1 else None
-        good = last_good_step if last_good_step is not None else self._step_before(onset_step)
-        if good is None:
-            good = 0  # nothing that was logged before the onset shows a healthy run
-        listed = self.run.setting("checkpoints")
-        steps = [s for s in listed if s <= good] if isinstance(listed, tuple) else []
-        spacing = period or ASSUMED_CHECKPOINT_EVERY
-        checkpoint = max(steps, default=None) if isinstance(listed, tuple) else good // spacing * spacing
-        if checkpoint is not None and checkpoint <= 0:
-            checkpoint = None
-        last = self.run.last_step or onset_step
-        assumed = period is None and not isinstance(listed, tuple)
-        return Restart(checkpoint, spacing, assumed, last - (checkpoint or 0))
-
-    def _step_before(self, onset_step: int) -> int | None:
-        loss = self.run.get("loss")
-        before = loss.steps[loss.steps < onset_step] if loss is not None else None
-        return int(before[-1]) if before is not None and len(before) else None
 
     def _missing(self) -> tuple[Missing, ...]:
         found: dict[str, Missing] = {}
@@ -256,25 +239,6 @@ class _Walk:
             if leaf.severity is Severity.OK or leaf is end
             for need in leaf.needs
         }
-
-
-def _before_all_trouble(findings: list[Finding]) -> list[Finding]:
-    """The findings, none with a checkpoint that lies inside the trouble of an earlier critical one."""
-    restarts = [
-        (f.onset_step, f.restart)
-        for f in findings
-        if f.leaf.severity is Severity.CRITICAL and f.onset_step is not None and f.restart is not None
-    ]
-    moved: list[Finding] = []
-    for finding in findings:
-        onset, own = finding.onset_step, finding.restart
-        earlier = [restart for at, restart in restarts if onset is not None and at < onset]
-        if own is not None and earlier:
-            first = min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)
-            moved.append(replace(finding, restart=first))
-        else:
-            moved.append(finding)
-    return moved
 
 
 def _told(question: Question, word: str) -> Visit:

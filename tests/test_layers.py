@@ -11,18 +11,21 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "stabtree"
 ORDER = (
-    ("errors", "_lazy", "text"),
+    ("errors", "_lazy", "text", "yaml12"),
     ("stats",),
     ("metrics",),
     ("run",),
+    ("yaml12",),
+    ("monitor",),
+    ("replay",),
     ("loaders",),
     ("answer",),
     ("predicates",),
     ("tree",),
-    ("yaml12",),
     ("treecheck",),
     ("treefile",),
     ("diagnosis",),
+    ("restart",),
     ("walk",),
     ("render",),
     ("cli", "__init__", "__main__"),

@@ -8,6 +8,7 @@ import typer
 
 from stabtree.cli.options import (
     CheckpointEvery,
+    Checkpoints,
     ColumnOpt,
     Dtype,
     Format,
@@ -67,6 +68,7 @@ def diagnose(
     step_column: StepColumn = None,
     dtype: Dtype = None,
     checkpoint_every: CheckpointEvery = None,
+    checkpoints: Checkpoints = None,
     format: Format = None,  # noqa: A002 - the option's name
     run_name: RunName = None,
 ) -> None:
@@ -77,7 +79,7 @@ def diagnose(
 
     chosen = load_tree(tree) if tree else load_trees()
     overrides = _overrides(chosen, set_)
-    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name)
+    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
     from stabtree.walk import diagnose as walk
 
     found = walk(

@@ -34,6 +34,9 @@ Dtype = Annotated[
 CheckpointEvery = Annotated[
     int | None, typer.Option("--checkpoint-every", metavar="STEPS", help="Steps between two checkpoints.")
 ]
+Checkpoints = Annotated[
+    Path | None, typer.Option("--checkpoints", metavar="DIR", help="Where the run's checkpoints lie.")
+]
 Format = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="The file's format, where sniffing its content errs.")
 ]
@@ -69,6 +72,7 @@ def load(
     checkpoint_every: int | None,
     format_: str | None,
     run: str | None,
+    checkpoints: Path | None = None,
 ) -> Run:
     """Load the run that the command line names.
 
@@ -85,6 +89,7 @@ def load(
         step_column=step_column,
         format=format_,
         run=run,
+        checkpoints=checkpoints,
     )
 
 

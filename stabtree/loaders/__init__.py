@@ -5,19 +5,22 @@ A format is one module with `sniff` and `read`, and one line in `LOADERS`.
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import assemble
 from stabtree.loaders.canonical import selector, to_rows
+from stabtree.loaders.checkpoints import checkpoint_steps
 from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.files import LOADERS, Loader, read_files
+from stabtree.loaders.files import read_files
+from stabtree.loaders.meaning import meant
+from stabtree.loaders.registry import LOADERS, Loader
 from stabtree.run import Gap, Resume, Run, Setting, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 __all__ = ["LOADERS", "Loader", "load_run"]
 
@@ -30,6 +33,7 @@ def load_run(
     step_column: str | None = None,
     format: str | None = None,  # noqa: A002
     run: str | None = None,
+    checkpoints: str | Path | None = None,
 ) -> Run:
     """Read a run from the files that its trainer wrote.
 
@@ -42,6 +46,7 @@ def load_run(
         step_column: the column that holds the steps.
         format: the name of a loader, where sniffing the content errs.
         run: which run, where a file or folder holds several.
+        checkpoints: the folder of the run's checkpoints; their steps are read from their names.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -51,18 +56,19 @@ def load_run(
     """
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    overrides = _overrides(dtype, checkpoint_every)
+    overrides = _overrides(dtype, checkpoint_every, checkpoints)
     found = read_files(paths, selector(columns, step_column), format, run)
     rows = [to_rows(table, columns, step_column) for table in found.tables]
     made = assemble(rows)
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
+    series, meanings = meant(made.series, settings)
     return Run(
         name=str(name.value) if name else found.name,
-        series=made.series,
+        series=series,
         config=settings,
         gaps=made.gaps,
-        ranks=made.ranks or {},
+        ranks={rank: meant(own, settings)[0] for rank, own in (made.ranks or {}).items()},
         resumes=made.resumes,
         sources=tuple(part.source for part in rows),
         notes=tuple(
@@ -71,6 +77,7 @@ def load_run(
                     *found.notes,
                     *(note for part in rows for note in part.notes),
                     *made.notes,
+                    *meanings,
                     *(_unread(part.source) for part in rows if part.source.skipped_count),
                     *(_went_back(resume) for resume in made.resumes[:5]),
                     *(_silent(gap) for gap in made.gaps[:5]),
@@ -96,7 +103,7 @@ def _silent(gap: Gap) -> str:
     return f"{gap.metric} is missing in {rows} of steps {gap.first_step:,} to {gap.last_step:,} while the log goes on."
 
 
-def _overrides(dtype: str | None, checkpoint_every: int | None) -> dict[str, Setting]:
+def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str | Path | None) -> dict[str, Setting]:
     overrides = {}
     if dtype is not None:
         overrides["dtype"] = Setting(canonical_dtype(dtype), "--dtype")
@@ -108,4 +115,6 @@ def _overrides(dtype: str | None, checkpoint_every: int | None) -> dict[str, Set
                 hint="give a number from 1 on",
             )
         overrides["checkpoint_every"] = Setting(int(checkpoint_every), "--checkpoint-every")
+    if checkpoints is not None:
+        overrides["checkpoints"] = Setting(checkpoint_steps(Path(checkpoints)), "--checkpoints")
     return overrides

@@ -84,7 +84,8 @@ def _concatenate(files: Sequence[Rows]) -> Rows:
             [np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged for part in parts]
         )
         values = np.concatenate([part.values for part in parts])
-        metrics[metric] = Column(values, None if logged.all() else logged)
+        sporadic = any(part.sporadic for part in parts)
+        metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic)
     origins = {metric: name for rows in reversed(files) for metric, name in rows.origins.items()}
     return replace(
         files[0],
@@ -151,8 +152,9 @@ def _are_parts(files: Sequence[Rows]) -> bool:
         return False
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     for (first, last), (begin, end) in pairwise(spans):
-        # A restart from a checkpoint repeats some steps; ranks repeat them all.
-        if begin <= last and last - begin >= 0.5 * min(last - first, end - begin):
+        # A restart from a checkpoint repeats some steps, however many; ranks begin together.
+        together = begin - first <= 0.05 * (last - first)
+        if begin <= last and together and last - begin >= 0.5 * min(last - first, end - begin):
             return False
     return True
 

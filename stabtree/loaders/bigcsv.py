@@ -29,7 +29,7 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
     """The table, or None where the slow way has to read it."""
     file = source.file
     chosen = [name for name in layout.names if select(name)]
-    if not file or not chosen or not _regular(source, layout):
+    if not file or not chosen or not _regular(source, layout) or _odd(file):
         return None
     try:
         frame = _parse(file, layout, chosen)
@@ -37,10 +37,8 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
         # ParserError, UnicodeDecodeError and numbers that pandas can't hold are all ValueErrors.
         return None
     tail = _cut_tail(file, len(layout.names))
-    # Where pandas reads some columns only, it does not mind rows that are too long; quotes may hold line ends.
-    if _odd(file) or (
-        len(chosen) < len(layout.names) and _commas(file) != _expected_commas(len(frame), len(layout.names), tail)
-    ):
+    # Where pandas reads some columns only, it does not mind rows that are too long.
+    if len(chosen) < len(layout.names) and _commas(file) != _expected_commas(len(frame), len(layout.names), tail):
         return None
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
     rows = len(frame) - (tail is not None)
@@ -115,11 +113,13 @@ def _cut_tail(file: Path, width: int) -> int | None:
 
 
 def _odd(file: Path) -> bool:
-    """Whether a quote or a NUL stands anywhere in a file."""
+    """Whether a quote, a NUL, an escape code or an endless line stands anywhere in a file."""
     part = bytearray(1 << 18)  # one buffer, filled again and again: mapping the file would count as memory
     with file.open("rb", buffering=0) as stream:
         while size := stream.readinto(part):
-            if part.find(b'"', 0, size) >= 0 or part.find(b"\0", 0, size) >= 0:
+            if any(part.find(mark, 0, size) >= 0 for mark in (b'"', b"\0", b"\x1b")):
+                return True
+            if size == len(part) and part.find(b"\n") < 0 and part.find(b"\r") < 0:
                 return True
     return False
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders import steps as steps_
+from stabtree.loaders.parts import is_part, with_total
+from stabtree.loaders.summary import check_table
 from stabtree.loaders.uses import Plan, column_uses, count_logged
-from stabtree.metrics import EPOCH_ALIASES, METRICS, RANK_ALIASES, STEP_ALIASES, by_name, match, normalize
+from stabtree.metrics import EPOCH_ALIASES, METRICS, RANK_ALIASES, RUN_ALIASES, STEP_ALIASES, by_name, match, normalize
 from stabtree.run import Source
 from stabtree.text import clean
 
@@ -29,9 +31,12 @@ _PLACES = {
     for role, aliases in (("step", STEP_ALIASES), ("epoch", EPOCH_ALIASES), ("rank", RANK_ALIASES))
     for place, alias in enumerate(aliases)
 }
+_KNOWN = frozenset((*_PLACES, *RUN_ALIASES))
 LISTED = 12
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
+# A count of optimizer steps that many rows lack would give these the step of a row before.
+STEP_DENSER = 1.1
 
 # A rank column with more empty cells than this tells no ranks apart.
 MAX_RANKLESS = 0.01
@@ -69,7 +74,7 @@ def selector(columns: Mapping[str, str], step_column: str | None) -> Select:
     named = {*columns.values(), step_column}
 
     def select(name: str) -> bool:
-        return name in named or normalize(name) in _PLACES or match(name) is not None
+        return name in named or normalize(name) in _KNOWN or match(name) is not None or is_part(name)
 
     return select
 
@@ -98,8 +103,12 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         raise StabtreeError(
             "holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to"
         )
+    check_table(table)
+    table, columns, summed = with_total(table, columns)
     roles = _roles(table, columns, step_column)
-    used = {role: _best(table, names) for role, names in roles.items()}
+    used = {role: _best(table, names, DENSER) for role, names in roles.items()}
+    if "step" in roles:
+        used["step"] = _best_step(table, roles["step"])
     metrics = _metrics(table, used)
     steps = _steps(table, used, asked=step_column)
     ranks = _ranks(table, used.get("rank"))
@@ -111,7 +120,7 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source)),
+        columns=column_uses(table, Plan(roles, used, steps.source, summed.names)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
@@ -122,7 +131,7 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         origins={metric: used[metric] for metric in metrics},
         ranks=ranks,
         source=source,
-        notes=(*table.notes, *steps.notes, *_bad_notes(table, used)),
+        notes=(*table.notes, *summed.notes, *steps.notes, *_bad_notes(table, used)),
     )
 
 
@@ -168,11 +177,21 @@ def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) ->
     return {**ranked, **{role: (name,) for role, name in asked.items()}}
 
 
-def _best(table: Table, names: tuple[str, ...]) -> str:
-    """The column of the best alias, unless another one was logged far more often."""
+def _best(table: Table, names: tuple[str, ...], denser: float) -> str:
+    """The column of the best alias, unless another one was logged `denser` times as often."""
     counts = {name: count_logged(column) if (column := table.columns[name]) else 0 for name in names}
     most = max(counts.values())
-    return next(name for name, count in counts.items() if count * DENSER >= most)
+    return next(name for name, count in counts.items() if count * denser >= most)
+
+
+def _best_step(table: Table, names: tuple[str, ...]) -> str:
+    """The best step column that stands in nearly every row that has one and holds steps."""
+    usable = [
+        name
+        for name in names
+        if (column := table.columns[name]) and not isinstance(steps_.from_column(name, column), str)
+    ]
+    return _best(table, tuple(usable) or names, STEP_DENSER)
 
 
 def _no_column(table: Table, role: str, name: str) -> StabtreeError:
@@ -190,8 +209,11 @@ def _no_column(table: Table, role: str, name: str) -> StabtreeError:
 def _no_loss(table: Table) -> StabtreeError:
     names = list(table.columns)
     guesses = [name for name in names if "loss" in name.lower() and not match(name)]
+    # `val/box_loss` is no training loss where `train/box_loss` stands beside it.
+    guesses.sort(key=lambda name: normalize(name).startswith(("val_", "valid", "eval", "test_", "dev_")))
     guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
-    guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
+    unknown = [name for name in names if not match(name) and normalize(name) not in _PLACES]
+    guesses += difflib.get_close_matches("loss", unknown, n=1, cutoff=0.5)
     guess = clean(guesses[0]) if guesses else "NAME"
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 Comma = Literal["decimal", "thousands"]
 Cell = str | float | bool | None
 
+# So many names of runs may be asked for; a hash for each batch is not worth keeping.
+KEPT_LABELS = 1000
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
 _NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
 _INF = re.compile(r"(tensor\()?[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
 # A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
@@ -77,10 +79,12 @@ class ColumnBuilder:
     Attributes:
         labels: whether text is a label, not a mistake.
         comma: what a comma means in a number.
+        grouped: the first number whose commas were taken for thousands separators.
     """
 
     labels: bool = False
     comma: Comma = "thousands"
+    grouped: str = ""
     _values: list[Floats] = field(default_factory=list)
     _logged: list[Bools] = field(default_factory=list)
     _cells: list[Cell] = field(default_factory=list)
@@ -101,6 +105,11 @@ class ColumnBuilder:
         except (ValueError, TypeError, OverflowError):
             self._add_each(cells, lines)
 
+    def add_numbers(self, values: Floats) -> None:
+        """Append cells that are all logged numbers, float64 (n,)."""
+        self._values.append(values)
+        self._logged.append(np.ones(len(values), dtype=np.bool_))
+
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
@@ -116,6 +125,8 @@ class ColumnBuilder:
                 continue
             if value is not None:
                 values[i], logged[i] = value, True
+                if not self.grouped and self.comma == "thousands" and isinstance(cell, str) and "," in cell:
+                    self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
         self._values.append(values)
         self._logged.append(logged)
 
@@ -142,4 +153,10 @@ def _label_column(cells: Sequence[Cell]) -> Column:
     values = np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
     # A code is never NaN, so a NaN is an empty cell.
     missing = np.isnan(values)
-    return Column(values, ~missing if missing.any() else None, coded=coded)
+    texts = {codes[cell]: label for cell, label in labels.items() if label is not None} if coded else {}
+    return Column(
+        values,
+        ~missing if missing.any() else None,
+        coded=coded,
+        labels=texts if len(texts) <= KEPT_LABELS else {},
+    )

@@ -205,7 +205,7 @@ def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -
 
 def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]] | None:
     """The configuration that a row of a log holds instead of metrics; None for a row of metrics."""
-    if not _may_be_config(tuple(row)):
+    if not may_be_config(tuple(row)):
         return None
     kind = next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), "")
     if any(_is_loss(key) for key in row):
@@ -216,7 +216,7 @@ def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[st
 
 # A log of a million rows has a handful of different sets of keys.
 @lru_cache(maxsize=1024)
-def _may_be_config(keys: tuple[str, ...]) -> bool:
+def may_be_config(keys: tuple[str, ...]) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
     words = {normalize(key) for key in keys}
     if words & {*STEP_ALIASES, *EPOCH_ALIASES}:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stabtree.errors import StabtreeError
 from stabtree.loaders.bigcsv import read_big
 from stabtree.loaders.cells import ColumnBuilder
-from stabtree.loaders.layout import NAMES, Layout, distinct, find_layout, split
+from stabtree.loaders.layout import NAMES, QUOTED_LINES, Layout, distinct, find_layout, split
 from stabtree.loaders.skips import Skips
 from stabtree.loaders.table import Select, Table
 from stabtree.metrics import is_label
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Lines, Source
 
 CHUNK_ROWS = 16384
-# A quoted field, such as a logged sample text, may run over this many lines.
-QUOTED_LINES = 50
+LONG_LINE = 1 << 20
 
 
 def sniff(source: Source) -> int:
@@ -82,6 +81,8 @@ def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
     notes = lines.notes
     if skips.short:
         notes.append(f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.")
+    if grouped := [builder.grouped for builder in builders.values() if builder.grouped]:
+        notes.append(f"Commas inside numbers are read as thousands separators ({grouped[0]}).")
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
@@ -107,6 +108,11 @@ def _records(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple[int, 
     # One row is held back: whether it is the last, and cut, shows only at the end of the file.
     held: tuple[int, list[str]] | None = None
     for place, line in _logical_lines(lines, layout, skips):
+        many = line.count(layout.delimiter) if len(line) > LONG_LINE else 0
+        if many > 10 * width:
+            # Two million fields are not worth a list to count them in.
+            skips.add(place, f"has some {many + 1} fields where the header has {width}")
+            continue
         fields = split(line, layout.delimiter)
         if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
             del fields[width:]
@@ -146,8 +152,10 @@ def _logical_lines(lines: Lines, layout: Layout, skips: Skips) -> Iterator[tuple
             return
         if place < layout.header_line and line.strip(" \0") and not line.startswith("#"):
             skips.add(place, f"stands before the header: {clean(line, 40)!r}")
-        elif place > layout.header_line and not line.startswith("#"):
-            if "\0" in line:
+        elif place > layout.header_line:
+            if line.startswith("#"):
+                skips.add(place, "begins with #, as a comment does")
+            elif "\0" in line:
                 skips.add(place, "holds NUL bytes")
             elif line.count('"') % 2:
                 waiting += islice(numbered, QUOTED_LINES - len(waiting))

@@ -8,44 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import delimited, jsonl, manifest
+from stabtree.loaders import beside, manifest, runs
+from stabtree.loaders.folder import MAX_FILES, pick_file
+from stabtree.loaders.registry import LOADERS, Loader, by_name, choose, loader_of, surest
+from stabtree.loaders.runfolder import entries
 from stabtree.loaders.source import Source, open_source
 from stabtree.run import Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.loaders.table import Select, Table
     from stabtree.run import ConfigScalar
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """One format.
-
-    Attributes:
-        name: what `--format` calls it.
-        sniff: how surely a source is of this format, 0 (not at all) to 100; the highest wins.
-        read: the table of a source, with the columns that are wanted; several for several runs.
-        about: for the list of formats.
-        folder: the tables of a run's folder as this kind of trainer lays it out; none for another kind of folder.
-    """
-
-    name: str
-    sniff: Callable[[Source], int]
-    read: Callable[[Source, Select], Table | tuple[Table, ...]]
-    about: str
-    folder: Callable[[Path, Select], tuple[Table, ...]] | None = None
-
-
-LOADERS: tuple[Loader, ...] = (
-    Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
-    Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines"),
-    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
-)
-# A folder may hold a whole data set; this many files of it are looked at.
-MAX_FILES = 500
 LISTED = 8
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
@@ -73,8 +50,8 @@ def read_files(paths: Sequence[str | Path], select: Select, format_: str | None,
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
-    forced = _by_name(format_) if format_ else None
-    parts = [_one_run(_read_path(path, select, forced), clean(path), run) for path in paths]
+    forced = by_name(format_) if format_ else None
+    parts = [_one_run(_read_path(path, select, forced, run), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -103,55 +80,70 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
             hint="leave --run out" if names == [""] else f"name one: --run {clean(close[0] if close else names[0])!r}",
         )
     tables = tuple(table for table in found.tables if table.run == wanted)
-    config = {key: value for table in reversed(tables) for key, value in _settings(table.config, path).items()}
-    return replace(found, name=clean(wanted, 80), tables=tables, settings={**found.settings, **config})
+    settings = {**found.settings, **_merged(tables, path)}
+    return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
 
 
-def _by_name(name: str) -> Loader:
-    for loader in LOADERS:
-        if loader.name == name.lower():
-            return loader
-    names = [loader.name for loader in LOADERS]
-    close = difflib.get_close_matches(name, names, n=1)
-    raise StabtreeError(
-        f"{clean(name, 40)!r} is no format",
-        where="--format",
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
-    )
-
-
-def _read_path(path: str | Path, select: Select, forced: Loader | None) -> Found:
+def _read_path(path: str | Path, select: Select, forced: Loader | None, run: str | None) -> Found:
+    skipped: tuple[str, ...] = ()
     if str(path) != "-" and _is_folder(Path(path)):
-        tables = _read_folder(Path(path), select, forced)
+        tables = _read_folder(Path(path), select, forced, run)
         if tables:
-            return _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
-        path = pick_file(Path(path))
+            found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
+            settings, notes = beside.settings_in(Path(path))
+            return replace(found, settings={**settings, **found.settings}, notes=notes)
+        path, skipped = pick_file(Path(path), lambda source: surest(source)[0])
     source = open_source(path)
     loader = forced or choose(source)
     if loader.name == "manifest":
         return _read_manifest(source, loader, select)
     found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
-    beside, notes = _beside(source)
-    return replace(found, settings={**beside, **found.settings}, notes=notes)
+    settings, notes = beside.settings_of(source.file) if source.file else ({}, ())
+    return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
 
 
 def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]:
-    tables = loader.read(source, select)
-    return tables if isinstance(tables, tuple) else (tables,)
+    tables = loader.read(source, runs.wanted(select))
+    return tuple(part for table in (tables if isinstance(tables, tuple) else (tables,)) for part in runs.split(table))
 
 
-def _read_folder(folder: Path, select: Select, forced: Loader | None) -> tuple[Table, ...]:
+def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
+    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
+    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+        return ()
+    plain: bool | None = None
     for loader in (forced,) if forced else LOADERS:
-        if loader.folder and (tables := loader.folder(folder, select)):
+        if loader.folder is None:
+            continue
+        if loader.deep and not forced:
+            plain = _is_plain(folder) if plain is None else plain
+            if plain:
+                return ()
+        if tables := loader.folder(folder, select, run):
             return tables
     return ()
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
+    files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
+    loaders = [loader for file in files if (loader := loader_of(file))]
+    return bool(loaders) and not any(loader.deep for loader in loaders)
 
 
 def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
     """Several runs keep their configurations apart until one is named."""
     several = len({table.run for table in tables}) > 1
-    merged = {} if several else {key: value for table in reversed(tables) for key, value in table.config.items()}
-    return Found(name, tables, _settings(merged, where))
+    return Found(name, tables, {} if several else _merged(tables, where))
+
+
+def _merged(tables: Sequence[Table], where: str) -> dict[str, Setting]:
+    """The configuration that the tables of one run hold; the first that has a setting counts."""
+    return {
+        key: setting
+        for table in reversed(tables)
+        for key, setting in _settings(table.config, table.config_from or where).items()
+    }
 
 
 def _is_folder(path: Path) -> bool:
@@ -160,26 +152,6 @@ def _is_folder(path: Path) -> bool:
     except OSError:
         # A name that is too long, or a folder that may not be entered: opening it says what is wrong.
         return False
-
-
-def choose(source: Source) -> Loader:
-    """The loader that recognises a source best.
-
-    Raises:
-        StabtreeError: where none does.
-    """
-    scores = [(loader.sniff(source), loader) for loader in LOADERS]
-    score, loader = max(scores, key=lambda item: item[0])
-    if score:
-        return loader
-    known = ", ".join(loader.about for loader in LOADERS)
-    if source.binary:
-        raise StabtreeError(f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV")
-    raise StabtreeError(
-        f"is in no format that stabtree knows; it reads {known}",
-        where=source.path,
-        hint="if it is one of these, say which: --format NAME",
-    )
 
 
 def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
@@ -215,24 +187,6 @@ def choose_metrics(source: Source) -> Loader:
     return loader
 
 
-def _beside(source: Source) -> tuple[dict[str, Setting], tuple[str, ...]]:
-    """The configuration from a manifest in the same folder, if that manifest names this file."""
-    if source.file is None:
-        return {}, ()
-    for name in manifest.NAMES[:1]:
-        place = source.file.parent / name
-        if place != source.file and place.is_file():
-            try:
-                content = manifest.parse(open_source(place))
-                named = any(file.resolve() == source.file.resolve() for file in content.files)
-            except (StabtreeError, OSError) as error:
-                return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
-            if named:
-                note = f"The configuration is from {name} beside the file."
-                return _settings(content.config, name), (note, *content.notes)
-    return {}, ()
-
-
 def _stem(source: Source) -> str:
     """What to call a run that has no name: its file without endings."""
     if source.file is None:
@@ -246,43 +200,3 @@ def _stem(source: Source) -> str:
     return (
         folder if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder else stem
     )
-
-
-def pick_file(folder: Path) -> Path:
-    """The manifest of a run's folder, else its one metrics file.
-
-    Raises:
-        StabtreeError: where there is none, or more than one.
-    """
-    shown = clean(folder)
-    try:
-        files = sorted(entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file())
-    except OSError as error:
-        raise StabtreeError(f"can't be read: {clean(error.strerror)}", where=shown, hint="check its rights") from None
-    for name in manifest.NAMES:
-        if folder / name in files:
-            return folder / name
-    candidates = [file for file in files[:MAX_FILES] if _readable(file)]
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        names = ", ".join(clean(file.name, 60) for file in candidates[:8])
-        more = f" and {len(candidates) - 8} more" if len(candidates) > 8 else ""
-        raise StabtreeError(
-            f"holds several files that may be metrics: {names}{more}",
-            where=shown,
-            hint=f"name the one you mean, such as {clean(candidates[0])}",
-        )
-    there = ", ".join(clean(file.name, 60) for file in files[:8]) or "nothing"
-    raise StabtreeError(
-        f"holds no file that stabtree can read, only {there}" if files else "holds no files",
-        where=shown,
-        hint="name the file that the trainer wrote its metrics to",
-    )
-
-
-def _readable(file: Path) -> bool:
-    try:
-        return max(loader.sniff(open_source(file)) for loader in LOADERS) >= 30
-    except StabtreeError:
-        return False

@@ -40,6 +40,8 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
     gaps: list[Gap] = []
     for metric in WATCHED:
         column, logged = metrics.get(metric), series.get(metric)
+        if column and column.sporadic:
+            continue
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
             training, blank = _without(metric, column.logged, metrics)
             busy = np.setdiff1d(steps[training], logged.steps)

@@ -4,95 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
 from stabtree.errors import StabtreeError
-from stabtree.loaders.cells import Cell, ColumnBuilder
-from stabtree.loaders.config import config_row
+from stabtree.loaders.rows import Rows
 from stabtree.loaders.skips import Skips
-from stabtree.loaders.table import Column, Select, Table
-from stabtree.metrics import is_label
+from stabtree.loaders.source import HEAD_BYTES
+from stabtree.loaders.table import Select, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from stabtree.loaders.source import Source
-    from stabtree.run import ConfigScalar
 
-# Deeper than any logger nests its keys.
-MAX_DEPTH = 8
+_END = "\n"
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class Rows:
-    """Rows of a JSON file, collected column by column.
-
-    Attributes:
-        select: which columns to keep.
-        count: rows so far.
-        names: every key that was met, in the order of first appearance.
-        config: configuration found among the rows.
-    """
-
-    select: Select
-    count: int = 0
-    names: dict[str, bool] = field(default_factory=dict)
-    config: dict[str, ConfigScalar] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    _cells: dict[str, tuple[list[int], list[Cell], list[int]]] = field(default_factory=dict)
-
-    def add(self, row: Mapping[str, Any], line: int) -> None:
-        """Append one object, which stands in `line`; a row of configuration goes to `config`."""
-        config = config_row(row)
-        if config is not None:
-            found, notes = config
-            self.config |= found
-            self.notes += notes
-            return
-        for name, cell in flatten(row):
-            wanted = self.names.get(name)
-            if wanted is None:
-                wanted = self.names[name] = self.select(name)
-            if wanted:
-                rows, cells, lines = self._cells.setdefault(name, ([], [], []))
-                rows.append(self.count)
-                cells.append(cell)
-                lines.append(line)
-        self.count += 1
-
-    def columns(self) -> dict[str, Column | None]:
-        """One column for each key, a missing key not logged."""
-        return {name: self._column(name) if name in self._cells else None for name in self.names}
-
-    def _column(self, name: str) -> Column:
-        rows, cells, lines = self._cells[name]
-        builder = ColumnBuilder(labels=is_label(name))
-        builder.add(cells, lines)
-        sparse = builder.column()
-        if len(rows) == self.count and rows[-1] == self.count - 1:
-            return sparse
-        values = np.zeros(self.count)
-        logged = np.zeros(self.count, dtype=np.bool_)
-        # A key that stands twice in a row's nested forms: the later cell is kept.
-        values[rows] = sparse.values
-        logged[rows] = True if sparse.logged is None else sparse.logged
-        return Column(values, logged, sparse.bad, sparse.bad_example, sparse.coded)
-
-
-def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Cell]]:
-    """The cells of an object, nested keys joined with `/`; lists and anything too deep are left out."""
-    for key, value in row.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict):
-            if depth < MAX_DEPTH:
-                yield from flatten(value, f"{name}/", depth + 1)
-        elif not isinstance(value, list):
-            yield name, value
 
 
 def parse(line: str) -> Any:
@@ -117,15 +43,26 @@ def sniff(source: Source) -> int:
     """How surely this is JSON lines, 0 to 100."""
     if source.binary:
         return 0
-    lines = [line for line in source.head.split("\n", 50)[:50] if line.strip(" \r\0")]
-    objects = sum(_is_object(line) for line in lines)
+    lines = [line for line in first_lines(source, 50) if line.strip(" \r\0")]
+    objects = sum(is_object(line) for line in lines)
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):
         return 80
     return 25 if lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"') else 0
 
 
-def _is_object(line: str) -> bool:
+def first_lines(source: Source, count: int) -> list[str]:
+    """The first lines of the head; of the file itself where the head ends inside the first or second line.
+
+    A run that writes its whole configuration first has a first line longer than any head.
+    """
+    lines = source.head.split("\n", count)[:count]
+    long = len(lines) <= 2 and len(source.data) >= HEAD_BYTES and lines[0].lstrip().startswith("{")
+    return [line for line, _ in zip(source.lines(), range(3), strict=False)] if long else lines
+
+
+def is_object(line: str) -> bool:
+    """Whether a line is a JSON object."""
     try:
         return isinstance(parse(line), dict)
     except ValueError:
@@ -140,11 +77,15 @@ def read(source: Source, select: Select) -> Table:
     """
     lines = source.lines()
     rows, skips = Rows(select), Skips()
-    for place, line in enumerate(lines, 1):
-        if line.strip(" \t\0"):
-            reason = _take(line, place, rows)
-            if reason:
-                skips.add(place, reason)
+    place = 1
+    for block in lines.blocks():
+        count = block.count("\n")
+        if not _take_plain(block, count, rows):
+            for offset, line in enumerate(block.split("\n")):
+                reason = _take(line, place + offset, rows) if line.strip(" \t\0") else ""
+                if reason:
+                    skips.add(place + offset, reason)
+        place += count
     if not rows.names and not rows.config:
         raise StabtreeError(
             "no line of it is a JSON object",
@@ -161,6 +102,25 @@ def read(source: Source, select: Select) -> Table:
         skipped_count=skips.count,
         notes=(*lines.notes, *rows.notes),
     )
+
+
+def _take_plain(block: str, count: int, rows: Rows) -> bool:
+    """Take over a block of `count` lines at once, where it reads the same as line by line.
+
+    It does where each line begins with a brace, ends with one and has no opening one between: then as many
+    objects as lines can only be the lines' own. Anything else, and all that JSON proper does not know, is left.
+    """
+    if not block.startswith("{") or not block.endswith("}\n"):
+        return False
+    if block.count("}\n{") != count - 1 or block.count("{") != count:
+        return False
+    import orjson
+
+    try:
+        objects = orjson.loads(f"[{block[:-1].replace(_END, ',')}]")
+    except ValueError:
+        return False
+    return len(objects) == count and rows.add_plain(objects)
 
 
 def _take(line: str, place: int, rows: Rows) -> str:

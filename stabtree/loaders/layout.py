@@ -16,7 +16,10 @@ HEADER_WITHIN = 30
 LOOK_AT = HEADER_WITHIN + 50
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 
-_SURE_DECIMAL = re.compile(r"[+-]?(0|\d*),(\d{1,2}|\d{4,})(e[+-]?\d+)?", re.IGNORECASE)
+# Three digits after the comma may be thousands, unless a zero stands before it.
+_SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
+# A quoted field, such as a logged sample text, may run over this many lines.
+QUOTED_LINES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,46 @@ def find_layout(head: str) -> Layout | None:
     lines = head.split("\n", LOOK_AT)
     # The head may end inside a line.
     lines = (lines[:-1] if len(lines) > 2 else lines)[:LOOK_AT]
-    numbered = [(place, line) for place, line in enumerate(lines, 1) if line.strip(" \0") and not line.startswith("#")]
-    if not numbered:
-        return None
-    layouts = [layout for mark in DELIMITERS if (layout := _try(numbered, mark))]
+    numbered = [(place, line) for place, line in enumerate(lines, 1) if line.strip(" \0")]
+    plain = [(place, line) for place, line in numbered if not line.startswith("#")]
+    readings = [plain, _uncommented(numbered, plain)]
+    if '"' in head:
+        # Where each row holds a text of several lines, no single line has the right number of fields.
+        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
+        readings.append(_joined(whole))
+    layouts = [
+        layout for reading in readings if reading for mark in DELIMITERS if (layout := _try(reading[:LOOK_AT], mark))
+    ]
     return max(
         layouts,
-        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), len(found.names)),
+        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), found.header_line > 0, len(found.names)),
         default=None,
     )
+
+
+def _uncommented(numbered: list[tuple[int, str]], plain: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines with the last comment above the data for a header, as `numpy.savetxt` writes it."""
+    above = [(place, line) for place, line in numbered if line.startswith("#") and plain and place < plain[0][0]]
+    if not above:
+        return []
+    place, line = above[-1]
+    return [(place, line.lstrip("# \t")), *plain]
+
+
+def _joined(lines: list[str]) -> list[tuple[int, str]]:
+    """The lines that may be rows, those of a field in quotes joined."""
+    found: list[tuple[int, str]] = []
+    open_since = 0
+    for place, line in enumerate(lines, 1):
+        if open_since:
+            first, text = found[-1]
+            found[-1] = first, f"{text}\n{line}"
+            if line.count('"') % 2 or place - open_since >= QUOTED_LINES:
+                open_since = 0
+        elif line.strip(" \0") and not line.startswith("#"):
+            found.append((place, line))
+            open_since = place if line.count('"') % 2 else 0
+    return found[:-1] if open_since else found
 
 
 def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:

@@ -31,17 +31,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import jsonl
-from stabtree.loaders.cells import ColumnBuilder
 from stabtree.loaders.config import read_config
+from stabtree.loaders.jsonfile import columns_table
+from stabtree.loaders.rows import Rows
 from stabtree.loaders.source import HEAD_BYTES
-from stabtree.loaders.table import Column, Select, Table
-from stabtree.metrics import is_label
+from stabtree.loaders.summary import check_object
+from stabtree.loaders.table import Select, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def sniff(source: Source) -> int:
         return 0
     if source.name.lower() == "manifest.json":
         return 95
-    lines = [line for line in head.split("\n") if line.strip()]
+    lines = [line for line in jsonl.first_lines(source, 50) if line.strip()]
     if _whole(lines[0]) is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         keys = _whole(lines[0]) or {}
@@ -168,11 +169,14 @@ def read(source: Source, select: Select) -> Table:
     manifest = parse(source)
     series = manifest.content.get("series") or manifest.content.get("metrics")
     if isinstance(series, dict):
-        return _columns(source, series, manifest, select)
+        lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
+        table = columns_table(source, "manifest with series", lists, select, manifest.notes)
+        return replace(table, config=manifest.config)
     for key in RECORD_KEYS:
         records = manifest.content.get(key)
         if isinstance(records, list) and any(isinstance(row, dict) for row in records):
             return _records(source, key, records, manifest, select)
+    check_object(manifest.content, source.path)
     raise StabtreeError(
         "holds no metrics and names no file that does",
         where=source.path,
@@ -181,7 +185,7 @@ def read(source: Source, select: Select) -> Table:
 
 
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, select: Select) -> Table:
-    rows = jsonl.Rows(select)
+    rows = Rows(select)
     dropped = 0
     for place, row in enumerate(records, 1):
         if isinstance(row, dict):
@@ -197,25 +201,3 @@ def _records(source: Source, key: str, records: list[Any], manifest: Manifest, s
         config={**rows.config, **manifest.config},
         notes=(*manifest.notes, *rows.notes, *note),
     )
-
-
-def _columns(source: Source, series: Mapping[str, Any], manifest: Manifest, select: Select) -> Table:
-    lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
-    rows = max(map(len, lists.values()), default=0)
-    short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
-    note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
-    columns = {name: _column(name, cells, rows) if select(name) else None for name, cells in lists.items()}
-    return Table(
-        path=source.path,
-        format=source.describe("manifest with series"),
-        rows=rows,
-        columns=columns,
-        config=manifest.config,
-        notes=(*manifest.notes, *note),
-    )
-
-
-def _column(name: str, cells: list[Any], rows: int) -> Column:
-    builder = ColumnBuilder(labels=is_label(name))
-    builder.add([*cells, *[None] * (rows - len(cells))], range(1, rows + 1))
-    return builder.column()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import codecs
 import difflib
 import io
-import lzma
+import re
 import stat
 import sys
-import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
+from stabtree.loaders.unpack import MAX_BYTES, chunks, packing, unreadable
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 
 # Long enough for the header of a log with some norm of each of ten thousand layers.
 HEAD_BYTES = 1 << 18
-CHUNK_BYTES = 1 << 20
-# Far above any metrics file; below what a compression bomb would make of a small one.
-MAX_BYTES = 4 << 30
 # A longer line is no row of metrics; what stands after this many characters is dropped.
 MAX_LINE = 16 << 20
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 # The share of characters that no text holds, above which a file is binary.
 MAX_ODD = 0.1
 
-_PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+_COLOURS = "Escape codes of a terminal were taken out."
+# They never reach over a line end, whatever follows: no row may be lost to a stray one.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -40,6 +39,8 @@ _BOMS = (
 )
 _BINARY = (
     (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "a Feather file"),
+    (b"FEA1", "a Feather file"),
     (b"PK\x03\x04", "a zip archive (or .npz, .pt, .xlsx)"),
     (b"SQLite format 3", "an SQLite database"),
     (b"\x89HDF", "an HDF5 file"),
@@ -109,25 +110,49 @@ class Lines:
     ended: bool = True
 
     def __iter__(self) -> Iterator[str]:
-        rest = ""
-        cut = 0
-        for text in self._texts():
-            *whole, rest = (rest + text).split("\n")
+        for block in self.blocks():
+            *whole, rest = block.split("\n")
             yield from whole
-            if len(rest) > MAX_LINE:
-                rest, cut = rest[:MAX_LINE], cut + 1
-        if cut:
+            if rest:
+                yield rest
+
+    def blocks(self) -> Iterator[str]:
+        """The text in pieces of whole lines, each ending as in `__iter__`; the last may lack its line end."""
+        held: list[str] = []
+        size = 0
+        cut = False
+        for piece in self._texts():
+            text = piece
+            end = text.find("\n")
+            if end >= 0 and size + end > MAX_LINE:
+                held, text, cut = [*held, text[: max(0, MAX_LINE - size)]], text[end:], True
+            last = text.rfind("\n") + 1
+            if last:
+                yield self._plain("".join((*held, text[:last])))
+                held, size = [], 0
+            rest = text[last:]
+            if size < MAX_LINE:
+                held.append(rest[: MAX_LINE - size])
+            size += len(rest)
+        if cut or size > MAX_LINE:
             self.notes.append("A line longer than 16 MiB was cut.")
-        self.ended = not rest
-        if rest:
-            yield rest
+        self.ended = not size
+        if size:
+            yield self._plain("".join(held))
+
+    def _plain(self, text: str) -> str:
+        if "\x1b" not in text:
+            return text
+        if _COLOURS not in self.notes:
+            self.notes.append(_COLOURS)
+        return _ESCAPES.sub("", text)
 
     def _texts(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder(self.source.encoding)()
         newlines = io.IncrementalNewlineDecoder(decoder, translate=True)
         replaced = False
         drop = self.source.bom
-        for chunk in _chunks(self.source, self.notes):
+        for chunk in chunks(self.source, self.notes):
             piece = chunk[drop:]
             drop = 0
             try:
@@ -164,24 +189,19 @@ def open_source(path: str | Path) -> Source:
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
-        raise _unreadable(error, shown) from None
-
-
-def _unreadable(error: Exception, shown: str) -> StabtreeError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights")
+        raise unreadable(error, shown) from None
 
 
 def _look(bare: Source) -> Source:
     """The source with what its first bytes tell."""
     if not bare.data:
         raise StabtreeError("is empty", where=bare.path, hint=NAME_METRICS)
-    packed = next((name for magic, name in _PACKED if bare.data.startswith(magic)), "")
+    packed = packing(bare.data)
     source = replace(bare, packed=packed)
     head = bare.data
     if packed:
         head = b""
-        for chunk in _chunks(source, []):
+        for chunk in chunks(source, []):
             head += chunk
             if len(head) >= HEAD_BYTES:
                 break
@@ -190,6 +210,7 @@ def _look(bare: Source) -> Source:
     head = head[:HEAD_BYTES]
     encoding, bom = _encoding(head)
     text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = _ESCAPES.sub("", text) if "\x1b" in text else text
     return replace(source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text))
 
 
@@ -223,80 +244,3 @@ def _missing(file: Path, shown: str) -> StabtreeError:
     close = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
     hint = f"did you mean {clean(file.parent / close[0])}?" if close else "check the path"
     return StabtreeError("there is no such file", where=shown, hint=hint)
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """What the decompressors raise over bytes that are cut or wrong."""
-    errors: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError)
-    zstandard: Any = sys.modules.get("zstandard")
-    return (*errors, zstandard.ZstdError) if zstandard else errors
-
-
-def _chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
-    """The decompressed bytes, then one empty chunk to close the decoder."""
-    total = 0
-    with _opened(source) as raw:
-        stream = _unpacked(raw, source)
-        while True:
-            try:
-                chunk = stream.read1(CHUNK_BYTES)
-            except _damage() as error:
-                if not total:
-                    raise StabtreeError(
-                        f"can't be read: {clean(error)}", where=source.path, hint="check the file"
-                    ) from None
-                notes.append("The file is cut or damaged: what stands before was read.")
-                chunk = b""
-            total += len(chunk)
-            if total > MAX_BYTES:
-                raise StabtreeError(
-                    "holds more than 4 GiB of text, which is no metrics file",
-                    where=source.path,
-                    hint="thin the log out, or name a smaller file",
-                )
-            yield chunk
-            if not chunk:
-                return
-
-
-def _opened(source: Source) -> Any:
-    """The stored bytes as a file.
-
-    Raises:
-        StabtreeError: where the file has gone.
-    """
-    if source.file is None:
-        return io.BytesIO(source.stored)
-    try:
-        return source.file.open("rb")
-    except OSError as error:
-        raise _unreadable(error, source.path) from None
-
-
-def _unpacked(raw: Any, source: Source) -> Any:
-    """The file with the decompressor around it.
-
-    Raises:
-        StabtreeError: where the decompressor is not installed.
-    """
-    if source.packed == "gzip":
-        import gzip
-
-        return gzip.GzipFile(fileobj=raw)
-    if source.packed == "bzip2":
-        import bz2
-
-        return bz2.BZ2File(raw)
-    if source.packed == "xz":
-        return lzma.LZMAFile(raw)
-    if source.packed == "zstd":
-        try:
-            import zstandard
-        except ImportError:
-            raise StabtreeError(
-                "is compressed with zstd, which needs an extra package",
-                where=source.path,
-                hint="pip install 'stabtree[zstd]'",
-            ) from None
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
-    return raw

@@ -26,6 +26,8 @@ class Column:
         bad: cells that hold text which is no number (they count as not logged).
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
+        labels: the text behind each code, where there are few.
+        sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
     values: Floats
@@ -33,6 +35,8 @@ class Column:
     bad: int = 0
     bad_example: str = ""
     coded: bool = False
+    labels: Mapping[float, str] = field(default_factory=dict)
+    sporadic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Table:
         skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
         notes: what was changed or assumed while reading.
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
+        config_from: the file beside this one that `config` is from; empty for this file itself.
     """
 
     path: str
@@ -59,3 +64,4 @@ class Table:
     skipped_count: int = 0
     notes: tuple[str, ...] = ()
     run: str = ""
+    config_from: str = ""

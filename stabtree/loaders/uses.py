@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.metrics import RUN_ALIASES, match, normalize
 from stabtree.run import ColumnUse
 from stabtree.text import clean
 
@@ -23,11 +24,13 @@ class Plan:
         columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
         used: by role the column that does.
         steps_from: the column that the steps were read from, or `row number`.
+        parts: columns whose sum stands for a loss.
     """
 
     columns: Mapping[str, tuple[str, ...]]
     used: Mapping[str, str]
     steps_from: str
+    parts: frozenset[str] = frozenset()
 
 
 def count_logged(column: Column) -> int:
@@ -43,14 +46,21 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         role = roles.get(name)
         shown = clean(name, 80)
         if role is None or column is None:
-            uses.append(
-                ColumnUse(shown, None, "not a known metric" if column is None else "another column was asked for")
-            )
+            uses.append(ColumnUse(shown, None, _unknown(name, column, plan)))
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
         else:
             uses.append(_use(shown, role, column))
     return tuple(uses)
+
+
+def _unknown(name: str, column: Column | None, plan: Plan) -> str:
+    """Why a column has no role."""
+    if normalize(name) in RUN_ALIASES:
+        return "names the run"
+    if name in plan.parts:
+        return "a part of the loss"
+    return "another column was asked for" if column and match(name) else "not a known metric"
 
 
 def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:

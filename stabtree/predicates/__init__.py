@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, resumes, spike_panels, spikes, upkeep
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -10,6 +10,7 @@ PREDICATES: dict[str, Predicate] = {
     for item in (
         nonfinite.nonfinite_loss,
         nonfinite.dtype_regime,
+        nonfinite.trained_in_fp8,
         nan_origin.nan_origin,
         nan_origin.loss_became_infinite,
         nan_origin.embedding_grad_infinite,
@@ -29,6 +30,8 @@ PREDICATES: dict[str, Predicate] = {
         drift.weight_norm_change,
         drift.grad_norm_rising,
         drift.settled,
+        nonfinite.nonfinite_eval,
+        resumes.resume_seam,
         learning.leaves_start,
         learning.weights_move,
         learning.update_size,

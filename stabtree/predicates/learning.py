@@ -23,6 +23,7 @@ AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not tha
 THROWN = 1.3  # first rows this many times as high as the very first one were thrown up by the first updates
 WARM = 0.9  # share of its peak from which on the learning rate has warmed up
 SETTLED = 0.15  # a run that wins less than this share of its gain in its second half has settled
+EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
 
@@ -51,7 +52,8 @@ def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, leas
         return f"the loss has {len(values):,} finite rows, {LEAST_ROWS} are needed to call it flat"
     first, last = int(steps[0]), int(steps[-1])
     planned = run.setting("max_steps")
-    young = last < least_steps or (isinstance(planned, int) and last < least_progress * planned)
+    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
+    young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
     warm = 0
     if lr is not None and len(lr) > 2 and lr.values.max() > 0:
         warm = int(lr.steps[int(np.argmax(lr.values >= WARM * lr.values.max()))])
@@ -93,7 +95,8 @@ def leaves_start(
     levels, starts = blocks(values, min(LEVELS, len(values) // 3))
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
     low, first = float(min(smooth.min(), np.median(levels[-3:]))), first_level(values)
-    share, trend = max((first - low) / first, -1e300), kendall_z(levels)
+    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
+    trend = kendall_z(levels)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import predicate, seen
+from stabtree.replay import broken_ranks
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ def _finite(loss: Series) -> Answer:
 
 def _first_rank(run: Run, step: int) -> Evidence | None:
     """Which rank blew up first, for a run that logs its ranks."""
-    firsts: dict[str, int] = {}
-    for rank, series in run.ranks.items():
-        loss = series.get("loss")
-        if loss is not None and not np.isfinite(loss.values).all():
-            firsts[rank] = int(loss.steps[~np.isfinite(loss.values)][0])
+    firsts = broken_ranks(run)
     if not firsts:
         return None
     rank = min(firsts, key=lambda r: firsts[r])
@@ -137,3 +134,36 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
         text = f"inferred: a loss scale up to {top:,.6g} is logged, which only fp16 training uses"
         return Answer("fp16", (Evidence(text, "loss_scale", (), top, 1.0),))
     return unknown("no manifest and no --dtype says it, and no loss scale is logged", "dtype")
+
+
+@predicate(source="phase19 Q1.1, asked of the eval loss")
+def nonfinite_eval(eval_loss: Series) -> Answer:
+    """Is the eval loss NaN or infinite at its end, or more than once?
+
+    A single value in between may be one broken batch of the held-out data, which the next evaluation leaves behind.
+    """
+    bad = np.flatnonzero(~np.isfinite(eval_loss.values))
+    if not len(bad):
+        text = f"all {len(eval_loss):,} logged values of eval_loss are finite"
+        return Answer(NO, (Evidence(text, "eval_loss", (int(eval_loss.steps[0]),), 0.0, 0.0),))
+    first = int(eval_loss.steps[bad[0]])
+    text = f"{len(bad):,} of {len(eval_loss):,} values of eval_loss are not finite, the first is "
+    text += f"{name_of(float(eval_loss.values[bad[0]]))} at step {first:,}"
+    found = (Evidence(text, "eval_loss", (first,), float(len(bad)), 1.0),)
+    if len(bad) == 1 and bad[0] < len(eval_loss) - 1:
+        return Answer(NO, found)
+    good = int(eval_loss.steps[bad[0] - 1]) if bad[0] else None
+    return Answer(YES, found, onset_step=first, last_good_step=good)
+
+
+@predicate(source="OCP 8-bit floating point: E4M3 and E5M2", labels=(LIKELY, NO))
+def trained_in_fp8(run: Run) -> Answer:
+    """Did the run train in FP8, whose largest number is 448 or 57,344?
+
+    Likely, never yes: the format makes an overflow likely, and no usual metric shows one.
+    """
+    known = run.config.get("dtype")
+    if known is None:
+        return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
+    text = f"dtype is {known.value} ({known.source})"
+    return Answer(LIKELY if known.value == "fp8" else NO, (Evidence(text),))

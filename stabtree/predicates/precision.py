@@ -147,7 +147,8 @@ def loss_scale_history(
     """
     history = _history(loss_scale)
     if history is None:
-        return unknown("the loss scale is logged as a placeholder or only once", "loss_scale")
+        once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
+        return once or unknown("the loss scale is logged as a placeholder or only once", "loss_scale")
     late = _late_overflows(loss, grad_norm)
     evidence = _told(history, late, collapse_below, most_in_row)
     fallen = history.last if forgiving else history.lowest
@@ -162,6 +163,16 @@ def loss_scale_history(
         return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
     healthy = sound and late.in_row <= most_in_row and history.net_halvings <= net_halvings
     return Answer("backoff" if healthy else "dynamic", evidence)
+
+
+def _lowered_once(loss: Series, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
+    """The backoff of a log that shows the scale only where it is lowered, and shows that once."""
+    bad = 0 if grad_norm is None else int(np.count_nonzero(~np.isfinite(grad_norm.values)))
+    if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1 or not np.isfinite(loss.values).all():
+        return None
+    step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
+    text = f"the scaler is heard of once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"
+    return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
 
 
 def _told(history: ScaleHistory, late: Overflows, collapse_below: float, most_in_row: int) -> tuple[Evidence, ...]:

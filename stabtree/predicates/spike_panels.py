@@ -63,7 +63,7 @@ def spike_cause(
     1e-5 of it. Anything less is `minor`:
     labelled healthy runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps.
     """
-    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
+    top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     if top is None:
         return unknown(NO_SPIKE, "loss")
     panels = {
@@ -136,12 +136,13 @@ def lr_jumps_at_spike(
     design is no bug: by its name (restarts, cycles), or because it goes back to a rate that the run had before.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
+    top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     return _lr_panel(run, lr, top, lr_factor) if top else unknown(NO_SPIKE, "loss")
 
 
 @predicate(source="phase19 Q2.3, third panel", labels=("yes", "likely", "no"), min_points=12)
 def batch_repeats_at_spike(
+    run: Run,
     loss: Series,
     batch_id: Series,
     *,
@@ -156,7 +157,7 @@ def batch_repeats_at_spike(
     shows as batches that come back within a fifth of `window_steps` (20), although twice as many others have been
     seen: a quarter of the rows before the spike (at least three) confirm it, fewer make it likely.
     """
-    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
+    top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     return batch_panel(batch_id, top, window_steps) if top else unknown(NO_SPIKE, "loss")
 
 
@@ -179,7 +180,7 @@ def grad_norm_at_spike(
     catches about half. A grad_norm above `grad_norm_likely_factor` times its mean that its own noise does not
     explain (fewer than 0.01 such rows expected in the whole run) makes one likely.
     """
-    top = worst_spike(loss, window_steps, sigma, chance, back_sigma)
+    top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     if top is None:
         return unknown(NO_SPIKE, "loss")
     return _grad_norm_panel(run, grad_norm, top, window_steps, grad_norm_factor, grad_norm_likely_factor)

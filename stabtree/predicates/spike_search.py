@@ -19,6 +19,7 @@ RELATIVE_RESOLUTION = 1e-6
 POWER_ROWS = 300  # fewer rows have no hundredth from which a power law could be read
 NORMAL_99 = 2.33
 USUAL_EXPONENT = 4.0  # measured: 1.6 to 5 where there are rows enough, median 3.8
+SEAM_ROWS = 3
 TYPICAL_ROWS = 5  # rows whose median must be back before a guarded recovery counts
 
 
@@ -110,7 +111,15 @@ def rarest(loss: Series, spike: Spike, window_steps: int) -> float:
 
 
 @per_series
-def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Search:
+def find(
+    loss: Series,
+    *,
+    window_steps: int,
+    sigma: float,
+    chance: float,
+    back_sigma: float,
+    seams: tuple[int, ...] = (),
+) -> Search:
     """Search a loss series for spikes.
 
     A step is above when it stands more than `sigma` standard deviations over the mean of the `window_steps`
@@ -118,7 +127,8 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
     high that the upper tail of the run's own scores makes fewer than `chance` such steps expected. Steps up to the
     recovery belong to one spike. Once found, the steps of a spike that healed are taken out of the windows
     after it, where they would hide the next one. A rise that runs straight into the NaN at which the run ends
-    belongs to section 1 and is no spike.
+    belongs to section 1 and is no spike, nor is one in the first rows after one of the `seams`, steps at which the
+    run was resumed.
     """
     steps, values = finite(loss)
     wanted = max(1, round(window_steps / interval(steps)))
@@ -139,7 +149,13 @@ def find(loss: Series, *, window_steps: int, sigma: float, chance: float, back_s
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
-    return replace(scan, widened=rows > wanted)
+    spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams))
+    return replace(scan, widened=rows > wanted, spikes=spikes)
+
+
+def _at_seam(steps: Ints, step: int, seams: tuple[int, ...]) -> bool:
+    """Whether a step is among the first rows after a seam."""
+    return any(0 <= int(np.searchsorted(steps, step)) - int(np.searchsorted(steps, seam)) < SEAM_ROWS for seam in seams)
 
 
 def _without(steps: Ints, values: Floats, healed: list[Spike], rows: int) -> Floats:

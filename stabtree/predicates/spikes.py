@@ -12,14 +12,15 @@ from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find
 from stabtree.stats import interval, span
 
 if TYPE_CHECKING:
-    from stabtree.run import Series
+    from stabtree.run import Run, Series
 
 CLIMB_ROWS = 2  # a jump that is logged every 100 steps takes one row, or two where rows are means
 LISTED = 8  # spikes told one by one; the rest are counted
 
 
-def _search(loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Search:
-    return find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma)
+def _search(run: Run, loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Search:
+    seams = tuple(resume.to_step for resume in run.resumes)
+    return find(loss, window_steps=window_steps, sigma=sigma, chance=chance, back_sigma=back_sigma, seams=seams)
 
 
 def worst(loss: Series, search: Search) -> Spike | None:
@@ -32,9 +33,11 @@ def worst(loss: Series, search: Search) -> Spike | None:
     )
 
 
-def worst_spike(loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float) -> Spike | None:
+def worst_spike(
+    run: Run, loss: Series, window_steps: int, sigma: float, chance: float, back_sigma: float
+) -> Spike | None:
     """The spike that decides, None where there is none."""
-    return worst(loss, _search(loss, window_steps, sigma, chance, back_sigma))
+    return worst(loss, _search(run, loss, window_steps, sigma, chance, back_sigma))
 
 
 def _rows_after(loss: Series, spike: Spike) -> int:
@@ -53,7 +56,7 @@ def _describe(spike: Spike) -> str:
 
 @predicate(source="phase19 Q2.1", min_points=12)
 def spike(
-    loss: Series, *, window_steps: int = 100, sigma: float = 3.0, chance: float = 0.1, back_sigma: float = 0.5
+    run: Run, loss: Series, *, window_steps: int = 100, sigma: float = 3.0, chance: float = 0.1, back_sigma: float = 0.5
 ) -> Answer:
     """Does the loss jump above its recent mean by more than noise explains?
 
@@ -62,7 +65,7 @@ def spike(
     that the upper tail of the run's own scores makes fewer than `chance` (0.1) such steps expected in the
     whole run. `chance=1` is the document's letter. The window holds at least 10 rows.
     """
-    search = _search(loss, window_steps, sigma, chance, back_sigma)
+    search = _search(run, loss, window_steps, sigma, chance, back_sigma)
     if not search.judged:
         return unknown(f"no step has {search.rows} rows before it", "loss")
     window = f"the {search.rows} rows before" if search.widened else f"the {window_steps} steps before"
@@ -92,6 +95,7 @@ def rise_share(loss: Series, top: Spike, level: float) -> float:
 
 @predicate(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), min_points=12)
 def spike_recovers(
+    run: Run,
     loss: Series,
     batch_id: Series | None = None,
     *,
@@ -115,7 +119,7 @@ def spike_recovers(
     healthy run shows; after a smaller one it is unknown. `climbs`: the loss took longer than `window_steps`, and
     more than two rows, for the first half of its way up, so it is a divergence and no spike.
     """
-    top = worst(loss, search := _search(loss, window_steps, sigma, chance, back_sigma))
+    top = worst(loss, search := _search(run, loss, window_steps, sigma, chance, back_sigma))
     if top is None:
         return unknown(
             "there is no spike" if search.judged else "the loss is too short for a spike to be found", "loss"

@@ -103,13 +103,13 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
         return Answer(NO, (found,))
     own, trained = finite(loss)
     around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
-    before, last = (
-        float(np.median(part)) if len(part) else math.nan for part in (around, trained[-max(5, len(trained) // 20) :])
-    )
+    if not len(around):
+        return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
+    before, last = float(np.median(around)), float(np.median(trained[-max(5, len(trained) // 20) :]))
     if last >= (began := first_level(trained)):
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
         return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
-    if not (last <= before or (last < end / 2 and last - before < (end - low) / 2)):
+    if last > before and (last >= end / 2 or last - before >= (end - low) / 2):
         text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
         return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
     text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"

@@ -3,9 +3,12 @@
 `{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict",
 "path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
 "reason"}], "end": {"id", "of", "title"}, "findings": [{"id", "of", "section", "severity", "title",
-"onset_step", "last_good_step", "evidence", "causes": [{"id", "state", "text", "evidence", "reason", "fixes"}],
-"fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps"}, "see"}],
-"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...]}`.
+"onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
+"fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step"}, "see"}],
+"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
+"monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
+"returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
+"first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
 
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
 """
@@ -21,6 +24,7 @@ from stabtree.answer import UNKNOWN
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
     from stabtree.diagnosis import Diagnosis, Finding, Visit
+    from stabtree.replay import Replay, Watch
     from stabtree.run import Run
 
 SCHEMA = 1
@@ -42,6 +46,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             for miss in diagnosis.missing
         ],
         "notes": list(diagnosis.run.notes),
+        "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
     }
 
 
@@ -104,6 +109,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "onset_step": finding.onset_step,
         "last_good_step": finding.last_good_step,
         "evidence": _evidence(finding.evidence),
+        "precursors": _evidence(finding.precursors),
         "causes": [
             {
                 "id": judged.cause.id,
@@ -121,8 +127,34 @@ def _finding(finding: Finding) -> dict[str, Any]:
             "checkpoint_every": restart.every,
             "assumed": restart.assumed,
             "lost_steps": restart.lost_steps,
+            "fresh_step": restart.fresh_step,
         }
         if restart
         else None,
         "see": list(leaf.see),
+    }
+
+
+def _monitor(replay: Replay) -> dict[str, Any]:
+    return {
+        "max_consecutive": replay.max_consecutive,
+        "every": replay.every,
+        "steps_in_vain": replay.steps_in_vain,
+        "loss": _watch(replay.loss),
+        "grad_norm": _watch(replay.grad_norm) if replay.grad_norm else None,
+        "first_ranks": list(replay.first_ranks),
+        "first_rank_step": replay.first_rank_step,
+        "other_ranks": list(replay.other_ranks),
+    }
+
+
+def _watch(watch: Watch) -> dict[str, Any]:
+    return {
+        "first_step": watch.first_step,
+        "total": watch.total,
+        "longest": watch.longest,
+        "stop_step": watch.stop_step,
+        "returned_step": watch.returned_step,
+        "last_good": number(watch.last_good),
+        "last_good_step": watch.last_good_step,
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
+from stabtree.render.monitor import sentences
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
 from stabtree.text import clean
@@ -43,6 +44,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     if main:
         _causes(page, main)
         _fixes(page, main)
+    _monitor(page, diagnosis)
     _others(page, diagnosis)
     _missing(page, diagnosis)
     _notes(page, diagnosis.run)
@@ -83,6 +85,8 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
+    for item in finding.precursors if finding else ():
+        page.line(("Before it, ", ""), (item.text, "number"), indent=1)
     if finding and finding.restart:
         page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1)
 
@@ -109,8 +113,19 @@ def _restart(restart: Restart, finding: Finding) -> list[Piece]:
     before = f", before step {finding.onset_step:,}" if finding.onset_step is not None else ""
     return [
         (f"the checkpoint of step {restart.checkpoint_step:,}", "number"),
-        (f"{before}; {restart.lost_steps:,} steps are run again ({about})", ""),
+        (f"{before}; {restart.lost_steps:,} steps are run again ({about}){_fresh(restart)}", ""),
     ]
+
+
+def _fresh(restart: Restart) -> str:
+    if restart.fresh_step is None:
+        return ""
+    if restart.fresh_step == restart.checkpoint_step:
+        return ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
+    return (
+        f". Not from step {restart.fresh_step:,}: that one was written right before the loss broke, and may hold what "
+        "broke it"
+    )
 
 
 def _path(page: Page, diagnosis: Diagnosis) -> None:
@@ -224,6 +239,14 @@ def _fixes(page: Page, finding: Finding) -> None:
         page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
     for link in finding.leaf.see:
         page.line((f"see {link}", "dim"), indent=4)
+
+
+def _monitor(page: Page, diagnosis: Diagnosis) -> None:
+    if diagnosis.monitor is None:
+        return
+    page.heading("NaN monitor")
+    for sentence in sentences(diagnosis.monitor):
+        page.item(("·", "dim"), [(sentence, "")], indent=1, head_width=2)
 
 
 def _others(page: Page, diagnosis: Diagnosis) -> None:

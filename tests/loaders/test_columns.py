@@ -8,6 +8,7 @@ import pytest
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
+from stabtree.metrics import match
 from stabtree.run import ColumnUse, Run
 from tests.loaders.make import points, write
 
@@ -127,3 +128,33 @@ def test_names_from_a_file_are_harmless(tmp_path: Path) -> None:
     """A column name can't send escape sequences to the terminal."""
     run = load_run(write(tmp_path, "step,loss,\x1b]0;title\x07\x1b[2Jred\n0,1,2\n1,1,2\n"))
     assert run.sources[0].columns[2].name == "red"
+
+
+@pytest.mark.parametrize("name", ["value_loss", "kl_loss", "aux_loss", "box_loss", "loss/aux", "critic/vf_loss"])
+def test_false_friends_are_no_training_loss(name: str) -> None:
+    """A part of the loss, or another network's, is not the loss."""
+    assert match(name) is None
+
+
+@pytest.mark.parametrize("name", ["global_step", "update_step", "num_updates", "trainer/global_step", "optimizer_step"])
+def test_optimizer_steps_count_before_micro_batches(tmp_path: Path, name: str) -> None:
+    """Where both stand in a row, `step` counts what the accumulation makes of one update."""
+    rows = "".join(f"{4 * i},{i},{4 - i / 50}\n" for i in range(20))
+    run = load_run(write(tmp_path, f"step,{name},loss\n{rows}"))
+    assert run.sources[0].steps_from == name
+    assert run.last_step == 19
+
+
+def test_a_sparse_or_broken_better_name_gives_way(tmp_path: Path) -> None:
+    """A count that most rows lack, or that holds fractions, is no index."""
+    sparse = "".join(f"{i},{i // 10 if i % 10 == 0 else ''},{4 - i / 50}\n" for i in range(20))
+    assert load_run(write(tmp_path, f"step,global_step,loss\n{sparse}")).last_step == 19
+    fractions = "".join(f"{i},{i / 7},{4 - i / 50}\n" for i in range(20))
+    assert load_run(write(tmp_path, f"step,update_step,loss\n{fractions}")).sources[0].steps_from == "step"
+
+
+def test_nemo_logs_a_running_mean_beside_its_loss(tmp_path: Path) -> None:
+    """`reduced_train_loss` is the loss of the step over all ranks."""
+    rows = "".join(f"{i},{3},{4 - i / 50}\n" for i in range(20))
+    run = load_run(write(tmp_path, f"step,loss,reduced_train_loss\n{rows}"))
+    assert run.series["loss"].origin == "reduced_train_loss"

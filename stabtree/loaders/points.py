@@ -1,0 +1,139 @@
+"""Logged values one by one, as event files and MLflow keep them, made into the columns of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.loaders.table import Column
+from stabtree.metrics import match
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree._lazy import Floats, Ints
+    from stabtree.loaders.table import Select
+
+# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
+MAX_CELLS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Values in the order in which they were written.
+
+    Attributes:
+        names: what can be logged.
+        name: int64 (n,), which of `names` each value is of.
+        step: int64 (n,).
+        time: float64 (n,), when it was written, in any unit.
+        value: float64 (n,).
+    """
+
+    names: tuple[str, ...]
+    name: Ints
+    step: Ints
+    time: Floats
+    value: Floats
+
+    @classmethod
+    def nothing(cls) -> Points:
+        """No points at all."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls((), none, none, np.zeros(0), np.zeros(0))
+
+
+def merge(parts: Sequence[Points]) -> Points:
+    """The points of several files in the order in which they were written; each file keeps its own order."""
+    if len(parts) == 1:
+        return parts[0]
+    names = {name: place for place, name in enumerate(dict.fromkeys(name for part in parts for name in part.names))}
+    # A clock that was set back, or a NaN, must not tear a file apart.
+    clocks = [np.maximum.accumulate(np.where(np.isfinite(part.time), part.time, -np.inf)) for part in parts]
+    order = np.argsort(np.concatenate(clocks), kind="stable") if clocks else np.zeros(0, dtype=np.int64)
+    if not len(order):
+        return Points(tuple(names), *(getattr(Points.nothing(), key) for key in ("name", "step", "time", "value")))
+    places = [np.array([names[name] for name in part.names], dtype=np.int64)[part.name] for part in parts]
+    return Points(
+        tuple(names),
+        np.concatenate(places)[order],
+        np.concatenate([part.step for part in parts])[order],
+        np.concatenate([part.time for part in parts])[order],
+        np.concatenate([part.value for part in parts])[order],
+    )
+
+
+def tabulate(points: Points, select: Select) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
+    """Number of rows, columns, and notes: a row holds what was written of one step without a break.
+
+    The column `step` is left out where nothing but 0 was logged as a step, which is what loggers write
+    that were given none.
+    """
+    if not len(points.name):
+        return 0, dict.fromkeys(points.names), ()
+    row = _rows(points)
+    rows = int(row.max()) + 1
+    columns: dict[str, Column | None] = {}
+    notes: list[str] = []
+    if rows == 1 or points.step.any():
+        steps = np.zeros(rows)
+        steps[row] = points.step
+        columns["step"] = Column(steps)
+    else:
+        notes.append("Every value was logged at step 0.")
+    order = np.argsort(points.name, kind="stable")
+    ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
+    wanted = [place for place, name in enumerate(points.names) if select(name)]
+    held = _affordable(points, wanted, rows)
+    for place, name in enumerate(points.names):
+        own = order[ends[place] : ends[place + 1]]
+        column = _column(row[own], points.value[own], rows) if place in held else None
+        columns[_free(name, columns)] = column
+    if len(held) < len(wanted):
+        notes.append(f"Series left out to save memory: {len(wanted) - len(held):,} of {len(wanted):,}.")
+    return rows, columns, tuple(notes)
+
+
+def _rows(points: Points) -> Ints:
+    """The row of each point: a new one where the step changes, or a name comes again."""
+    change = np.flatnonzero(np.diff(points.step)) + 1
+    stretch = np.zeros(len(points.step), dtype=np.int64)
+    stretch[change] = 1
+    stretch = np.cumsum(stretch)
+    cell = stretch * len(points.names) + points.name
+    order = np.argsort(cell, kind="stable")
+    first = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    if len(first) == len(cell):
+        return stretch
+    again = np.empty_like(cell)
+    again[order] = np.arange(len(cell)) - np.repeat(first, np.diff(first, append=len(cell)))
+    _, row = np.unique(stretch * (int(again.max()) + 1) + again, return_inverse=True)
+    return np.asarray(row, dtype=np.int64)
+
+
+def _affordable(points: Points, wanted: list[int], rows: int) -> frozenset[int]:
+    """The columns that there is room for, whole metrics before those of single layers."""
+    if len(wanted) * rows > MAX_CELLS:
+        wanted = sorted(wanted, key=lambda place: "/" in (match(points.names[place]) or ("/", 0))[0])
+    return frozenset(wanted[: max(8, MAX_CELLS // max(1, rows))])
+
+
+def _column(row: Ints, value: Floats, rows: int) -> Column:
+    values = np.zeros(rows)
+    values[row] = value
+    if len(row) == rows:
+        return Column(values)
+    logged = np.zeros(rows, dtype=np.bool_)
+    logged[row] = True
+    return Column(values, logged)
+
+
+def _free(name: str, taken: dict[str, Column | None]) -> str:
+    """The name, or with a number behind it if another column has it: `step` is also what the rows' steps are called."""
+    number = 2
+    free = name
+    while free in taken:
+        free = f"{name} ({number})"
+        number += 1
+    return free

@@ -1,0 +1,81 @@
+"""The wire format of protocol buffers, read without their schema: event files and W&B's records are made of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_SIZES = {FIXED64: 8, FIXED32: 4}
+
+
+class Field(NamedTuple):
+    """One field of a message.
+
+    Attributes:
+        number: its number in the schema.
+        wire: how it is coded: `VARINT`, `FIXED64`, `BYTES` or `FIXED32`.
+        start: where its content begins, after key and length.
+        end: where its content ends.
+        varint: the value of a varint as an unsigned number, else 0.
+    """
+
+    number: int
+    wire: int
+    start: int
+    end: int
+    varint: int
+
+
+def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The varint at `at`, and where it ends.
+
+    Raises:
+        ValueError: where it is cut or longer than ten bytes.
+    """
+    value = shift = 0
+    for place in range(at, min(end, at + 10)):
+        byte = data[place]
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, place + 1
+        shift += 7
+    raise ValueError("a number is cut or too long")
+
+
+def signed(value: int) -> int:
+    """A varint of the schema's type int64, which codes a negative number as its two's complement."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Field]:
+    """The fields of the message that stands between `start` and `end`.
+
+    Raises:
+        ValueError: where the bytes are no message.
+    """
+    end = len(data) if end is None else end
+    at = start
+    while at < end:
+        key, at = varint(data, at, end)
+        number, wire = key >> 3, key & 7
+        value, first = 0, at
+        if wire == VARINT:
+            value, at = varint(data, at, end)
+        elif wire == BYTES:
+            length, first = varint(data, at, end)
+            at = first + length
+        elif wire in _SIZES:
+            at += _SIZES[wire]
+        else:
+            raise ValueError("a field has no known kind")
+        if at > end or not number:
+            raise ValueError("a field is longer than its message")
+        yield Field(number, wire, first, at, value)
+
+
+def text(data: bytes, field: Field) -> str:
+    """The content of a string field; bytes that are not UTF-8 are replaced."""
+    return data[field.start : field.end].decode("utf-8", "replace")

@@ -1,0 +1,209 @@
+"""The framing of TensorBoard's event files: length, checksum of the length, data, checksum of the data.
+
+A block of the file is handled at once: records of one length make a matrix of bytes, whose checksums are
+gathered from tables. That is some twenty times faster than one record after the other.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from stabtree._lazy import np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from stabtree._lazy import Ints
+
+HEADER = 12
+FOOTER = 4
+# Images and graphs are longer; no scalar is. Their data is stepped over, not held.
+MAX_RECORD = 16 << 20
+# Above this only the length's checksum is verified: tables for each place of a record grow with it.
+CHECKED = 1024
+_POLYNOMIAL = 0x82F63B78
+_MASK = 0xA282EAD8
+_KNOWN = 4096
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read of a file.
+
+    Attributes:
+        records: records whose data does not fit its checksum or is no event.
+        lost: bytes that were skipped to find the next record.
+        cut: bytes of a last record that is not whole.
+        large: records that were stepped over because of their size.
+    """
+
+    records: int = 0
+    lost: int = 0
+    cut: int = 0
+    large: int = 0
+
+    def notes(self) -> list[str]:
+        """What to tell of it."""
+        return [
+            text
+            for count, text in (
+                (self.records, f"Damaged records: {self.records:,}, not read."),
+                (self.lost, f"Damaged bytes between records: {self.lost:,}, skipped."),
+                (self.cut, f"The file ends inside a record, whose {self.cut:,} bytes were not read."),
+                (self.large, f"Records above {MAX_RECORD >> 20} MiB: {self.large:,}, not read."),
+            )
+            if count
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one length whose checksums are right.
+
+    Attributes:
+        data: uint8 (n, length).
+        places: int64 (n,), where each begins, for putting records of several lengths in order.
+    """
+
+    data: NDArray[np.uint8]
+    places: Ints
+
+
+@cache
+def _tables() -> NDArray[np.uint32]:
+    """uint32 (CHECKED, 256): what a byte adds to the CRC-32C when so many bytes follow it."""
+    first = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        first = np.where(first & 1, (first >> 1) ^ np.uint32(_POLYNOMIAL), first >> 1)
+    tables = np.empty((CHECKED, 256), dtype=np.uint32)
+    tables[0] = first
+    for place in range(1, CHECKED):
+        last = tables[place - 1]
+        tables[place] = first[last & 255] ^ (last >> 8)
+    return tables
+
+
+def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """The masked CRC-32C of each row, as the format stores it.
+
+    Args:
+        data: uint8 (n, length), `length` from 4 to `CHECKED`.
+    """
+    length = data.shape[1]
+    # The register starts with all ones, which is the same as inverting the first four bytes.
+    flipped = data.copy()
+    flipped[:, :4] ^= 255
+    places = (np.arange(length - 1, -1, -1) * 256).astype(np.intp)
+    crc: NDArray[np.uint32] = ~np.bitwise_xor.reduce(_tables().ravel()[places + flipped], axis=1)
+    return np.asarray(((crc >> 15) | (crc << 17)) + np.uint32(_MASK), dtype=np.uint32)
+
+
+def length_of(header: bytes) -> int | None:
+    """The length that a header gives, None where its checksum is wrong."""
+    length, stored = struct.unpack("<QI", header)
+    return length if int(checksums(np.frombuffer(header[:8], dtype=np.uint8)[None])[0]) == stored else None
+
+
+def _headers(data: bytes) -> Ints:
+    """Every place at which a header with a right checksum stands."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    if len(raw) < HEADER:
+        return np.zeros(0, dtype=np.int64)
+    windows: Any = np.lib.stride_tricks.sliding_window_view(raw, HEADER)
+    # No record that is of use is longer than 2^24 bytes, so five bytes of its length are zero, but not all eight.
+    likely = np.flatnonzero((raw[3:-8] == 0) & (raw[7:-4] == 0) & (raw[:-11] | raw[1:-10] | raw[2:-9] != 0))
+    likely = likely[~windows[likely, 4:7].any(axis=1)]
+    stored = np.ascontiguousarray(windows[likely, 8:12]).view("<u4").ravel()
+    right: Ints = likely[checksums(windows[likely, :8]) == stored]
+    return right
+
+
+@dataclass(slots=True)
+class Reader:
+    """Takes the blocks of a file apart.
+
+    Attributes:
+        damage: what could not be read so far.
+    """
+
+    damage: Damage = field(default_factory=Damage)
+    _known: dict[bytes, int] = field(default_factory=dict)
+    _skip: int = 0
+
+    def read(self, chunks: Iterable[bytes]) -> Iterator[list[Records]]:
+        """The records of each block, by length."""
+        rest = b""
+        for chunk in chunks:
+            if self._skip >= len(chunk):
+                self._skip -= len(chunk)
+                continue
+            data = rest + chunk[self._skip :]
+            self._skip = 0
+            starts, lengths, at = self._walk(data)
+            rest = data[at:]
+            if starts:
+                yield self._grouped(data, starts, lengths)
+        self.damage.cut = len(rest)
+
+    def _walk(self, data: bytes) -> tuple[list[int], list[int], int]:
+        """Where the data of each whole record begins, how long it is, and where the rest begins."""
+        known = self._known
+        starts: list[int] = []
+        lengths: list[int] = []
+        at, size = 0, len(data)
+        headers: Ints | None = None
+        while at + HEADER <= size:
+            header = data[at : at + HEADER]
+            length = known.get(header)
+            if length is None:
+                length = length_of(header)
+                if length is None:
+                    # Looked for once a block: a file may be damaged at every other record.
+                    headers = _headers(data) if headers is None else headers
+                    at = self._resync(headers, at, size)
+                    continue
+                if len(known) < _KNOWN:
+                    known[header] = length
+            if length > MAX_RECORD:
+                self.damage.large += 1
+                self._skip = at + HEADER + length + FOOTER - size
+                if self._skip > 0:
+                    return starts, lengths, size
+                at, self._skip = size + self._skip, 0
+                continue
+            end = at + HEADER + length + FOOTER
+            if end > size:
+                break
+            starts.append(at + HEADER)
+            lengths.append(length)
+            at = end
+        return starts, lengths, at
+
+    def _resync(self, headers: Ints, at: int, size: int) -> int:
+        """The next place where a header stands, or may begin in the next block; bytes up to it are lost."""
+        place = int(np.searchsorted(headers, at + 1))
+        found = int(headers[place]) if place < len(headers) else max(at + 1, size - HEADER + 1)
+        self.damage.lost += found - at
+        return found
+
+    def _grouped(self, data: bytes, starts: list[int], lengths: list[int]) -> list[Records]:
+        raw = np.frombuffer(data, dtype=np.uint8)
+        places, sizes = np.array(starts), np.array(lengths)
+        order = np.argsort(sizes, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
+        return [self._checked(raw, places[group], int(sizes[group[0]])) for group in groups]
+
+    def _checked(self, raw: NDArray[np.uint8], places: Ints, length: int) -> Records:
+        rows: Any = np.lib.stride_tricks.sliding_window_view(raw, length + FOOTER)[places]
+        data = rows[:, :length]
+        if 4 <= length <= CHECKED:
+            right = checksums(data) == np.ascontiguousarray(rows[:, length:]).view("<u4").ravel()
+            if not right.all():
+                self.damage.records += int(np.count_nonzero(~right))
+                return Records(data[right], places[right])
+        return Records(data, places)

@@ -1,0 +1,160 @@
+"""The bytes of a source, decompressed while they are read, within bounds that a compression bomb can't pass."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import sys
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.loaders.source import Source
+
+CHUNK_BYTES = 1 << 20
+# Far above any metrics file.
+MAX_BYTES = 4 << 30
+# Logs shrink ten to fifty times; what shrinks more than this, and grows large, is no log.
+MAX_RATIO = 150
+FREE_BYTES = 64 << 20
+# One block of zstd can hold 30,000 times its size: little may be given at once.
+ZSTD_PIECE = 2048
+MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+_SMALLER = "thin the log out, or name a smaller file"
+
+
+def packing(data: bytes) -> str:
+    """The compression that these first bytes tell; nothing for none."""
+    return next((name for magic, name in MAGIC if data.startswith(magic)), "")
+
+
+def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
+    """The decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
+
+    Raises:
+        StabtreeError: where the file has gone, can't be decompressed at all, or grows beyond all bounds.
+    """
+    total = 0
+    with _opened(source) as raw:
+        stream = _unpacked(raw, source)
+        while True:
+            try:
+                chunk = stream.read1(CHUNK_BYTES)
+            except _damage() as error:
+                if not total:
+                    raise StabtreeError(
+                        f"can't be read: {clean(error)}", where=source.path, hint="check the file"
+                    ) from None
+                notes.append("The file is cut or damaged: what stands before was read.")
+                chunk = b""
+            total += len(chunk)
+            _check_size(source, total, raw.tell())
+            yield chunk
+            if not chunk:
+                return
+
+
+def _check_size(source: Source, total: int, stored: int) -> None:
+    """Compare what came out so far with what went in so far: a bomb is told before it has gone off."""
+    if source.packed and total > max(FREE_BYTES, MAX_RATIO * stored):
+        raise StabtreeError(
+            f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does",
+            where=source.path,
+            hint="decompress it yourself if you trust it, and name the result",
+        )
+    if total > MAX_BYTES:
+        raise StabtreeError("holds more than 4 GiB, which is no metrics file", where=source.path, hint=_SMALLER)
+
+
+def unreadable(error: Exception, shown: str) -> StabtreeError:
+    """The error for a file that the system does not let us read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights")
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What the decompressors raise over bytes that are cut or wrong."""
+    errors: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError)
+    zstandard: Any = sys.modules.get("zstandard")
+    return (*errors, zstandard.ZstdError) if zstandard else errors
+
+
+def _opened(source: Source) -> Any:
+    """The stored bytes as a file.
+
+    Raises:
+        StabtreeError: where the file has gone.
+    """
+    if source.file is None:
+        return io.BytesIO(source.stored)
+    try:
+        return source.file.open("rb")
+    except OSError as error:
+        raise unreadable(error, source.path) from None
+
+
+def _unpacked(raw: Any, source: Source) -> Any:
+    """The file with the decompressor around it.
+
+    Raises:
+        StabtreeError: where the decompressor is not installed.
+    """
+    if source.packed == "gzip":
+        import gzip
+
+        return gzip.GzipFile(fileobj=raw)
+    if source.packed == "bzip2":
+        import bz2
+
+        return bz2.BZ2File(raw)
+    if source.packed == "xz":
+        return lzma.LZMAFile(raw)
+    if source.packed == "zstd":
+        try:
+            import zstandard
+        except ImportError:
+            raise StabtreeError(
+                "is compressed with zstd, which needs an extra package",
+                where=source.path,
+                hint="pip install 'stabtree[zstd]'",
+            ) from None
+        return _Zstd(raw, zstandard.ZstdDecompressor())
+    return raw
+
+
+class _Zstd:
+    """A zstd file that, unlike the library's own reader, says where it was cut."""
+
+    def __init__(self, raw: Any, decompressor: Any) -> None:
+        self._raw = raw
+        self._decompressor = decompressor
+        self._frame: Any = None
+        self._rest = b""
+
+    def read1(self, size: int) -> bytes:
+        """Some bytes, up to `size` and what one piece more holds; none at the end.
+
+        Raises:
+            EOFError: where the file ends inside a frame.
+        """
+        parts: list[bytes] = []
+        total = 0
+        while total < size:
+            piece = self._rest or self._raw.read(ZSTD_PIECE)
+            self._rest = b""
+            if not piece:
+                if self._frame is not None and not parts:
+                    raise EOFError("the compressed file is cut")
+                break
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            parts.append(self._frame.decompress(piece))
+            total += len(parts[-1])
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+        return b"".join(parts)

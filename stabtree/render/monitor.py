@@ -1,0 +1,76 @@
+"""What the NaN monitor would have done, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.replay import Replay, Watch
+
+MOST_RANKS = 8
+
+
+def sentences(replay: Replay) -> list[str]:
+    """The replay as sentences, the most important one first."""
+    return [
+        _stop(replay),
+        _counts(replay.loss),
+        *([_gradients(replay.grad_norm, replay)] if replay.grad_norm else []),
+        *([_ranks(replay)] if replay.first_ranks else []),
+        *([_rows(replay)] if replay.every > 1 else []),
+    ]
+
+
+def _stop(replay: Replay) -> str:
+    loss, most = replay.loss, replay.max_consecutive
+    if loss.stop_step is None:
+        return f"would not have stopped the run: never {most} rows in a row without a finite loss"
+    text = f"would have stopped the run at step {loss.stop_step:,}, after {most} rows in a row without a finite loss"
+    if loss.returned_step is not None:
+        return f"{text}; the loss came back for good at step {loss.returned_step:,}"
+    if not replay.steps_in_vain:
+        return f"{text}; the log ends there"
+    return f"{text}; {_many(replay.steps_in_vain, 'step')} after that ran in vain"
+
+
+def _counts(loss: Watch) -> str:
+    text = f"{_many(loss.total, 'row')} without a finite loss, from step {loss.first_step:,} on, at most "
+    text += f"{loss.longest:,} in a row"
+    if loss.last_good is None or loss.last_good_step is None:
+        return f"{text}; no row was good before"
+    return f"{text}; last good loss {loss.last_good:.4g} at step {loss.last_good_step:,}"
+
+
+def _gradients(grad_norm: Watch, replay: Replay) -> str:
+    text = f"grad_norm is not finite from step {grad_norm.first_step:,} on, at {_many(grad_norm.total, 'row')}"
+    if grad_norm.stop_step is None:
+        return f"{text}, at most {grad_norm.longest:,} in a row: check_gradients would not have stopped the run"
+    if replay.loss.stop_step is not None and grad_norm.stop_step >= replay.loss.stop_step:
+        return f"{text}: check_gradients would have stopped the run no earlier"
+    return f"{text}: check_gradients would have stopped the run at step {grad_norm.stop_step:,}"
+
+
+def _ranks(replay: Replay) -> str:
+    if not replay.other_ranks:
+        text = f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}"
+        return f"{text}; log each rank's own loss, before it is averaged, to see which one was first"
+    text = f"{_named(replay.first_ranks)} broke first, at step {replay.first_rank_step:,}"
+    return f"{text}; there {_named(replay.other_ranks)} would have logged “not finite on another rank”"
+
+
+def _named(ranks: Sequence[str]) -> str:
+    shown = ", ".join(ranks[:MOST_RANKS]) + (f" and {len(ranks) - MOST_RANKS} more" if len(ranks) > MOST_RANKS else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+
+
+def _rows(replay: Replay) -> str:
+    return (
+        f"counted in rows, logged every {replay.every:,} steps; inside the training loop it counts steps, and stops "
+        f"after {replay.max_consecutive} of them"
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"

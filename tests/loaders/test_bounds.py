@@ -1,0 +1,142 @@
+"""What is packed, endless or deep stays within time and memory, and what was cut is noted."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import text, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "step,loss,lr\n"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_a_bomb_is_told_by_what_it_grows_to(tmp_path: Path, pack: object) -> None:
+    """Long before the absolute limit."""
+    assert callable(pack)
+    file = write(tmp_path, pack((HEAD + "0,1,").encode() + b"0" * (200 << 20)), "a.csv.gz")
+    start = time.perf_counter()
+    with pytest.raises(StabtreeError, match="grows to more than 150 times its size"):
+        load_run(file)
+    assert time.perf_counter() - start < 5
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small archive of a giant text stops at the limit."""
+    monkeypatch.setattr("stabtree.loaders.unpack.MAX_BYTES", 1_000_000)
+    file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
+    with pytest.raises(StabtreeError, match="which is no metrics file"):
+        load_run(file)
+
+
+def test_a_well_packed_log_is_no_bomb(tmp_path: Path) -> None:
+    """A small file may shrink as much as it likes."""
+    rows = "".join(f"{i},1.0,0.1\n" for i in range(20_000))
+    assert len(load_run(write(tmp_path, gzip.compress((HEAD + rows).encode()), "a.csv.gz")).series["loss"]) == 20_000
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_cut_zstd_file_is_noted(tmp_path: Path, share: float) -> None:
+    """As one of gzip is; what stands before the cut is read."""
+    rows = "".join(f"{i},{(i * 7919) % 1000 / 1000},{(i * 104729) % 997 / 997}\n" for i in range(100_000))
+    packed = zstandard.compress((HEAD + rows).encode())
+    run = load_run(write(tmp_path, packed[: int(len(packed) * share)], "a.csv.zst"))
+    assert 1000 < len(run.series["loss"]) < 100_000
+    assert "The file is cut or damaged: what stands before was read." in run.notes
+
+
+def test_zstd_frames_in_a_row(tmp_path: Path) -> None:
+    """A logger that packs each flush writes many frames."""
+    whole = text().encode()
+    file = write(tmp_path, b"".join(zstandard.compress(whole[i : i + 100]) for i in range(0, len(whole), 100)))
+    assert len(load_run(file).series["loss"]) == 24
+
+
+ENDLESS = {
+    "jsonl": ('{"step": 0, "loss": 1}\n{"step": 1, "loss": "', "0" * 1000, '\n{"step": 2, "loss": 1}\n'),
+    "csv": ("step,loss\n0,1\n", "1," * 500, "\n2,1\n"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_an_endless_line_is_bounded_in_memory(tmp_path: Path, kind: str) -> None:
+    """A line of 200 MB is cut and skipped; its neighbours are read."""
+    before, piece, after = ENDLESS[kind]
+    file = tmp_path / "run.log"
+    with file.open("w") as stream:
+        stream.write(before)
+        for _ in range(200):
+            stream.write(piece * 1000)
+        stream.write(after)
+    tracemalloc.start()
+    run = load_run(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert run.series["loss"].steps.tolist() == [0, 2]
+    assert "A line longer than 16 MiB was cut." in run.notes
+    assert peak < 250 << 20
+
+
+def test_escape_codes_never_reach_over_a_line_end(tmp_path: Path) -> None:
+    """Cells keep their numbers, and no row is lost to a code that is never closed."""
+    run = load_run(
+        write(tmp_path, HEAD + "0,\x1b[31m4.5\x1b[0m,\x1b1\n\x1b]1,4.4,0.1\n2,\x1b[1;3,0.1\n3,4.2,0.1\x1b\n4,4,0.1\n")
+    )
+    assert run.series["loss"].values.tolist()[0] == 4.5
+    assert {3, 4} <= set(run.series["loss"].steps.tolist())
+    assert "Escape codes of a terminal were taken out." in run.notes
+
+
+@pytest.mark.parametrize("cell", ["4,064", "12,345,678.5"])
+def test_thousands_are_read_and_noted(tmp_path: Path, cell: str) -> None:
+    """In a file that its tabs separate, a comma before three digits groups them."""
+    run = load_run(write(tmp_path, f"step\tloss\n0\t{cell}\n1\t{cell}\n2\t3.5\n"))
+    assert run.series["loss"].values[0] == float(cell.replace(",", ""))
+    assert f"Commas inside numbers are read as thousands separators (line 2: '{cell}')." in run.notes
+
+
+def test_a_zero_before_the_comma_makes_it_decimal(tmp_path: Path) -> None:
+    """No one groups the digits of 0,064."""
+    run = load_run(write(tmp_path, "step\tloss\n0\t0,064\n1\t4,064\n"))
+    assert run.series["loss"].values.tolist() == [0.064, 4.064]
+
+
+def test_a_text_of_several_lines_in_each_row(tmp_path: Path) -> None:
+    """Samples that a logger quotes, in every row of the file."""
+    rows = "".join(f'{i},"once\nupon, a time\n",{4 - i / 50}\n' for i in range(100))
+    run = load_run(write(tmp_path, "step,sample,loss\n" + rows))
+    assert len(run.series["loss"]) == 100
+    assert not run.sources[0].skipped_count
+
+
+def test_rows_that_look_like_comments_are_counted(tmp_path: Path) -> None:
+    """A row is never lost in silence."""
+    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n#1,4.4,0.1\n2,4.3,0.1\n"))
+    assert [(skip.line, skip.reason) for skip in run.sources[0].skipped] == [(3, "begins with #, as a comment does")]
+
+
+def test_a_header_in_a_comment(tmp_path: Path) -> None:
+    """What numpy.savetxt writes."""
+    run = load_run(write(tmp_path, "# step loss\n0 4.5\n1 4.4\n2 4.3\n"))
+    assert len(run.series["loss"]) == 3
+
+
+def test_a_part_that_went_back_far_is_no_rank(tmp_path: Path) -> None:
+    """The second file begins again at a third of the first and goes beyond it."""
+    files = [
+        write(tmp_path, "step,loss\n" + "".join(f"{i},{9 - i / 100}\n" for i in steps), name)
+        for name, steps in (("a.csv", range(100)), ("b.csv", range(30, 150)))
+    ]
+    run = load_run(*files)
+    assert not run.ranks
+    assert (run.resumes[0].to_step, run.last_step) == (30, 149)

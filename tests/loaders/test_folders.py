@@ -1,0 +1,134 @@
+"""The folders that trainers write, and the settings that lie in them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = "epoch,step,train_loss\n" + "".join(f"0,{i},{4 - i / 20}\n" for i in range(20))
+
+
+def version(folder: Path, number: int, text: str = ROWS, hparams: str = "precision: bf16-mixed\n") -> Path:
+    """A version folder of Lightning's CSVLogger."""
+    place = folder / f"version_{number}"
+    place.mkdir(parents=True)
+    write(place, text)
+    write(place, hparams, "hparams.yaml")
+    return place
+
+
+def test_a_version_of_lightning(tmp_path: Path) -> None:
+    """Its settings come along, with the name of their file."""
+    run = load_run(version(tmp_path, 3))
+    assert len(run.series["loss"]) == 20
+    assert (run.config["dtype"].value, run.config["dtype"].source) == ("bf16", "hparams.yaml")
+
+
+def test_several_versions_are_several_runs(tmp_path: Path) -> None:
+    """They are listed by number, and each brings its own settings."""
+    for number in (2, 10, 0):
+        version(tmp_path / "lightning_logs", number, hparams=f"seed: {number}\n")
+    with pytest.raises(StabtreeError, match="holds 3 runs: version_0, version_2, version_10"):
+        load_run(tmp_path)
+    run = load_run(tmp_path / "lightning_logs", run="version_10")
+    assert (run.setting("seed"), run.config["seed"].source) == (10, "hparams.yaml")
+
+
+def test_a_single_version_needs_no_name(tmp_path: Path) -> None:
+    """One run is one run, whatever folder it lies in."""
+    version(tmp_path / "lightning_logs", 0)
+    assert len(load_run(tmp_path).series["loss"]) == 20
+
+
+def test_the_runs_of_an_mmengine_folder(tmp_path: Path) -> None:
+    """One folder for each start of the script."""
+    for name in ("20240101_120000", "20240102_120000"):
+        place = tmp_path / name / "vis_data"
+        place.mkdir(parents=True)
+        write(place, "".join(f'{{"step": {i}, "loss": {4 - i / 20}}}\n' for i in range(9)), "scalars.json")
+    with pytest.raises(StabtreeError, match="holds 2 runs: 20240101_120000, 20240102_120000"):
+        load_run(tmp_path)
+    assert len(load_run(tmp_path / "20240102_120000").series["loss"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("config.yaml", "_wandb:\n  value: {}\nlr_schedule:\n  value: cosine\n", {"lr_schedule": "cosine"}),
+        ("config.yaml", "clip_grad: {desc: null, value: 1.0}\n", {"grad_clip": 1.0}),
+        ("args.json", '{"gradient_accumulation_steps": 4, "bf16": true}', {"accumulation_steps": 4, "dtype": "bf16"}),
+        ("training_args.json", '{"save_steps": 500, "max_grad_norm": 1}', {"checkpoint_every": 500, "grad_clip": 1}),
+        ("params.json", '{"num_classes": 10}', {"n_classes": 10}),
+        ("args.yaml", "seed: 7\nmodel: x.yaml\n", {"seed": 7}),
+    ],
+)
+def test_settings_beside_the_metrics(tmp_path: Path, name: str, text: str, expected: dict[str, object]) -> None:
+    """Whether the file or its folder is named."""
+    file = write(tmp_path, "step,loss\n1,2\n2,1\n")
+    write(tmp_path, text, name)
+    for path in (file, tmp_path):
+        config = load_run(path).config
+        assert {key: setting.value for key, setting in config.items()} == expected
+        assert {setting.source for setting in config.values()} == {name}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [" * 5000,
+        "- 1\n",
+        "a: &a [1]\nb: " + "[" * 3,
+        "x" * 300_000,
+        "a: !!python/object/apply:os.system [ls]\n",
+        "\0",
+    ],
+)
+def test_hostile_settings_do_no_harm(tmp_path: Path, text: str) -> None:
+    """They are passed over: nobody asked for them."""
+    file = write(tmp_path, "step,loss\n1,2\n2,1\n")
+    write(tmp_path, text, "config.yaml")
+    assert not load_run(file).config
+
+
+def test_odd_entries_of_a_folder_are_noted_and_left_alone(tmp_path: Path) -> None:
+    """A pipe would wait for ever, a link in a loop leads nowhere."""
+    write(tmp_path, "step,loss\n1,2\n2,1\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    run = load_run(tmp_path)
+    assert "Not looked at in the folder, being no files that can be read: loop.csv, pipe.csv." in run.notes
+
+
+def test_final_values_in_a_folder_are_no_candidates(tmp_path: Path) -> None:
+    """A folder of results holds them beside the metrics."""
+    write(tmp_path, "step,loss\n1,2\n2,1\n")
+    write(tmp_path, '{"train_loss": 1.0, "train_runtime": 3}', "all_results.json")
+    assert len(load_run(tmp_path).series["loss"]) == 2
+
+
+def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
+    """The same rows as CSV and as JSON lines are one run; files of other names may be others."""
+    write(tmp_path, "step,loss\n1,2\n2,1\n", "progress.csv")
+    write(tmp_path, '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n', "progress.json")
+    run = load_run(tmp_path)
+    assert run.sources[0].format == "csv"
+    assert "Taken for the same run in another format, and not read: progress.json." in run.notes
+    write(tmp_path, "step,loss\n1,2\n2,1\n", "other.csv")
+    with pytest.raises(StabtreeError, match="holds several files"):
+        load_run(tmp_path)
+
+
+def test_stamps_of_time_are_no_steps(tmp_path: Path) -> None:
+    """Then the order of the rows counts."""
+    rows = "".join(f"2024-01-01 00:00:{i:02d},{1.7e9 + i},{4 - i / 20}\n" for i in range(20))
+    run = load_run(write(tmp_path, "time,_timestamp,loss\n" + rows))
+    assert run.sources[0].steps_from == "row number"

@@ -1,0 +1,94 @@
+"""Values that don't mean what they say: placeholders, masked NaN, gradients times their scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree import diagnose
+from stabtree.loaders import load_run
+from tests.conftest import falling
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.run import Run
+
+ROWS = 200
+AT = np.arange(ROWS)
+NORM = np.exp(np.random.default_rng(1).normal(0, 0.1, ROWS))
+
+
+def written(folder: Path, dtype: str | None = None, **columns: np.ndarray) -> Run:
+    """A run that was logged with these columns, read again."""
+    names = ["step", *columns]
+    rows = zip(AT.tolist(), *(column.tolist() for column in columns.values()), strict=True)
+    text = "\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)])
+    file = folder / "metrics.csv"
+    file.write_text(text + "\n", encoding="utf-8")
+    return load_run(file, dtype=dtype)
+
+
+@pytest.mark.parametrize(("value", "dtype", "kept"), [(-1.0, None, False), (1.0, "bf16", False), (1.0, "fp16", True)])
+def test_a_scale_that_stands_for_no_scaler(tmp_path: Path, value: float, dtype: str | None, kept: bool) -> None:
+    """-1 and 1 throughout are placeholders; in fp16 a scale of 1 is one, and a bad one."""
+    run = written(tmp_path, dtype, loss=falling(ROWS), loss_scale=np.full(ROWS, value))
+    assert (run.get("loss_scale") is not None) is kept
+    assert any("taken as not logged" in note for note in run.notes) is not kept
+
+
+def test_a_norm_of_zero_under_a_falling_loss_is_a_placeholder(tmp_path: Path) -> None:
+    """A loss can't fall without a gradient; a flat one can, and then the zero is evidence."""
+    moving = written(tmp_path, loss=falling(ROWS), grad_norm=np.zeros(ROWS))
+    assert moving.get("grad_norm") is None
+    flat = written(tmp_path, loss=np.full(ROWS, 2.3), grad_norm=np.zeros(ROWS))
+    assert flat.get("grad_norm") is not None
+
+
+@pytest.mark.parametrize("norm", [np.nan, 0.0])
+@pytest.mark.parametrize("shown", ["zero", "mean"])
+def test_a_masked_nan_is_a_nan(tmp_path: Path, norm: float, shown: str) -> None:
+    """A loss of 0.0, or the last one again and again, with a dead gradient to the end."""
+    loss = falling(ROWS)
+    loss[150:] = 0.0 if shown == "zero" else loss[149]
+    run = written(tmp_path, loss=loss, grad_norm=np.where(AT < 150, NORM, norm))
+    masked = shown == "zero" or bool(np.isnan(norm))
+    series = run.get("loss")
+    assert series is not None
+    assert bool(np.isnan(series.values[151:]).all()) is masked
+    assert any("read as NaN" in note for note in run.notes) is masked
+    if masked:
+        assert diagnose(run).verdict == "critical"
+
+
+def test_a_loss_of_zero_is_no_nan_where_the_gradient_lives(tmp_path: Path) -> None:
+    """A model that fits its data to the last digit, and the loss of a method that gives 0 by construction."""
+    loss = np.where(AT < 150, falling(ROWS), 0.0)
+    assert not any("NaN" in note for note in written(tmp_path, loss=loss, grad_norm=NORM).notes)
+    reward = np.linspace(0, 1, ROWS)
+    run = written(tmp_path, loss=np.zeros(ROWS), grad_norm=np.zeros(ROWS), reward=reward)
+    assert not any("NaN" in note for note in run.notes)
+
+
+def test_a_norm_times_the_scale_is_divided_by_it(tmp_path: Path) -> None:
+    """The norm follows a scale that halves and doubles; repeats of skipped steps are left out."""
+    scale = 4096.0 * 2.0 ** (AT // 20 % 8)
+    scaled = NORM * scale
+    scaled[60] = scaled[59]
+    run = written(tmp_path, "fp16", loss=falling(ROWS), grad_norm=scaled, loss_scale=scale)
+    norm = run.get("grad_norm")
+    assert norm is not None
+    assert 60 not in norm.steps
+    assert norm.values == pytest.approx(np.delete(NORM, 60))
+    assert any("divided by the scale" in note for note in run.notes)
+
+
+def test_a_norm_that_is_unscaled_already_stays(tmp_path: Path) -> None:
+    """It does not follow the scale."""
+    scale = 4096.0 * 2.0 ** (AT // 20 % 8)
+    run = written(tmp_path, "fp16", loss=falling(ROWS), grad_norm=NORM, loss_scale=scale)
+    norm = run.get("grad_norm")
+    assert norm is not None
+    assert norm.values == pytest.approx(NORM)

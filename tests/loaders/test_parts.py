@@ -1,0 +1,48 @@
+"""Losses that are logged in parts only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "epoch,train/box_loss,train/cls_loss,train/dfl_loss,val/box_loss,val/cls_loss,val/dfl_loss,lr/pg0\n"
+
+
+def test_the_parts_of_ultralytics_are_summed_up(tmp_path: Path) -> None:
+    """With a note; a part that is infinite makes the sum so, one that is missing leaves the row out."""
+    run = load_run(write(tmp_path, HEAD + "1,1,2,3,4,5,6,.1\n2,1,1,1,1,inf,1,.1\n3,1,,1,1,1,1,.1\n", "results.csv"))
+    assert run.series["loss"].values.tolist() == [6, 3]
+    assert run.series["eval_loss"].values.tolist() == [15, np.inf, 3]
+    assert "No column holds the loss: it is the sum of its parts" in run.notes[0]
+    assert run.sources[0].columns[1].why == "a part of the loss"
+
+
+def test_old_versions_pad_their_header(tmp_path: Path) -> None:
+    """Blanks around the names are no part of them."""
+    text = HEAD.replace(",", ",   ") + "1,1,2,3,4,5,6,.1\n2,1,1,1,1,1,1,.1\n"
+    assert load_run(write(tmp_path, text, "results.csv")).series["loss"].values.tolist() == [6, 3]
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["step,generator_loss,discriminator_loss", "step,boundary_loss,residual_loss", "step,actor_loss,critic_loss"],
+)
+def test_other_parts_are_not_summed_up(tmp_path: Path, head: str) -> None:
+    """How they are weighted is not in the log."""
+    with pytest.raises(StabtreeError, match="known as the training loss"):
+        load_run(write(tmp_path, head + "\n1,1,2\n2,1,2\n"))
+
+
+def test_a_total_beside_the_parts_counts(tmp_path: Path) -> None:
+    """Nothing is summed up where the total is there."""
+    run = load_run(write(tmp_path, "step,train/box_loss,train/cls_loss,train/loss\n1,1,2,9\n2,1,2,8\n"))
+    assert run.series["loss"].values.tolist() == [9, 8]

@@ -1,0 +1,104 @@
+"""Several runs in one file are listed and asked for, never mixed; a resume is no new run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def stretch(first: int, last: int, start: float, end: float) -> list[str]:
+    """Rows of one stretch: step, loss, lr with a warm-up of five rows."""
+    steps = range(first, last)
+    return [
+        f"{step},{start + (end - start) * i / len(steps):.4f},{1e-3 * min(1.0, (step + 1) / 5):.6f}\n"
+        for i, step in enumerate(steps)
+    ]
+
+
+def log(*stretches: list[str]) -> str:
+    """A CSV file of these stretches."""
+    return "step,loss,lr\n" + "".join(line for rows in stretches for line in rows)
+
+
+def test_runs_appended_to_one_file_are_asked_for(tmp_path: Path) -> None:
+    """Each begins at the first step with the first loss."""
+    path = write(tmp_path, log(*(stretch(0, n, 4, 2) for n in (40, 60, 30))))
+    with pytest.raises(StabtreeError, match="holds 3 runs: 1, 2, 3") as caught:
+        load_run(path)
+    assert "--run" in caught.value.hint
+    assert [len(load_run(path, run=str(run)).series["loss"]) for run in (1, 2, 3)] == [40, 60, 30]
+
+
+def test_a_longer_run_before_a_shorter_is_two_runs(tmp_path: Path) -> None:
+    """The second can't be the first made up for: the first got further."""
+    path = write(tmp_path, log(stretch(0, 60, 4, 2), stretch(0, 20, 4, 3)))
+    with pytest.raises(StabtreeError, match="holds 2 runs"):
+        load_run(path)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(stretch(20, 80, 3.2, 1), id="from a checkpoint"),
+        pytest.param(stretch(0, 80, 4, 1), id="from scratch after an early crash"),
+        pytest.param(stretch(1, 30, 2, 1.9), id="near the start"),
+    ],
+)
+def test_a_resume_is_no_new_run(tmp_path: Path, second: list[str]) -> None:
+    """What goes back to a checkpoint replaces what came after it."""
+    run = load_run(write(tmp_path, log(stretch(0, 40, 4, 2), second)))
+    assert len(run.resumes) == 1
+
+
+def test_steps_within_the_epoch_are_no_runs(tmp_path: Path) -> None:
+    """Batches that are counted anew in each epoch."""
+    rows = [f"{epoch},{i},{4 - epoch - i / 20}\n" for epoch in range(4) for i in range(10)]
+    assert len(load_run(write(tmp_path, "epoch,step,loss\n" + "".join(rows))).series["loss"]) == 40
+
+
+def test_epochs_that_begin_again_are_runs(tmp_path: Path) -> None:
+    """Keras appends to its file when the script is started again."""
+    rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(3) for epoch in range(20)]
+    with pytest.raises(StabtreeError, match="holds 3 runs"):
+        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
+
+
+@pytest.mark.parametrize("name", ["run", "run_id", "Run Name", "experiment"])
+def test_a_column_names_the_runs(tmp_path: Path, name: str) -> None:
+    """Rows of runs that wrote in turns."""
+    rows = [f"{run},{step},{loss - step / 100}\n" for step in range(20) for run, loss in (("sgd-a", 4), ("adam-b", 3))]
+    path = write(tmp_path, f"{name},step,loss\n" + "".join(rows))
+    with pytest.raises(StabtreeError, match="holds 2 runs: sgd-a, adam-b"):
+        load_run(path)
+    run = load_run(path, run="adam-b")
+    assert (run.name, len(run.series["loss"]), run.series["loss"].values[0]) == ("adam-b", 20, 3)
+    assert load_run(path, run="sgd-a").sources[0].columns[0].why == "names the run"
+
+
+def test_one_name_in_every_row_is_one_run(tmp_path: Path) -> None:
+    """And so is an id that is new in every row."""
+    rows = [f"a,{step},{step}-x,{4 - step / 100}\n" for step in range(20)]
+    assert len(load_run(write(tmp_path, "run,step,trial_id,loss\n" + "".join(rows))).series["loss"]) == 20
+
+
+def test_a_wandb_export_of_several_runs(tmp_path: Path) -> None:
+    """Columns `run - metric`; a run's rows are those that hold something of it."""
+    rows = [f'"{i}","{4 - i / 10 if i % 2 else ""}","1","{3 - i / 10 if i < 8 else ""}"\n' for i in range(20)]
+    head = '"Step","first - train/loss","first - train/loss__MIN","second - x - train/loss"\n'
+    path = write(tmp_path, head + "".join(rows))
+    with pytest.raises(StabtreeError, match="holds 2 runs: first, second - x"):
+        load_run(path)
+    first = load_run(path, run="first").series["loss"]
+    assert np.array_equal(first.steps, np.arange(1, 20, 2))
+    assert load_run(path, run="second - x").last_step == 7
+    named = load_run(path, run="second - x", columns={"loss": "train/loss"})
+    assert named.series["loss"].values[0] == 3

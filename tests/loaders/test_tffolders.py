@@ -1,0 +1,111 @@
+"""TensorBoard's folders: which event files are one run, and what their tags are called in it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import points, write
+from tests.loaders.make_binary import write_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def rows(count: int) -> list[tuple[int, Mapping[str, float]]]:
+    """A falling loss with its learning rate."""
+    return [(step, {"train/loss": 4 - step / 64, "lr": 0.5}) for step in range(count)]
+
+
+def test_a_restart_goes_on_in_a_new_file(tmp_path: Path) -> None:
+    """Files of one folder are one run, in the order of their time stamps; going back is a resume."""
+    write_events(tmp_path, rows(20), 1.7e9)
+    write_events(tmp_path, [(step, {"train/loss": 9.0}) for step in range(12, 30)], 1.8e9, "a.tfevents.1800000000.host")
+    run = load_run(tmp_path)
+    assert run.series["loss"].steps.tolist() == list(range(30))
+    assert run.series["loss"].values.tolist()[11:13] == [4 - 11 / 64, 9.0]
+    assert [(found.from_step, found.to_step) for found in run.resumes] == [(19, 12)]
+    assert run.sources[0].format == "tfevents, 2 files"
+
+
+def test_train_and_validation_are_one_run(tmp_path: Path) -> None:
+    """Keras writes two folders with the same tags; the loss of the second is the eval loss."""
+    write_events(tmp_path / "train", [(step, {"epoch_loss": 4 - step}) for step in range(4)])
+    alone = write_events(tmp_path / "validation", [(step, {"epoch_loss": 5 - step}) for step in range(4)])
+    with pytest.raises(StabtreeError, match="its columns are step, eval_epoch_loss"):
+        load_run(alone)
+    run = load_run(tmp_path)
+    assert points(run)["eval_loss"] == [(0, 5), (1, 4), (2, 3), (3, 2)]
+    assert points(run)["loss"] == [(0, 4), (1, 3), (2, 2), (3, 1)]
+
+
+def test_a_run_may_be_called_test(tmp_path: Path) -> None:
+    """A folder `test` without training beside it is a run as any other, and so is one that begins like a tag."""
+    write_events(tmp_path / "one" / "loss_big", [(step, {"loss": 9}) for step in range(5)])
+    assert load_run(tmp_path / "one").series["loss"].origin == "loss"
+    file = write_events(tmp_path / "test", rows(5))
+    write_events(tmp_path / "mine", [(step, {"loss": 9}) for step in range(5)])
+    for run in (load_run(file), load_run(tmp_path / "test"), load_run(tmp_path, run="test")):
+        assert run.series["loss"].values[0] == 4
+
+
+@pytest.mark.parametrize("mark", ["_", "/"])
+def test_add_scalars_writes_folders_of_its_own(tmp_path: Path, mark: str) -> None:
+    """`add_scalars("loss", {"train": ..., "val": ...})` of PyTorch and tensorboardX belongs to the run above."""
+    write_events(tmp_path, [(step, {"lr": 0.5}) for step in range(3)])
+    write_events(tmp_path / f"loss{mark}train", [(step, {"loss": 4}) for step in range(3)])
+    write_events(tmp_path / f"loss{mark}val", [(step, {"loss": 5}) for step in range(3)])
+    write_events(tmp_path / "1700000000.25", [(0, {"hparam/best": 1})])
+    run = load_run(tmp_path)
+    assert {name: series.values.tolist() for name, series in run.series.items()} == {
+        "lr": [0.5] * 3,
+        "loss": [4] * 3,
+        "eval_loss": [5] * 3,
+    }
+
+
+def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
+    """Other sub-folders are runs of their own: one has to be named."""
+    for name, value in (("version_0", 4.0), ("version_1", 5.0)):
+        write_events(tmp_path / "logs" / name, [(step, {"train_loss": value}) for step in range(3)])
+    (tmp_path / "logs" / "version_1" / "hparams.yaml").write_text("lr: 1e-3\nprecision: 16-mixed\n", encoding="utf-8")
+    with pytest.raises(StabtreeError, match="holds 2 runs: logs/version_0, logs/version_1"):
+        load_run(tmp_path)
+    run = load_run(tmp_path, run="logs/version_1")
+    assert run.series["loss"].values.tolist() == [5.0] * 3
+    assert (run.setting("lr"), run.setting("dtype")) == (0.001, "fp16")
+
+
+def test_folders_are_walked_with_care(tmp_path: Path) -> None:
+    """Links that lead back, pipes and empty files neither hang nor hide the run."""
+    write_events(tmp_path, rows(5))
+    (tmp_path / "again").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe.tfevents.1")
+    (tmp_path / "events.out.tfevents.1600000000.host").touch()
+    (tmp_path / "/".join("abcdefgh")).mkdir(parents=True)
+    run = load_run(tmp_path)
+    assert len(run.series["loss"]) == 5
+    assert run.notes == ("Not read: events.out.tfevents.1600000000.host is empty.",)
+
+
+def test_metrics_in_the_folder_come_before_runs_below_it(tmp_path: Path) -> None:
+    """The folder of a project with a metrics file is not taken for its old runs; beside event files it is ignored."""
+    write(tmp_path, "step,loss\n0,7\n1,6\n")
+    write_events(tmp_path / "runs" / "old", rows(5))
+    assert load_run(tmp_path).series["loss"].values.tolist() == [7, 6]
+    assert len(load_run(tmp_path, format="tfevents").series["loss"]) == 5
+    write_events(tmp_path, rows(3))
+    assert len(load_run(tmp_path, run=".").series["loss"]) == 3
+
+
+def test_a_manifest_in_the_folder_decides(tmp_path: Path) -> None:
+    """Where a manifest names the metrics file, event files beside it are not asked."""
+    write_events(tmp_path, rows(5))
+    write(tmp_path, "step,loss\n0,7\n1,6\n")
+    write(tmp_path, '{"dtype": "bf16", "metrics": "metrics.csv"}', "manifest.json")
+    assert load_run(tmp_path).series["loss"].values.tolist() == [7, 6]

@@ -1,0 +1,75 @@
+"""The Hugging Face trainer's state: which rows are points of the run, and which file of a folder is read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def state(steps: int, **more: Any) -> str:
+    """A state after so many steps, one row each ten."""
+    history = [{"epoch": 0.1, "step": step, "loss": 3 - step / 1000} for step in range(10, steps + 1, 10)]
+    return json.dumps({"global_step": steps, "log_history": history, "save_steps": 50, **more}, indent=2)
+
+
+def test_the_summary_is_no_point(tmp_path: Path) -> None:
+    """The mean over the run must not stand as the loss of the last step."""
+    text = json.loads(state(50))
+    text["log_history"].append({"step": 50, "total_flos": 1.0, "train_loss": 2.9, "train_runtime": 3.0})
+    run = load_run(write(tmp_path, json.dumps(text), "trainer_state.json"))
+    assert (len(run.series["loss"]), run.series["loss"].values[-1]) == (5, 2.95)
+    assert any("summary" in note for note in run.notes)
+    assert run.setting("checkpoint_every") == 50
+
+
+def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
+    """By step, not by name: checkpoint-90 is older than checkpoint-200."""
+    for steps in (90, 200, 100):
+        (tmp_path / f"checkpoint-{steps}").mkdir()
+        write(tmp_path / f"checkpoint-{steps}", state(steps), "trainer_state.json")
+    run = load_run(tmp_path)
+    assert run.last_step == 200
+    assert "newest of 3 states" in " ".join(run.notes)
+    write(tmp_path, state(250), "trainer_state.json")
+    assert load_run(tmp_path).last_step == 250
+    assert load_run(tmp_path / "checkpoint-90").last_step == 90
+
+
+def test_a_broken_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    """A run that was killed while it saved leaves a newest checkpoint that can't be read."""
+    for steps, text in ((100, state(100)), (200, "{")):
+        (tmp_path / f"checkpoint-{steps}").mkdir()
+        write(tmp_path / f"checkpoint-{steps}", text, "trainer_state.json")
+    run = load_run(tmp_path)
+    assert run.last_step == 100
+    assert "checkpoint-200/trainer_state.json was not read" in " ".join(run.notes)
+
+
+def test_a_cut_state_gives_its_whole_rows(tmp_path: Path) -> None:
+    """What stands before the cut is read."""
+    text = state(500)
+    run = load_run(write(tmp_path, text[: len(text) // 2], "trainer_state.json"))
+    assert 20 < len(run.series["loss"]) < 30
+    assert "stand whole before that were read" in run.notes[0]
+
+
+def test_a_state_without_rows_is_an_error(tmp_path: Path) -> None:
+    """A state that was saved before anything was logged."""
+    with pytest.raises(StabtreeError, match="holds no rows"):
+        load_run(write(tmp_path, state(0), "trainer_state.json"))
+
+
+def test_deep_nesting_is_an_error(tmp_path: Path) -> None:
+    """Brackets without end don't end in a crash."""
+    text = '{"global_step": 1, "log_history": [' + '{"a":' * 100_000
+    with pytest.raises(StabtreeError, match="nested too deeply"):
+        load_run(write(tmp_path, text, "trainer_state.json"))

@@ -1,0 +1,211 @@
+"""W&B's files and folders: the history is read wherever it lies, final values are never a run of one point."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import points, write
+from tests.loaders.make_binary import part, varint, wandb_file, wandb_items, wandb_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS: list[dict[str, object]] = [
+    {"_step": step, "_runtime": step * 1.5, "train/loss": 4 - step / 8, "train/learning_rate": 0.5} for step in range(8)
+]
+CONFIG: dict[str, object] = {"optimizer": "adamw", "precision": "bf16-mixed", "_wandb": {"m": []}}
+FILE = wandb_file(wandb_records(ROWS, CONFIG, "quick-fox-1"))
+NAME = "run-id0.wandb"
+YAML = "wandb_version: 1\n\n_wandb:\n  value: {m: []}\nlr:\n  desc: null\n  value: 1e-3\nseed:\n  value: 5\n"
+
+
+def run_folder(place: Path, content: bytes = FILE) -> Path:
+    """The folder of a run with its `.wandb` file, settings and final values."""
+    (place / "files").mkdir(parents=True)
+    write(place, content, NAME)
+    write(place / "files", YAML, "config.yaml")
+    write(place / "files", json.dumps({"_step": 7, "_runtime": 9, "train/loss": 3.1}), "wandb-summary.json")
+    return place
+
+
+def test_the_history_of_an_offline_run(tmp_path: Path) -> None:
+    """Rows, configuration and display name stand in one file."""
+    run = load_run(write(tmp_path, FILE, NAME))
+    assert points(run)["loss"] == [(step, 4 - step / 8) for step in range(8)]
+    assert len(run.series["lr"]) == 8
+    assert (run.name, run.setting("dtype"), run.setting("optimizer")) == ("quick-fox-1", "bf16", "adamw")
+    assert run.sources[0].format == "wandb"
+    assert not run.notes
+
+
+def test_nan_infinity_and_nested_keys(tmp_path: Path) -> None:
+    """W&B writes NaN bare or in quotes; nested keys are joined; a step may stand beside the row."""
+    texts = ["4.5", "NaN", '"NaN"', '"Infinity"', "-Infinity", "null"]
+    records = [
+        part(2, part(1, part(2, "train") + part(2, "loss") + part(16, text)) + part(2, part(1, step)))
+        for step, text in enumerate(texts)
+    ]
+    run = load_run(write(tmp_path, wandb_file(records), NAME))
+    assert points(run)["loss"] == [(0, 4.5), (1, "nan"), (2, "nan"), (3, float("inf")), (4, float("-inf"))]
+
+
+def test_records_run_over_blocks(tmp_path: Path) -> None:
+    """A row of 100 kB is put together; rows behind it are read."""
+    rows = [{"_step": step, "loss": 4 - step / 8, "text": "x" * (100_000 if step == 3 else 9_000)} for step in range(9)]
+    run = load_run(write(tmp_path, wandb_file(wandb_records(rows, {}, "")), NAME))
+    assert run.series["loss"].steps.tolist() == list(range(9))
+    assert not run.notes
+
+
+def test_a_cut_file_keeps_what_stands_before(tmp_path: Path) -> None:
+    """The file of a killed process ends inside a record."""
+    run = load_run(write(tmp_path, FILE[:-5], NAME))
+    assert len(run.series["loss"]) == 7
+    assert len(run.notes) == 1
+    assert run.notes[0].startswith("The file ends inside a record")
+
+
+def test_a_damaged_record_costs_itself(tmp_path: Path) -> None:
+    """One wrong byte costs one row, or the rest of its block where the length is hit."""
+    rows = [{"_step": step, "loss": 4.0, "text": "x" * 3000} for step in range(40)]
+    data = bytearray(wandb_file(wandb_records(rows, {}, "")))
+    data[10_000] ^= 1
+    run = load_run(write(tmp_path, bytes(data), NAME))
+    assert len(run.series["loss"]) == 39
+    assert run.notes == ("Damaged places: 1, the records there were not read.",)
+    data[40_000:40_020] = bytes(range(100, 120))
+    assert 25 < len(load_run(write(tmp_path, bytes(data), NAME)).series["loss"]) < 40
+
+
+@pytest.mark.parametrize(
+    "bomb", [b"\xff" * 200, part(2, b"\xff" * 30), part(2, part(1, b"\x12\xff\xff\xff\x7f")), b"\x0b", b"\x08", b""]
+)
+def test_records_that_are_none(tmp_path: Path, bomb: bytes) -> None:
+    """Varints without an end and lengths beyond the record cost one record."""
+    data = wandb_file([*wandb_records(ROWS, CONFIG, ""), bomb, part(2, wandb_items(1, {"_step": 8, "loss": 1}))])
+    assert len(load_run(write(tmp_path, data, NAME)).series["loss"]) >= 1
+
+
+def test_values_that_are_no_json(tmp_path: Path) -> None:
+    """A deep or broken value is no number, and no crash."""
+    deep = [part(2, part(1, part(2, "loss") + part(16, "[" * 50_000)) + part(2, varint(1 << 3) + varint(9)))]
+    run = load_run(write(tmp_path, wandb_file([*wandb_records(ROWS, {}, ""), *deep]), NAME))
+    assert len(run.series["loss"]) == 8
+
+
+def test_a_run_without_a_history(tmp_path: Path) -> None:
+    """Nothing logged is said so."""
+    with pytest.raises(StabtreeError, match="without a history"):
+        load_run(write(tmp_path, wandb_file(wandb_records([], CONFIG, "")), NAME))
+
+
+def test_final_values_are_no_run(tmp_path: Path) -> None:
+    """A summary is refused with the file to name instead, and so is a configuration."""
+    final = json.dumps({"_step": 7, "_runtime": 9, "train/loss": 3.1, "_wandb": {"runtime": 9}})
+    for name in ("wandb-summary.json", "copied.json"):
+        with pytest.raises(StabtreeError, match="only the final values") as error:
+            load_run(write(tmp_path, final, name))
+        assert "run-*.wandb" in error.value.hint
+    with pytest.raises(StabtreeError, match="a configuration"):
+        load_run(write(tmp_path, YAML, "config.yaml"))
+
+
+def test_a_run_folder(tmp_path: Path) -> None:
+    """The folder of a run, its sub-folder `files`, the folder `wandb` around it and the one above are the run."""
+    place = run_folder(tmp_path / "wandb" / "run-20260102_030405-id0")
+    (tmp_path / "wandb" / "latest-run").symlink_to(place)
+    for path in (place, place / "files", tmp_path / "wandb", tmp_path, tmp_path / "wandb" / "latest-run"):
+        run = load_run(path)
+        assert len(run.series["loss"]) == 8
+        assert (run.setting("lr"), run.setting("seed"), run.setting("optimizer")) == (0.001, 5, "adamw")
+
+
+def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
+    """One of several has to be named, and only that one is read."""
+    run_folder(tmp_path / "wandb" / "run-1-a")
+    run_folder(tmp_path / "wandb" / "offline-run-2-b", wandb_file(wandb_records(ROWS[:5], {}, "")))
+    (tmp_path / "wandb" / "run-3-c").mkdir()
+    with pytest.raises(StabtreeError, match="holds 2 runs: offline-run-2-b, run-1-a"):
+        load_run(tmp_path)
+    assert len(load_run(tmp_path, run="offline-run-2-b").series["loss"]) == 5
+
+
+def test_an_old_run_keeps_its_history_as_json_lines(tmp_path: Path) -> None:
+    """Before version 0.10 the history was `files/wandb-history.jsonl`."""
+    place = run_folder(tmp_path / "run-1-a", wandb_file(wandb_records([], {}, "")))
+    write(place / "files", "".join(json.dumps(row) + "\n" for row in ROWS), "wandb-history.jsonl")
+    run = load_run(place)
+    assert len(run.series["loss"]) == 8
+    assert run.setting("lr") == 0.001
+    assert run.notes[0].startswith("Not read: run-id0.wandb is a W&B run without a history")
+
+
+def test_what_a_run_printed_stands_in(tmp_path: Path) -> None:
+    """Without a history, the output is read in whatever format the trainer printed."""
+    place = run_folder(tmp_path / "run-1-a")
+    (place / NAME).unlink()
+    with pytest.raises(StabtreeError, match="whose history is not here"):
+        load_run(place)
+    write(place / "files", "".join(json.dumps({"step": i, "loss": 4 - i}) + "\n" for i in range(3)), "output.log")
+    assert len(load_run(place).series["loss"]) == 3
+
+
+def test_a_hostile_configuration_is_a_note(tmp_path: Path) -> None:
+    """A YAML bomb beside the history costs the configuration only."""
+    place = run_folder(tmp_path / "run-1-a")
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    for content in (bomb, "[" * 100_000, "a: b: c", "- 1"):
+        write(place / "files", content, "config.yaml")
+        assert len(load_run(place).series["loss"]) == 8
+
+
+@settings(deadline=2000)
+@given(st.lists(st.tuples(st.integers(0, len(FILE) - 1), st.integers(0, 255)), max_size=8), st.integers(0, len(FILE)))
+def test_any_damage_is_an_error_or_a_run(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
+) -> None:
+    """Whatever bytes change, the answer is a run or a clear error."""
+    data = bytearray(FILE)
+    for place, byte in changes:
+        data[place] = byte
+    file = tmp_path_factory.getbasetemp() / NAME
+    file.write_bytes(bytes(data[:cut]))
+    with contextlib.suppress(StabtreeError):
+        load_run(file)
+
+
+@settings(deadline=2000)
+@given(st.binary(max_size=150))
+def test_any_record_is_an_error_or_a_run(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    """Any bytes with a right checksum cost a record at most."""
+    kind = bytes([1])
+    record = struct.pack("<IHB", zlib.crc32(data, zlib.crc32(kind)), len(data), 1) + data
+    file = tmp_path_factory.getbasetemp() / NAME
+    file.write_bytes(FILE + record + wandb_file([part(2, data)])[7:])
+    assert len(load_run(file).series["loss"]) >= 8
+
+
+def test_the_same_as_wandb_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the real library writes offline is read."""
+    wandb: Any = pytest.importorskip("wandb")
+    for key, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(key, value)
+    run = wandb.init(project="p", name="fox", config={"lr": 0.25, "model": {"layers": 2}})
+    for step in range(30):
+        run.log({"train/loss": float("nan") if step == 7 else 4 - step / 16, "norms": {"grad_norm": step / 2}})
+    run.finish()
+    read = load_run(tmp_path)
+    assert points(read)["loss"] == [(step, "nan" if step == 7 else 4 - step / 16) for step in range(30)]
+    assert (read.name, read.setting("lr")) == ("fox", 0.25)
