@@ -72,6 +72,7 @@ def test_every_answer_of_every_question_is_given() -> None:
     found += [
         diagnose(_made(level, ratio), TREES) for level in ("flat", "slow", "worse") for ratio in (1e-5, 1e-3, 0.05)
     ]
+    found += [diagnose(_resumed(change), TREES) for change in SEAMS.values()]
     for visit in (visit for one in found for visits in (one.path, *one.further) for visit in visits):
         given.setdefault(visit.question.id, set()).add(visit.answer.verdict)
     for question in TREE.questions.values():
