@@ -107,3 +107,10 @@ def test_gradients_add_up_smoothly() -> None:
     norm = fixture("gradients-add-up", "grad_norm")
     assert all(norm[s] == pytest.approx(norm[s - 1], rel=0.05) for s in range(30, 500))
     assert norm[499] > 50 * norm[0]
+
+
+def test_the_eval_loss_breaks_alone() -> None:
+    """Finite up to step 250, infinite from 300 on, while the training loss goes on falling."""
+    loss, eval_loss = fixture("eval-nonfinite"), fixture("eval-nonfinite", "eval_loss")
+    assert bad(eval_loss) == [300, 350, 400, 450]
+    assert ends(loss) < mean(loss, 250, 300)

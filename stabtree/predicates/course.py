@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.predicates.registry import finite, per_series
-from stabtree.stats import NORMAL_MAD, blocks, kendall_z, span
+from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, kendall_z, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -24,6 +24,7 @@ LOST_NOISE, LOST_SHARE = (
 CLOSE_UP_Z = 1.33
 CLEAR_NOISE, CLEAR_RISE = 3.0, 0.6  # six times the scatter, and by 5% of the lowest level
 CLOSE_UP_NOISE = 2.0
+MEDIAN_ERROR = 1.2533  # the standard error of a median over that of a mean, for normal rows
 
 
 class Course(NamedTuple):
@@ -99,11 +100,19 @@ def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course |
     low = int(np.argmin(smooth))
     changes = np.diff(levels)
     noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
+    noise = max(noise, _within(values[int(starts[0]) :].reshape(count, -1), levels))
     end, lowest = float(np.median(levels[-3:])), float(smooth[low])
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     trend = _trend(values[starts[low] :], levels[low:])
     return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length)
+
+
+def _within(rows: Floats, levels: Floats) -> float:
+    """How well the rows of a block (blocks, size) know their median: all the noise where each block is one epoch."""
+    some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
+    scatter = NORMAL_MAD * float(np.median(np.abs(some - levels[:, None])))
+    return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
 
 
 def _trend(values: Floats, levels: Floats) -> float:

@@ -95,7 +95,8 @@ def leaves_start(
     levels, starts = blocks(values, min(LEVELS, len(values) // 3))
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
     low, first = float(min(smooth.min(), np.median(levels[-3:]))), first_level(values)
-    share, trend = max(-1e9, min(1e9, (first - low) / first)), kendall_z(levels)
+    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
+    trend = kendall_z(levels)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)

@@ -109,7 +109,7 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
     if last >= (began := first_level(trained)):
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
         return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
-    if not (last <= before or (last < end / 2 and last - before < (end - low) / 2)):
+    if last > before and (last >= end / 2 or last - before >= (end - low) / 2):
         text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
         return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
     text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
