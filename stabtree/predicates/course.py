@@ -21,7 +21,7 @@ LOST_NOISE, LOST_SHARE = (
     5.0,
     3.75,
 )  # ten times the scatter and 30% of the range; labelled healthy runs reach 1.4 and 11%
-CLOSE_UP_Z = 1.33
+CLOSE_UP_Z = 1.0
 CLEAR_NOISE, CLEAR_RISE = 3.0, 0.6  # six times the scatter, and by 5% of the lowest level
 CLOSE_UP_NOISE = 2.0
 MEDIAN_ERROR = 1.2533  # the standard error of a median over that of a mean, for normal rows
@@ -82,7 +82,7 @@ class Bars(NamedTuple):
         return found.times > LOST_NOISE * self.noise_factor and found.share > LOST_SHARE * self.range_share
 
 
-USUAL_BARS = Bars(trend_z=2.0, noise_factor=2.0, range_share=0.08)
+USUAL_BARS = Bars(trend_z=2.33, noise_factor=2.0, range_share=0.08)
 """The defaults of Q4.1, for the questions after it that ask where the rise began."""
 
 

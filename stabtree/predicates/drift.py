@@ -37,7 +37,7 @@ def loss_rising(
     *,
     window_steps: int = 200,
     strict: bool = False,
-    trend_z: float = 2.0,
+    trend_z: float = 2.33,
     noise_factor: float = 2.0,
     range_share: float = 0.08,
 ) -> Answer:
@@ -45,7 +45,7 @@ def loss_rising(
 
     Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
     default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
-    `trend_z` (2: 1 in 44 without a trend), an end that is `noise_factor` times the blocks' own scatter
+    `trend_z` (2.33: 1 in 100 without a trend), an end that is `noise_factor` times the blocks' own scatter
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
     these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
@@ -163,7 +163,7 @@ def weight_norm_change(
     start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
     best: tuple[float, float, int, int, str] | None = None
     for name, series in weight_norm.items():
-        steps, values = _within(series, start - window_steps if stretched else start, last)
+        steps, values = _within(series, start, last)
         keep = values > 0
         change = _largest_change(steps[keep], np.log(values[keep]), window_steps)
         if change and (best is None or abs(change[0]) > abs(best[0])):
@@ -230,7 +230,7 @@ def settled(
     *,
     window_steps: int = 200,
     strict: bool = False,
-    trend_z: float = 2.0,
+    trend_z: float = 2.33,
     noise_factor: float = 2.0,
     range_share: float = 0.08,
     still_falling_share: float = 0.02,

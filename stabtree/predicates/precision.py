@@ -58,6 +58,9 @@ def _logged_overflow(grad_norm: Series) -> Answer:
     return Answer(YES, (found,), onset_step=step, last_good_step=good)
 
 
+MOST_SINGLE, SINGLE_SHARE = 5, 0.05
+
+
 class ScaleHistory(NamedTuple):
     """What the loss scale did: how often it rose and fell, and its extremes.
 
@@ -216,14 +219,15 @@ def overflow_fingerprint(
     logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. In bf16
     and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it;
     `isolated` in fp16, where single overflows are how a scaler works, if late in the run never more than `most_in_row`
-    came in a row.
+    came in a row and in all at most 5% of the steps (five in a short log).
     """
     loss_bad = ~np.isfinite(loss.values)
     if not loss_bad.any() or got_over(loss_bad):
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
         late = _late_overflows(loss, grad_norm)
-        if run.setting("dtype") == "fp16" and bad and late.in_row <= most_in_row and not loss_bad.any():
+        few = late.in_row <= most_in_row and late.total <= max(MOST_SINGLE, SINGLE_SHARE * len(loss) / 2)
+        if run.setting("dtype") == "fp16" and bad and few and not loss_bad.any():
             text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
