@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "stabtree"
 ORDER = (
     ("errors", "_lazy", "text", "yaml12"),
     ("stats",),
+    ("metric",),
+    ("metrics_rl",),
     ("metrics",),
     ("run",),
     ("yaml12",),
