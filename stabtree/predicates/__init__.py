@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import drift, learning, levels, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -37,6 +37,13 @@ PREDICATES: dict[str, Predicate] = {
         upkeep.overfits,
         upkeep.units_die,
         upkeep.gradients_add_up,
+        levels.stays_above,
+        levels.stays_near_zero,
+        levels.no_trend,
+        levels.falls_back,
+        levels.climbs_to_cap,
+        levels.stops_early,
+        levels.only_eval_breaks,
     )
 }
 
