@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, levels, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import (
+    drift,
+    learning,
+    levels,
+    nan_origin,
+    nonfinite,
+    precision,
+    signatures,
+    spike_panels,
+    spikes,
+    upkeep,
+)
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -44,6 +55,19 @@ PREDICATES: dict[str, Predicate] = {
         levels.climbs_to_cap,
         levels.stops_early,
         levels.only_eval_breaks,
+        signatures.setting_is,
+        signatures.is_logged,
+        signatures.loss_zero_with_grad_nan,
+        signatures.grad_zero_with_lr_zero,
+        signatures.initial_loss_high,
+        signatures.isolated_nonfinite,
+        signatures.breaks_at_start,
+        signatures.loss_before_break,
+        signatures.jump_at_tiny_lr,
+        signatures.jump_at_resume,
+        signatures.falls_despite_scale,
+        signatures.grad_norm_off_scale,
+        signatures.loss_left_out_with_grad_nan,
     )
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
+from stabtree.answer import Evidence
 from stabtree.predicates.registry import finite, per_series
 from stabtree.run import Series
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, span
@@ -84,6 +85,18 @@ def fall(series: Series, window_steps: int) -> tuple[Course | None, bool]:
     """The course of a series upside down, and whether it has lost most of what it had gained."""
     found = next(iter(courses(turned(series), window_steps)), None)
     return found, found is not None and found.share > FALL_SHARE and found.times > FALL_NOISE
+
+
+def reward_holds(reward: Series, window_steps: int) -> Evidence | None:
+    """What speaks for a run whose loss rises: a reward that does not fall to the end; None where it does fall."""
+    course, lost = fall(reward, window_steps)
+    if lost:
+        return None
+    if course is None:
+        return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
+    text = f"reward is best at {-course.low:.4g} around step {course.low_step:,} and ends at {-course.end:.4g}: "
+    text += f"{course.share:.0%} of its range lost (a fall takes {FALL_SHARE:.0%})"
+    return Evidence(text, "reward", (course.low_step,), course.share, FALL_SHARE)
 
 
 def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:

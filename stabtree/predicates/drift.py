@@ -8,13 +8,12 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.batches import fresh
 from stabtree.predicates.course import (
-    FALL_SHARE,
     LEAST_BLOCKS,
     MOST_BLOCKS,
     ROWS_PER_BLOCK,
     USUAL_BARS,
     Bars,
-    fall,
+    reward_holds,
     rising,
     turned,
 )
@@ -72,7 +71,7 @@ def loss_rising(
     if whole is None:
         return _too_short(loss)
     last = int(loss.steps[-1])
-    spared = _reward_holds(reward, window_steps) if rise and reward is not None else None
+    spared = reward_holds(reward, window_steps) if rise and reward is not None else None
     if rise and spared:
         text = f"the loss rises from {rise.low:.4g} to {rise.end:.4g}, as it may where a reward is learned from"
         return Answer(NO, (Evidence(text, "loss", (rise.low_step, last), rise.trend_z, trend_z), spared))
@@ -87,17 +86,6 @@ def loss_rising(
     text += f"{whole.trend_z:.1f} (takes {trend_z:g}), {whole.times:.2g}× the scatter (takes {noise_factor:g}), "
     text += f"{whole.share:.1%} of the range (takes {range_share:.0%})"
     return Answer(NO, (Evidence(text, "loss", (whole.low_step, last), whole.trend_z, trend_z),))
-
-
-def _reward_holds(reward: Series, window_steps: int) -> Evidence | None:
-    """What speaks for a run whose loss rises: a reward that does not fall to the end; None where it does fall."""
-    course, lost = fall(reward, window_steps)
-    if lost:
-        return None
-    if course is None:
-        return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
-    text = f"reward is best at {-course.low:.4g} around step {course.low_step:,} and ends at {-course.end:.4g}: no clear fall"
-    return Evidence(text, "reward", (course.low_step,), course.share, FALL_SHARE)
 
 
 def _too_short(loss: Series) -> Answer:
@@ -270,7 +258,7 @@ def settled(
     whole, rise = rising(loss, window_steps, Bars(trend_z, noise_factor, range_share))
     if whole is None:
         return _too_short(loss)
-    if rise and not (reward is not None and _reward_holds(reward, window_steps)):
+    if rise and not (reward is not None and reward_holds(reward, window_steps)):
         text = f"the loss ends {rise.rise:.3g} above its lowest level of step {rise.low_step:,}"
         return Answer("rising", (Evidence(text, "loss", (rise.low_step,), rise.times, noise_factor),))
     gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
