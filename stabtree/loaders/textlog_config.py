@@ -26,7 +26,9 @@ _AMBIGUOUS = frozenset(
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
 _NUMBERS = frozenset(
-    f"{key} {KEYS[key][1]}" for key in KEYS if key not in ("name", "dtype", "optimizer", "lr_schedule", "checkpoints")
+    f"{key} {KEYS[key][1]}"
+    for key in KEYS
+    if key not in ("name", "dtype", "optimizer", "lr_schedule", "checkpoints", "overlap_comm")
 )
 _NUMERIC = {word for words in _NUMBERS for word in words.split()}
 

@@ -123,8 +123,8 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 def initial_loss_high(run: Run, loss: Series, *, factor: float = 1.5) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
-    Guessing costs ln(classes). `likely` where neither `vocab_size` nor `n_classes` is known and the loss begins `factor`
-    times above that of the largest vocabulary.
+    Guessing costs ln(classes). `likely` where neither `vocab_size` nor `n_classes` is known and the loss begins
+    `factor` times above that of the largest vocabulary.
     """
     steps, values = finite(loss)
     known = run.setting("vocab_size") or run.setting("n_classes")
@@ -252,14 +252,15 @@ def grad_norm_off_scale(
 ) -> Answer:
     """Is grad_norm far too large for a loss that falls as it should?
 
-    Its median is above `level` while the loss ends below where it began. With `scaled`: divided by the logged loss scale
-    it is ordinary, so it was printed before unscaling.
+    Its median is above `level` while the loss ends below where it began. With `scaled`: divided by the logged loss
+    scale it is ordinary, so it was printed before unscaling.
     """
     _, values = finite(loss)
     _, norms = finite(grad_norm)
     usual = float(np.median(norms))
     falls = float(np.median(values[-3:])) < float(np.median(values[:3]))
-    text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), and the loss {'falls' if falls else 'does not fall'}"
+    text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), "
+    text += f"and the loss {'falls' if falls else 'does not fall'}"
     found = Evidence(text, "grad_norm", (), usual, level)
     if usual <= level or not falls:
         return Answer(NO, (found,))
