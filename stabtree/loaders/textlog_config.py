@@ -79,7 +79,7 @@ def _typed(text: str, word: str) -> Any:
     if text.lower() in _NOT_SET:
         return None
     if text in ("True", "true", "False", "false"):
-        return text.lower() == "true" if word in ("fp16", "bf16", "fp8") else None
+        return text.lower() == "true" if word in ("fp16", "bf16", "fp8", "overlap_comm") else None
     try:
         return int(text)
     except ValueError:
