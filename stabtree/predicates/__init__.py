@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import drift, learning, lines, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -37,6 +37,7 @@ PREDICATES: dict[str, Predicate] = {
         upkeep.overfits,
         upkeep.units_die,
         upkeep.gradients_add_up,
+        lines.line_says,
     )
 }
 
