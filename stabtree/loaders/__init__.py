@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble import assemble
+from stabtree.loaders.assemble import Assembled, assemble
 from stabtree.loaders.canonical import selector, to_rows
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.files import read_files
@@ -54,8 +54,10 @@ def load_run(
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     overrides = _overrides(dtype, checkpoint_every)
     found = read_files(paths, selector(columns, step_column), format, run)
-    rows = [to_rows(table, columns, step_column) for table in found.tables]
-    made = assemble(rows)
+    # A text log may hold nothing but the error that the run ended in.
+    silent = [table for table in found.tables if not table.rows and table.lines]
+    rows = [to_rows(table, columns, step_column) for table in found.tables if table not in silent]
+    made = assemble(rows) if rows else Assembled({})
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
     return Run(
@@ -65,11 +67,13 @@ def load_run(
         gaps=made.gaps,
         ranks=made.ranks or {},
         resumes=made.resumes,
+        lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
         notes=tuple(
             dict.fromkeys(
                 (
                     *found.notes,
+                    *(note for table in silent for note in table.notes),
                     *(note for part in rows for note in part.notes),
                     *made.notes,
                     *(_unread(part.source) for part in rows if part.source.skipped_count),

@@ -6,6 +6,7 @@ from stabtree.predicates import (
     drift,
     learning,
     levels,
+    lines,
     nan_origin,
     nonfinite,
     precision,
@@ -68,6 +69,7 @@ PREDICATES: dict[str, Predicate] = {
         signatures.falls_despite_scale,
         signatures.grad_norm_off_scale,
         signatures.loss_left_out_with_grad_nan,
+        lines.line_says,
     )
 }
 

@@ -8,12 +8,14 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
+from stabtree.render.reference import reference_to
 from stabtree.text import clean
 from stabtree.tree import Leaf, Severity
 
 if TYPE_CHECKING:
     from stabtree.render.plot import Piece
     from stabtree.run import Run, Series
+    from stabtree.tree import Tree
 
 WORDS = {
     "critical": "CRITICAL",
@@ -42,8 +44,9 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     _plots(page, diagnosis, main)
     if main:
         _causes(page, main)
-        _fixes(page, main)
+        _fixes(page, diagnosis.tree, main)
     _others(page, diagnosis)
+    _trees(page, diagnosis)
     _missing(page, diagnosis)
     _notes(page, diagnosis.run)
     return page.text()
@@ -133,7 +136,7 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
             page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
         _visit(page, visit, width)
     title = end.title
-    if end.severity is Severity.OK and diagnosis.verdict == UNKNOWN:
+    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or not diagnosis.run.series):
         title = "nothing wrong in the little that could be checked"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
@@ -218,12 +221,12 @@ def _why(judged: JudgedCause) -> list[Piece]:
     return [(f": {text}", "dim")] if text else []
 
 
-def _fixes(page: Page, finding: Finding) -> None:
+def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
     page.heading("Fix")
     for place, fix in enumerate(finding.fixes, 1):
         page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
     for link in finding.leaf.see:
-        page.line((f"see {link}", "dim"), indent=4)
+        page.line((f"see {reference_to(tree, link)}", "dim"), indent=4)
 
 
 def _others(page: Page, diagnosis: Diagnosis) -> None:
@@ -248,16 +251,30 @@ def _others(page: Page, diagnosis: Diagnosis) -> None:
             page.line((item.text, "dim"), indent=12)
 
 
+def _trees(page: Page, diagnosis: Diagnosis) -> None:
+    """The further trees, a line each; where the first one is alone there is nothing to tell."""
+    further = diagnosis.trees[1:]
+    for heading, walked in (("Also walked", True), ("Not walked", False)):
+        chosen = [tree for tree in further if tree.walked is walked]
+        if chosen:
+            page.heading(heading)
+        for tree in chosen:
+            page.item((tree.name, "id"), [(f"{tree.title}: {tree.why}", "dim")], indent=1, head_width=14)
+
+
 def _missing(page: Page, diagnosis: Diagnosis) -> None:
     if not diagnosis.missing:
         return
     page.heading("Not checked, and what to log next time")
+    reasons: dict[tuple[str, str], list[str]] = {}
     for miss in diagnosis.missing:
+        reasons.setdefault((miss.reason, miss.log), []).append(miss.id)
+    for (reason, log), ids in reasons.items():
+        # What has one reason stands on one line: else a chain of questions for a person would fill the screen.
+        alone = len(ids) == 1 and len(ids[0]) < 6
+        told = reason if alone else f"{', '.join(ids)}: {reason}"
         page.item(
-            (miss.id, "id"),
-            [(miss.reason, ""), (f" → {miss.log}" if miss.log else "", "dim")],
-            indent=1,
-            head_width=6,
+            (ids[0] if alone else "·", "id"), [(told, ""), (f" → {log}" if log else "", "dim")], indent=1, head_width=6
         )
 
 
