@@ -115,7 +115,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log."""
+    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
+
+    One that is a `signature` comes from a list of many, so it is told only where something speaks for it.
+    """
 
     id: str
     text: str
@@ -124,6 +127,7 @@ class Cause:
     like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
+    signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("fixes", "see", "needs", "when", "of", "uses")
 # Fields of the classes that no file sets.
-OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
+OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}, Cause: {"signature"}}
 
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),

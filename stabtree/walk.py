@@ -209,7 +209,7 @@ class _Walk:
         # Later questions look closer: the last one that names an onset has it, and its last good step with it.
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
-        causes = sorted((self._judge(cause) for cause in leaf.causes), key=lambda c: list(CauseState).index(c.state))
+        causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -276,6 +276,11 @@ class _Walk:
             if leaf.severity is Severity.OK or leaf is end
             for need in leaf.needs
         }
+
+
+def _told_of(judged: JudgedCause) -> bool:
+    """Whether a cause is worth telling: of the many signatures only those that something speaks for."""
+    return not judged.cause.signature or judged.state not in (CauseState.RULED_OUT, CauseState.NOT_CHECKABLE)
 
 
 def _before_all_trouble(findings: list[Finding]) -> list[Finding]:

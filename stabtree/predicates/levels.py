@@ -13,7 +13,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.course import FALL_NOISE, FALL_SHARE, fall
 from stabtree.predicates.registry import finite, predicate
-from stabtree.stats import blocks, kendall_z
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools
@@ -23,8 +23,10 @@ GUIDE = "axolotl, Training Stability & Debugging"
 LEVELS = 20  # block medians that a trend is read from
 
 
-def not_asked(run: Run, metric: str, beside: str) -> Answer | None:
+def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
     """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
+    if unless and run.get(unless) is not None:
+        return Answer(NO, (Evidence(f"{unless} is logged, which says more than {metric}", unless),))
     if run.get(metric) is None:
         return unknown(f"{metric} was not logged", metric)
     if beside and run.get(beside) is None:
@@ -91,12 +93,14 @@ def stays_near_zero(
     rows: int = 10,
     steps: int = 20,
     beside: str = "",
+    unless: str = "",
 ) -> Answer:
     """Does a metric stay at zero, or within a level of it, to the end?
 
     As `stays_above`, of the absolute value and from above: a reward or a differential entropy may well be negative.
+    Where `unless` names a metric that was logged, that one is asked instead and the answer is no.
     """
-    refused = not_asked(run, metric, beside)
+    refused = not_asked(run, metric, beside, unless)
     if refused:
         return refused
     bad = np.abs(finite(run.series[metric])[1]) <= level
@@ -110,8 +114,9 @@ def no_trend(
 ) -> Answer:
     """Does a metric that ought to rise never do so?
 
-    The Mann-Kendall score of 20 block medians over at least `rows` rows: yes where it stays below `trend_z` (1 in 20
-    without a trend). With `falls` the metric ought to fall.
+    Judged are 20 block medians over at least `rows` rows: yes where their Mann-Kendall score stays below `trend_z` (1
+    in 20 without a trend) and no level, of three neighbours, stands more than three times their scatter above the
+    beginning. With `falls` the metric ought to fall.
     """
     refused = not_asked(run, metric, beside)
     if refused:
@@ -119,14 +124,16 @@ def no_trend(
     at, values = finite(run.series[metric])
     if len(values) < max(rows, LEVELS):
         return unknown(f"{metric} has {len(values):,} finite rows, {max(rows, LEVELS)} are needed", metric)
-    levels, _ = blocks(values, LEVELS)
-    score = -kendall_z(levels) if falls else kendall_z(levels)
-    begin, end = float(np.median(levels[:3])), float(np.median(levels[-3:]))
+    levels, _ = blocks(-values if falls else values, LEVELS)
+    score, smooth = kendall_z(levels), np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
+    noise = NORMAL_MAD * float(np.median(np.abs(np.diff(levels)))) / 2**0.5
+    still = score < trend_z and float(smooth.max() - smooth[0]) <= 3 * noise
+    begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
     text = f"{metric} goes from {begin:.3g} to {end:.3g} over {len(values):,} rows: trend z "
     text += f"{-score if falls else score:.1f} ({'a fall is less' if falls else 'a rise is more'} than "
     text += f"{-trend_z if falls else trend_z:g})"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
-    return Answer(YES if score < trend_z else NO, (found,), onset_step=int(at[0]) if score < trend_z else None)
+    return Answer(YES if still else NO, (found,), onset_step=int(at[0]) if still else None)
 
 
 @predicate(source=f"{GUIDE}; reward collapse in public GRPO logs")
@@ -144,7 +151,7 @@ def falls_back(run: Run, *, metric: str = "reward", beside: str = "") -> Answer:
     course, lost = fall(series, 200)
     if course is None:
         return unknown(f"{metric} has {len(at):,} finite rows, 40 are needed to see a fall", metric)
-    best, end = -course.low, -course.end
+    best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
     text += f"of its range lost (takes {FALL_SHARE:.0%}), {min(course.times, 1e6):.3g}× the scatter "
     text += f"(takes {FALL_NOISE:g})"

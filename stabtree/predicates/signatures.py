@@ -50,22 +50,25 @@ def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
     return steps, first.values[own], second.values[other]
 
 
-@predicate(source="public threads")
+@predicate(source="public threads", labels=("likely", "no"))
 def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
-    """Does the run's configuration say so?"""
+    """Does the run's configuration say so?
+
+    A setting alone proves nothing: `likely` at best.
+    """
     match = told(run, key, value)
     if match is None:
         return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
     text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
-    return Answer(YES if match else NO, (Evidence(text),))
+    return Answer(LIKELY if match else NO, (Evidence(text),))
 
 
-@predicate(source="public threads: reinforcement learning, whose loss is no learning signal")
+@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("likely", "no"))
 def is_logged(run: Run, *, metric: str = "reward") -> Answer:
     """Is a metric logged that tells what kind of run this is?"""
     series = run.get(metric)
     text = f"{metric} is logged in {len(series):,} rows" if series is not None else f"{metric} is not logged"
-    return Answer(YES if series is not None else NO, (Evidence(text, metric),))
+    return Answer(LIKELY if series is not None else NO, (Evidence(text, metric),))
 
 
 @predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("yes", "likely", "no"))
@@ -119,12 +122,12 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
     return Answer(YES if yes else NO, (Evidence(text, "grad_norm", (), float(zeros[0]), float(len(grad_norm))),))
 
 
-@predicate(source="LlamaFactory#5660 and others", labels=("yes", "likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, *, factor: float = 1.5) -> Answer:
+@predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
+def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0, beyond: float = 5.0) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
-    Guessing costs ln(classes). `likely` where neither `vocab_size` nor `n_classes` is known and the loss begins
-    `factor` times above that of the largest vocabulary.
+    Guessing costs ln(classes): above `factor` times that. Where neither `vocab_size` nor `n_classes` is known it is
+    ln(262,144), the largest vocabulary, and the first loss must be `beyond` times that of the rows after it as well.
     """
     steps, values = finite(loss)
     known = run.setting("vocab_size") or run.setting("n_classes")
@@ -132,10 +135,9 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float = 1.5) -> Answer:
     bar = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
     text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"
+    rest = float(np.median(np.abs(values[1:]))) if len(values) > 1 else math.inf
     found = Evidence(text, "loss", (int(steps[0]),), first, bar)
-    if first <= bar:
-        return Answer(NO, (found,))
-    return Answer(YES if classes else LIKELY, (found,))
+    return Answer(LIKELY if first > bar and (classes or first > beyond * rest) else NO, (found,))
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187")
@@ -156,17 +158,21 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> A
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("yes", "likely", "no"))
-def breaks_at_start(run: Run, loss: Series, *, rows: int = 3, key: str = "", value: str = "") -> Answer:
-    """Is the loss not finite from within its first rows on, for good?
+def breaks_at_start(
+    run: Run, loss: Series, *, least_rows: int = 0, rows: int = 3, steps: int = 50, key: str = "", value: str = ""
+) -> Answer:
+    """Is the loss not finite from its first rows on, for good?
 
-    The weights broke in one of the first updates. A setting tells causes apart as in `loss_zero_with_grad_nan`.
+    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A setting tells causes apart as in
+    `loss_zero_with_grad_nan`.
     """
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
     text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
     found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), float(rows))
-    return ranked(run, key, value, found) if last <= rows and last < len(loss) else Answer(NO, (found,))
+    early = len(loss) > 1 and least_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
+    return ranked(run, key, value, found) if early and last < len(loss) else Answer(NO, (found,))
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("yes", "likely", "no"))
@@ -234,16 +240,22 @@ def jump_at_resume(run: Run, loss: Series, *, sigma: float = 4.0) -> Answer:
 def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float = 1.0) -> Answer:
     """Does the loss go on falling although the loss scale is below 1?
 
-    A loss that is summed over many tokens is large, and its scale small: no collapse.
+    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over many
+    tokens is large, and its scale small: no collapse. Where every step is skipped the loss stands still.
     """
+    at, scales = finite(loss_scale)
+    low = at[scales < tiny]
     steps, values = finite(loss)
-    _, scales = finite(loss_scale)
-    part = max(1, len(values) // 4)
-    first, end, least = float(np.median(values[:part])), float(np.median(values[-part:])), float(scales.min())
-    text = f"the loss goes from {first:.4g} to {end:.4g} while the loss scale goes down to {least:.3g}"
-    whole = bool(np.isfinite(loss.values).all()) and end <= float(np.median(values)) < first
-    found = Evidence(text, "loss_scale", (int(steps[-1]),), least, tiny)
-    return Answer(LIKELY if least < tiny and whole else NO, (found,))
+    after = values[steps >= low[0]] if len(low) else values[:0]
+    if len(after) < 4 or not np.isfinite(loss.values).all():
+        text = f"the loss has {len(after):,} rows at a scale below {tiny:g}, or rows that are not finite"
+        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, tiny),))
+    part = max(1, len(after) // 4)
+    first, end = float(np.median(after[:part])), float(np.median(after[-part:]))
+    noise = float(np.median(np.abs(np.diff(after))))
+    text = f"the loss goes from {first:.4g} to {end:.4g} while the loss scale goes down to {float(scales.min()):.3g}"
+    found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
+    return Answer(LIKELY if first - end > noise and end <= float(np.median(after)) else NO, (found,))
 
 
 @predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
