@@ -1,7 +1,6 @@
 """Signatures of causes that public threads established: which metric does what, in which order, under which setting.
 
-They rank the causes under a finding. Where several causes leave the same trace the answer is `likely`, and `yes` only
-where a setting of the run tells them apart.
+They rank causes. Where several leave the same trace the answer is `likely`, and `yes` only where a setting tells.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def ranked(run: Run, key: str, value: str, *found: Evidence) -> Answer:
     match = told(run, key, value) if key else None
     if match is None:
         return Answer(LIKELY, found)
-    what = Evidence(f"{key} is {run.setting(key)} ({run.config[key].source}); this cause takes {value}")
-    return Answer(YES if match else NO, (*found, what))
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}); this cause takes {value}"
+    return Answer(YES if match else NO, (*found, Evidence(text)))
 
 
 def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
@@ -140,7 +139,7 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0, beyond: fl
     return Answer(LIKELY if first > bar and (classes or first > beyond * rest) else NO, (found,))
 
 
-@predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187")
+@predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
 def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> Answer:
     """Is a metric not finite in single rows only, with ordinary ones around them?
 
@@ -154,7 +153,7 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> A
     text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
     found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
     single = 0 < most <= longest and bad.sum() < len(bad) / 2 and not bad[-1]
-    return Answer(YES if single else NO, (found,))
+    return Answer(LIKELY if single else NO, (found,))
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("yes", "likely", "no"))
@@ -222,7 +221,7 @@ def jump_at_resume(run: Run, loss: Series, *, sigma: float = 4.0) -> Answer:
     if not run.resumes:
         return Answer(NO, (Evidence("the log does not go back: no resume is seen"),))
     steps, values = finite(loss)
-    best: tuple[float, int] = (0.0, run.resumes[0].to_step)
+    best = (0.0, run.resumes[0].to_step)
     for resume in run.resumes[:100]:
         cut = int(np.searchsorted(steps, resume.to_step))
         before, after = values[max(0, cut - 50) : cut], values[cut : cut + RESUMED_ROWS]
@@ -240,8 +239,8 @@ def jump_at_resume(run: Run, loss: Series, *, sigma: float = 4.0) -> Answer:
 def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float = 1.0) -> Answer:
     """Does the loss go on falling although the loss scale is below 1?
 
-    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over many
-    tokens is large, and its scale small: no collapse. Where every step is skipped the loss stands still.
+    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
+    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss stands still.
     """
     at, scales = finite(loss_scale)
     low = at[scales < tiny]
