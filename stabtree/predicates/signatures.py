@@ -186,7 +186,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float = 1.5)
     if len(before) < 6:
         return unknown(f"the loss has {len(before)} rows before it breaks, 6 are needed", "loss")
     usual, last = float(np.median(before[-21:-1])), float(before[-1])
-    ratio = min(last / usual, 1e300) if usual > 0 else 0.0
+    ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
     return Answer(LIKELY if (ratio > factor) == climbs else NO, (found,))
@@ -206,7 +206,7 @@ def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float = 2.0, tiny: floa
     upto = int(loss.steps[min(at, len(loss) - 1)])
     rates = lr.values[(lr.steps <= upto) & np.isfinite(lr.values)]
     top = float(np.clip(np.abs(rates).max(), 0, 1e300)) if len(rates) else math.inf
-    ratio = min(float(early[at] / early[0]), 1e300)
+    ratio = float(np.clip(early[at] / early[0], -1e300, 1e300))
     text = f"the loss goes from {early[0]:.4g} to {early[at]:.4g} by step {upto:,}, lr is at most {min(top, 1e300):.2g}"
     found = Evidence(text, "loss", (upto,), ratio, factor)
     return Answer(YES if ratio > factor and top < tiny else NO, (found,))
