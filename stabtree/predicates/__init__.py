@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, lines, nan_origin, nonfinite, precision, spike_panels, spikes, upkeep
+from stabtree.predicates import (
+    drift,
+    learning,
+    lines,
+    nan_origin,
+    nonfinite,
+    precision,
+    scaling,
+    spike_panels,
+    spikes,
+    stability,
+    upkeep,
+    wiring,
+)
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -38,6 +51,22 @@ PREDICATES: dict[str, Predicate] = {
         upkeep.units_die,
         upkeep.gradients_add_up,
         lines.line_says,
+        scaling.norm_is_scaled,
+        scaling.gradients_underflow,
+        scaling.scale_drifts_down,
+        scaling.always_clipped,
+        scaling.skips_rise,
+        stability.grad_norm_leads,
+        stability.logits_drift,
+        stability.attention_logits_grow,
+        stability.diverges_early,
+        stability.gradients_vanish,
+        stability.nan_returns,
+        wiring.starts_above_chance,
+        wiring.starts_near_zero,
+        wiring.follows_padding,
+        wiring.norm_is_multiple,
+        wiring.groups_apart,
     )
 }
 
