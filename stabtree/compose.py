@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stabtree.predicates.registry import Param
     from stabtree.tree import Check
 
+NOTHING = "Nothing found"
 LINE_RULE = "a line of the log matches {pattern}"
 
 
@@ -105,7 +106,7 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
             Leaf(
                 id=ok_leaf(tree),
                 of=next(check.id for check in checks if not check.then),
-                title="Nothing found",
+                title=NOTHING,
                 severity=Severity.OK,
                 why="Nothing that these checks look for is in the log.",
                 fixes=("Nothing to do.",),

@@ -116,6 +116,40 @@ METRICS: tuple[Metric, ...] = (
         grouped=True,
         log="dead_relu_frac: the share of units that are 0 for the whole batch, from a forward hook",
     ),
+    Metric(
+        "skipped_steps",
+        "steps skipped because their gradient was not finite, cumulative or since the last row",
+        names(
+            "skipped_iterations number_of_skipped_iterations num_skipped_steps skipped_steps_total n_skipped "
+            "overflow_count num_overflows skipped skip_count"
+        ),
+        log="skipped_steps: a counter of the steps whose update was skipped",
+    ),
+    Metric(
+        "logits_max",
+        "largest absolute output logit of the batch",
+        ("max_logit", "logits_abs_max", "max_logits", "output_logits_max", "logit_max"),
+        log="logits_max: logits.abs().max() of the batch",
+    ),
+    Metric(
+        "logsumexp",
+        "mean log of the softmax's denominator, log Z",
+        ("log_z", "logz", "logits_logsumexp"),
+        log="logsumexp: torch.logsumexp(logits, -1).mean()",
+    ),
+    Metric(
+        "attention_logits_max",
+        "largest Q·K of a layer before the softmax",
+        ("attn_logits_max", "max_attention_logit", "max_attn_logit", "attention_logit_max", "attn_logit_max"),
+        grouped=True,
+        log="attention_logits_max/<layer>: the largest Q·K before the softmax, from a forward hook",
+    ),
+    Metric(
+        "pad_share",
+        "share of padding among the batch's tokens, 0 to 1",
+        ("padding_share", "pad_fraction", "padding_fraction", "pad_ratio", "padding_ratio", "pad_frac"),
+        log="pad_share: (tokens == pad_id).float().mean() of the batch",
+    ),
     *RL_METRICS,
     Metric(
         "batch_id",

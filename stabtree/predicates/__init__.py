@@ -10,10 +10,13 @@ from stabtree.predicates import (
     nan_origin,
     nonfinite,
     precision,
+    scaling,
     signatures,
     spike_panels,
     spikes,
+    stability,
     upkeep,
+    wiring,
 )
 from stabtree.predicates.registry import Predicate
 
@@ -70,6 +73,22 @@ PREDICATES: dict[str, Predicate] = {
         signatures.grad_norm_off_scale,
         signatures.loss_left_out_with_grad_nan,
         lines.line_says,
+        scaling.norm_is_scaled,
+        scaling.gradients_underflow,
+        scaling.scale_drifts_down,
+        scaling.always_clipped,
+        scaling.skips_rise,
+        stability.grad_norm_leads,
+        stability.logits_drift,
+        stability.attention_logits_grow,
+        stability.diverges_early,
+        stability.gradients_vanish,
+        stability.nan_returns,
+        wiring.starts_above_chance,
+        wiring.starts_near_zero,
+        wiring.follows_padding,
+        wiring.norm_is_multiple,
+        wiring.groups_apart,
     )
 }
 

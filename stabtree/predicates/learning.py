@@ -23,7 +23,7 @@ SETTLED = 0.1  # a run that wins less than this share of its gain in its second 
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
 
-def _n_classes(run: Run) -> int | None:
+def n_classes(run: Run) -> int | None:
     """Classes or vocabulary that the loss is a cross-entropy over, where the configuration says so."""
     for key in ("n_classes", "vocab_size"):
         value = run.setting(key)
@@ -90,7 +90,7 @@ def leaves_start(
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)
     if share > least_share:
         return Answer(YES, (found,))
-    classes = _n_classes(run)
+    classes = n_classes(run)
     if trend < -TREND_Z:
         if classes and first < AT_CHANCE * math.log(classes):
             text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
@@ -187,7 +187,7 @@ def double_softmax(run: Run, loss: Series, *, near_share: float = 0.05, start_sh
     first = float(values[0])
     if not 0 < first < math.log(1e6):
         return unknown("the loss does not begin where an untrained classifier's does", "loss")
-    classes = _n_classes(run) or round(math.exp(first))
+    classes = n_classes(run) or round(math.exp(first))
     if classes < 3 or abs(first - math.log(classes)) > start_share * math.log(classes):
         text = f"the loss begins at {first:.3g}, an untrained model of {classes:,} classes at {math.log(classes):.3g}"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))

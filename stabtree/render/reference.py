@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.compose import NOTHING
 from stabtree.predicates import PREDICATES
 from stabtree.render.page import Page
 from stabtree.tree import Entry, Group, Leaf, Question, Tree
@@ -31,6 +32,8 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     nodes = every(tree)
     wanted = word.strip().lower().removeprefix("§")
     exact = [n for n in nodes if n.id.lower() == wanted or (isinstance(n, Leaf) and n.of.lower() == wanted)]
+    exact += [n for n in nodes if not isinstance(n, Leaf) and n.id.lower().startswith(f"{wanted}.") and n not in exact]
+    exact = [n for n in exact if n.id.lower() == wanted or not isinstance(n, Leaf) or n.title != NOTHING]
     if not exact:
         exact = [n for n in nodes if isinstance(n, Leaf) and any(c.id.lower() == wanted for c in n.causes)]
     if not exact and wanted.removeprefix("q").replace(".", "").isdigit():
@@ -119,7 +122,7 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
     if predicate and "unknown" not in node.go:
         _field(page, "", "unknown → noted as not checked, then as for no")
     for leaf in tree.leaves.values():
-        if leaf.of == node.id:
+        if leaf.of == node.id and leaf.title != NOTHING:
             for place, fix in enumerate(leaf.fixes):
                 page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=28)
     _see(page, tree, node.see)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
@@ -130,15 +131,28 @@ def _path(page: Page, diagnosis: Diagnosis) -> None:
 def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> None:
     section = ""
     width = max(len(_verdict_of(visit)) for visit in visits) + 2
-    for visit in visits:
-        if visit.question.section != section:
-            section = visit.question.section
-            page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
-        _visit(page, visit, width)
+    for unasked, group in groupby(visits, key=_unasked):
+        chain = list(group)
+        for visit in chain if not unasked or len(chain) == 1 else ():
+            if visit.question.section != section:
+                section = visit.question.section
+                page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
+            _visit(page, visit, width)
+        if unasked and len(chain) > 1:
+            ids = ", ".join(visit.question.id for visit in chain)
+            told = f"{len(chain)} questions for a person ({ids}): --interactive asks them"
+            page.rows(
+                [((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=(6, width)
+            )
     title = end.title
     if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or not diagnosis.run.series):
         title = "nothing wrong in the little that could be checked"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
+
+
+def _unasked(visit: Visit) -> bool:
+    """Whether it is a question for a person that nobody answered."""
+    return not visit.question.test and visit.answer.verdict == UNKNOWN
 
 
 def _verdict_of(visit: Visit) -> str:
