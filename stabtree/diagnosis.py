@@ -117,6 +117,16 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkedTree:
+    """One of the trees that were put together, whether any of it was walked, and why (not)."""
+
+    name: str
+    title: str
+    walked: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result.
 
@@ -127,6 +137,7 @@ class Diagnosis:
         end: that leaf.
         further: visits of the later sections, walked so that one failure does not hide another.
         sections: every section of the tree, and why it was walked or not.
+        trees: the trees that the sections come from, and what of each was walked.
         findings: all leaves that are not ok, worst first.
         missing: what could not be checked.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
@@ -139,6 +150,7 @@ class Diagnosis:
     end: Leaf
     further: tuple[tuple[Visit, ...], ...]
     sections: tuple[Walked, ...]
+    trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
     verdict: str

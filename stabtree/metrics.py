@@ -7,39 +7,16 @@ are one name. Where several columns of a file carry one metric, the alias that s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A known series.
-
-    Attributes:
-        name: the canonical name; a predicate's positional parameter of this name asks for it.
-        meaning: what the series holds, with its unit.
-        aliases: names seen in real logs, best first; the canonical name stands before them unless it is
-            given a place among them.
-        grouped: whether `name/<group>` (per parameter group or layer) is a series of its own.
-        log: how to log it, told to the user where a question could not be answered without it.
-    """
-
-    name: str
-    meaning: str
-    aliases: tuple[str, ...] = ()
-    grouped: bool = False
-    log: str = ""
-
-
-def _names(words: str) -> tuple[str, ...]:
-    return tuple(words.split())
-
+from stabtree.metric import Metric, names
+from stabtree.metrics_rl import RL_METRICS
 
 METRICS: tuple[Metric, ...] = (
     Metric(
         "loss",
         "training loss of the step, or its mean since the last row",
-        _names(
+        names(
             "reduced_train_loss loss train_loss train_loss_step train_step_loss training_loss lm_loss "
             "total_loss train_total_loss total_train_loss loss_train loss_total loss_train_total "
             "train_loss_total train_batch_loss batch_loss step_loss loss_step train_inner_loss "
@@ -55,7 +32,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "eval_loss",
         "loss on held-out data",
-        _names(
+        names(
             "val_loss valid_loss validation_loss dev_loss test_loss loss_eval loss_val loss_valid "
             "loss_validation loss_val_total loss_eval_total eval_eval_loss eval_total_loss val_total_loss "
             "validation_total_loss evaluation_loss eval_avg_loss val_avg_loss avg_val_loss val_loss_mean "
@@ -69,7 +46,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "grad_norm",
         "global L2 norm of the unscaled gradient before clipping",
-        _names(
+        names(
             "train_grad_norm training_grad_norm gradnorm gnorm train_gnorm gradient_norm train_gradient_norm "
             "global_grad_norm global_gradient_norm total_grad_norm optim_total_grad_norm grad_norm_total "
             "grad_norm_global grad_norm_preclip grad_norm_pre_clip grad_norm_before_clip grad_global_norm "
@@ -82,7 +59,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "lr",
         "learning rate of the step",
-        _names(
+        names(
             "learning_rate train_lr train_learning_rate training_learning_rate learningrate "
             "train_learningrate lr_0 lr0 lr_pg0 lr_group0 lr_group_0 learning_rate_0 learning_rate_group0 "
             "optim_lr optim0_lr0 optim_learning_rate_group0 optimizer_lr opt_lr current_lr "
@@ -95,7 +72,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "loss_scale",
         "loss scale of mixed-precision training",
-        _names(
+        names(
             "grad_scale scale scaler_scale grad_scaler_scale grad_scaler amp_scale amp_loss_scale loss_scaler "
             "dynamic_loss_scale cur_scale fp16_scale train_loss_scale lossscale"
         ),
@@ -104,7 +81,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "weight_norm",
         "L2 norm of the parameters, whole or per parameter group",
-        _names(
+        names(
             "param_norm params_norm parameter_norm weights_norm weightnorm train_weight_norm train_param_norm "
             "total_param_norm optim_total_param_norm l2_norm_param"
         ),
@@ -140,11 +117,40 @@ METRICS: tuple[Metric, ...] = (
         log="dead_relu_frac: the share of units that are 0 for the whole batch, from a forward hook",
     ),
     Metric(
-        "reward",
-        "mean reward or return of reinforcement learning",
-        ("rewards_mean", "reward_mean", "mean_reward", "ep_rew_mean", "rollout_ep_rew_mean", "critic_rewards_mean"),
-        log="reward: the mean reward of the step",
+        "skipped_steps",
+        "steps skipped because their gradient was not finite, cumulative or since the last row",
+        names(
+            "skipped_iterations number_of_skipped_iterations num_skipped_steps skipped_steps_total n_skipped "
+            "overflow_count num_overflows skipped skip_count"
+        ),
+        log="skipped_steps: a counter of the steps whose update was skipped",
     ),
+    Metric(
+        "logits_max",
+        "largest absolute output logit of the batch",
+        ("max_logit", "logits_abs_max", "max_logits", "output_logits_max", "logit_max"),
+        log="logits_max: logits.abs().max() of the batch",
+    ),
+    Metric(
+        "logsumexp",
+        "mean log of the softmax's denominator, log Z",
+        ("log_z", "logz", "logits_logsumexp"),
+        log="logsumexp: torch.logsumexp(logits, -1).mean()",
+    ),
+    Metric(
+        "attention_logits_max",
+        "largest Q·K of a layer before the softmax",
+        ("attn_logits_max", "max_attention_logit", "max_attn_logit", "attention_logit_max", "attn_logit_max"),
+        grouped=True,
+        log="attention_logits_max/<layer>: the largest Q·K before the softmax, from a forward hook",
+    ),
+    Metric(
+        "pad_share",
+        "share of padding among the batch's tokens, 0 to 1",
+        ("padding_share", "pad_fraction", "padding_fraction", "pad_ratio", "padding_ratio", "pad_frac"),
+        log="pad_share: (tokens == pad_id).float().mean() of the batch",
+    ),
+    *RL_METRICS,
     Metric(
         "batch_id",
         "which batch the step saw: an index or a hash, compared for equality only",
@@ -154,7 +160,7 @@ METRICS: tuple[Metric, ...] = (
 )
 
 # The optimizer's own count goes first: beside it a plain `step` often counts micro-batches.
-STEP_ALIASES: tuple[str, ...] = _names(
+STEP_ALIASES: tuple[str, ...] = names(
     "optimizer_step optimizer_steps optim_step opt_step update_step num_updates global_step "
     "train_global_step trainer_global_step training_global_step global_step_max_steps step train_step "
     "training_step current_steps current_step steps iteration iterations iter iters iter_num n_iter it "

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from stabtree._lazy import Floats, Ints
 
+OTHERS = ("lines", "rerun")  # what a section may wait for besides metrics
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -133,6 +134,21 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a text log that holds no metrics but may tell of an error or a warning.
+
+    Attributes:
+        line: its 1-based number in the file.
+        text: the line, made safe to print and cut.
+        at_end: whether no row of metrics came after it.
+    """
+
+    line: int
+    text: str
+    at_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A training run.
 
@@ -146,6 +162,8 @@ class Run:
         resumes: where the log went back.
         sources: how each file was read.
         notes: all that loading changed, assumed or ignored, in words.
+        lines: lines of a text log that may tell of errors, in their order; a selection where there are many.
+        rerun: another run of the same training, to compare with.
     """
 
     name: str
@@ -156,6 +174,14 @@ class Run:
     resumes: tuple[Resume, ...] = ()
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
+    lines: tuple[LogLine, ...] = ()
+    rerun: Run | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""
+        if name in OTHERS:
+            return bool(getattr(self, name))
+        return name in self.series or any(key.startswith(f"{name}/") for key in self.series)
 
     def get(self, metric: str) -> Series | None:
         """The series of a metric, None when it was not logged."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from stabtree.predicates.registry import Param
 
@@ -34,8 +34,10 @@ class Section:
         id: what questions name it by.
         title: its heading.
         entry: id of its first question.
-        when: metrics of which at least one must have been logged for it to be walked; none: always.
+        when: metrics (or `lines`, `rerun`: see `Run.has`) of which at least one must have been logged for it to be
+            walked; none: always.
         tree: name of the tree it comes from, where several were put together.
+        check: whether it was made of a check.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Section:
     entry: str
     when: tuple[str, ...] = ()
     tree: str = ""
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log."""
+    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
+
+    One that is a `signature` comes from a list of many, so it is told only where something speaks for it.
+    """
 
     id: str
     text: str
@@ -121,6 +127,7 @@ class Cause:
     like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
+    signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +164,114 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A question of its own with the leaf that it ends at, which `compose.expanded` makes of it.
+
+    Attributes:
+        id: the question's id.
+        leaf: the leaf's id, for any verdict but no and unknown.
+        ask: the question.
+        title: the diagnosis.
+        severity: how bad it is.
+        means: what it means.
+        when: as in a section; without it the check is asked of every run.
+        section: the section that it belongs to, for one that is asked on the way there; else it has its own.
+        then: where the walk goes on for no and unknown: to the ok leaf of its tree when not given.
+        severities: verdict -> severity, for verdicts that are to end at a milder leaf (`<leaf>-<verdict>`).
+    """
+
+    id: str
+    leaf: str
+    ask: str
+    title: str
+    severity: Severity
+    means: str
+    fixes: tuple[str, ...]
+    source: str
+    when: tuple[str, ...] = ()
+    why: str = ""
+    rule: str = ""
+    test: str = ""
+    params: Mapping[str, Param] = field(default_factory=dict)
+    person: str = ""
+    causes: tuple[Cause, ...] = ()
+    restart: bool = False
+    see: tuple[str, ...] = ()
+    section: str = ""
+    then: str = ""
+    severities: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a document knows and no log can decide.
+
+    Attributes:
+        id: the document's id.
+        title: the entry in a few words.
+        symptom: how it shows.
+        cause: where it comes from.
+        fixes: what to do, in order.
+        probe: what settles it, in minutes.
+        knob: the exact setting.
+        see: cross-references.
+        source: where it comes from.
+    """
+
+    id: str
+    title: str
+    symptom: str
+    cause: str
+    fixes: tuple[str, ...]
+    source: str
+    probe: str = ""
+    knob: str = ""
+    see: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A cause that is added to leaves of any tree put together with its own; it never raises an alarm by itself."""
+
+    id: str
+    of: tuple[str, ...]
+    text: str
+    source: str
+    test: str = ""
+    params: Mapping[str, Param] = field(default_factory=dict)
+    fixes: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tree that is part of a composition.
+
+    Attributes:
+        name: the tree's name.
+        title: its title.
+        when: what must have been logged for it to be loaded at all; none: always.
+        loaded: whether it was.
+    """
+
+    name: str
+    title: str
+    when: tuple[str, ...] = ()
+    loaded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """A decision tree; questions and leaves by id, in the order of the file."""
+    """A decision tree; questions and leaves by id, in the order of the file.
+
+    Attributes:
+        when: what must have been logged for a run to need the tree at all; none: every run does.
+        uses: other trees that it refers to, and is put together with.
+        entries: what no log can decide.
+        signatures: causes for leaves of any tree, put there by `compose`.
+        parts: the trees that it was put together from; itself alone otherwise.
+    """
 
     name: str
     title: str
@@ -169,44 +282,21 @@ class Tree:
     about: str = ""
     source: str = ""
     see: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    signatures: tuple[Signature, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    def title_of(self, id_: str) -> str:
+        """What a node of an id is called, empty where there is none."""
+        if id_ in self.questions:
+            return self.questions[id_].ask
+        if id_ in self.groups:
+            return self.groups[id_].ask
+        titled: dict[str, Leaf | Entry] = {**self.leaves, **self.entries}
+        return titled[id_].title if id_ in titled else ""
 
     def section(self, id_: str) -> Section:
         """The section of an id."""
         return next(section for section in self.sections if section.id == id_)
-
-
-def compose(trees: Sequence[Tree]) -> Tree:
-    """One tree from several: the first one's path, then the sections of all in order.
-
-    Raises:
-        ValueError: where two of them use an id twice.
-    """
-    first = trees[0]
-    parts = [
-        (*tree.questions, *tree.leaves, *tree.groups, *(section.id for section in tree.sections)) for tree in trees
-    ]
-    ids = [id_ for part in parts for id_ in dict.fromkeys(part)]
-    twice = sorted({id_ for id_ in ids if ids.count(id_) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
-    return replace(
-        first,
-        sections=tuple(replace(section, tree=tree.name) for tree in trees for section in tree.sections),
-        questions={id_: node for tree in trees for id_, node in tree.questions.items()},
-        leaves={id_: node for tree in trees for id_, node in tree.leaves.items()},
-        groups={id_: node for tree in trees for id_, node in tree.groups.items()},
-    )
-
-
-def settings(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:
-    """The parameters that the tree sets for a question or a cause, inherited ones first.
-
-    Inherited names that the node's own predicate does not have are left out by the caller.
-    """
-    found: dict[str, Param] = {}
-    if node.like:
-        found.update(settings(tree, tree.questions[node.like], literal=literal))
-    found.update(node.params)
-    if literal and isinstance(node, Question):
-        found.update(node.literal)
-    return found

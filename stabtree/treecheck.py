@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 import string
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.compose import settings
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
-from stabtree.tree import Cause, Question, Tree, settings
+from stabtree.run import OTHERS
+from stabtree.tree import Cause, Question, Signature, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
     from stabtree.predicates.registry import Param
-    from stabtree.yaml12 import Document
 
 Mistake = tuple[int, str]
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
@@ -29,30 +31,45 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-def check(tree: Tree, document: Document) -> list[Mistake]:
-    """All mistakes in a tree as (line, text)."""
+def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
+    """All mistakes in a tree as (line, text); `places` has the line of each id, sections as `§id`."""
     nodes = {**tree.questions, **tree.leaves}
     mistakes: list[Mistake] = []
-    for place, question in enumerate(tree.questions.values()):
-        line = document.line("questions", place)
-        mistakes += [(line, text) for text in _question(tree, question, nodes)]
-    for place, leaf in enumerate(tree.leaves.values()):
-        line = document.line("leaves", place)
+    for question in tree.questions.values():
+        mistakes += [(places.get(question.id, 1), text) for text in _question(tree, question, nodes)]
+    for leaf in tree.leaves.values():
+        line = places.get(leaf.id, 1)
         mistakes += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
             mistakes += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
-    for place, section in enumerate(tree.sections):
-        for name in section.when:
-            if name.partition("/")[0] not in by_name():
-                text = f"section {section.id} waits for the metric {name!r}, which is not known{near(name, by_name())}"
-                mistakes.append((document.line("sections", place), text))
+    for item in tree.signatures:
+        mistakes += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in _predicate(tree, item)]
+    for entry in tree.entries.values():
+        if not entry.fixes or not entry.source:
+            mistakes.append((places.get(entry.id, 1), f"entry {entry.id} lacks a fix or a source"))
+    mistakes += _sections(tree, places)
+    walked = tree.sections and tree.questions and tree.leaves
+    if not walked and not ((tree.entries or tree.signatures) and not tree.questions):
+        mistakes.append((1, "a tree needs at least one section, one question and one leaf"))
+    return mistakes or _shape(tree, places)
+
+
+def _sections(tree: Tree, places: Mapping[str, int]) -> Iterator[Mistake]:
+    for section in tree.sections:
+        line = places.get(f"§{section.id}", 1)
+        for name in _strangers(section.when):
+            text = f"section {section.id} waits for the metric {name!r}, which is not known{near(name, by_name())}"
+            yield line, text
         if section.entry not in tree.questions:
             text = f"section {section.id} enters at {section.entry}, which is no question"
-            text += near(section.entry, tree.questions)
-            mistakes.append((document.line("sections", place), text))
-    if not tree.sections or not tree.questions or not tree.leaves:
-        mistakes.append((1, "a tree needs at least one section, one question and one leaf"))
-    return mistakes or _shape(tree, document)
+            yield line, text + near(section.entry, tree.questions)
+    for name in _strangers(tree.when):
+        yield 1, f"the tree waits for the metric {name!r}, which is not known{near(name, by_name())}"
+
+
+def _strangers(when: Iterable[str]) -> Iterator[str]:
+    """The names to wait for that are no metric and nothing else that a run may have."""
+    return (name for name in when if name not in OTHERS and name.partition("/")[0] not in by_name())
 
 
 def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
@@ -90,8 +107,8 @@ def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
             yield f"has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
 
 
-def _predicate(tree: Tree, node: Question | Cause) -> Iterator[str]:
-    mistake = _like(tree, node)
+def _predicate(tree: Tree, node: Question | Cause | Signature) -> Iterator[str]:
+    mistake = "" if isinstance(node, Signature) else _like(tree, node)
     if mistake:
         yield mistake
         return
@@ -128,6 +145,16 @@ def parameter_mistakes(predicate: Predicate, params: Mapping[str, object]) -> It
         elif not fits(value, predicate.params[key]):
             wanted = type(predicate.params[key]).__name__
             yield f"sets {key!r} to {value!r}; it must be of type {wanted}, from 0 on"
+        elif key == "pattern" and (problem := _pattern(str(value))):
+            yield f"sets a pattern that is no regular expression: {problem}"
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 def fits(value: object, default: Param) -> bool:
@@ -182,11 +209,10 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
             yield f"needs {need!r}, which is no question{near(need, tree.questions)}"
 
 
-def _shape(tree: Tree, document: Document) -> list[Mistake]:
+def _shape(tree: Tree, lines: Mapping[str, int]) -> list[Mistake]:
     """Cycles, and nodes that no walk reaches; asked only once all edges exist."""
     mistakes: list[Mistake] = []
-    places = {id_: document.line("questions", place) for place, id_ in enumerate(tree.questions)}
-    places |= {id_: document.line("leaves", place) for place, id_ in enumerate(tree.leaves)}
+    places = {id_: lines.get(id_, 1) for id_ in (*tree.questions, *tree.leaves)}
     state: dict[str, int] = {}
     for section in tree.sections:
         stack: list[tuple[str, Iterator[str]]] = [(section.entry, iter(_next(tree, section.entry)))]

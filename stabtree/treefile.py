@@ -1,7 +1,8 @@
 """Trees from YAML files, checked completely: all mistakes at once, each with its line.
 
-A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `leaves`; their keys are the
-attributes of the classes in `stabtree.tree`. Further rules: every edge leads to a question or a leaf,
+A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `leaves`, or the short form of all three,
+`checks`; besides `entries`, and `causes` for leaves of other trees. Their keys are the attributes of the classes in
+`stabtree.tree`. Further rules: every edge leads to a question or a leaf,
 no walk can come back to where it was, every node can be reached, every verdict of a predicate has an
 edge (`unknown` may lack one: the walk then goes on along `no`), every parameter exists and has the type
 of its default, every leaf has a fix and a source.
@@ -10,37 +11,29 @@ of its default, every leaf has a fix and a source.
 from __future__ import annotations
 
 import difflib
-from dataclasses import MISSING, fields
+import re
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from stabtree.compose import compose
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
-from stabtree.tree import Cause, Group, Leaf, Question, Quick, Section, Severity, Tree, compose
+from stabtree.tree import Part, Tree
+from stabtree.treebuild import Builder
 from stabtree.treecheck import check
-from stabtree.yaml12 import Document, parse
+from stabtree.yaml12 import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.run import Run
 
 LARGEST_BYTES = 1_000_000
-TEXTS = ("fixes", "see", "needs", "when")
-DEFAULT = ("phase19", "convergence")
-
-_KINDS: dict[str, tuple[type, str]] = {
-    "go": (dict, "a mapping of verdicts to ids"),
-    "params": (dict, "a mapping"),
-    "literal": (dict, "a mapping"),
-    "quick": (dict, "a mapping"),
-    "causes": (list, "a list"),
-    "fixes": (list, "a list of sentences"),
-    "see": (list, "a list"),
-    "needs": (list, "a list of question ids"),
-    "sections": (list, "a list"),
-    "questions": (list, "a list"),
-    "leaves": (list, "a list"),
-    "words": (dict, "a mapping of words to verdicts"),
-    "when": (list, "a list of metrics"),
-    "groups": (list, "a list"),
-    "restart": (bool, "true or false"),
-}
+HEAD = 2000
+_HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
+_TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
+DEFAULT = ("phase19", "convergence", "precision", "sft", "grpo", "signatures", "errors")
 
 
 def shipped() -> dict[str, Path]:
@@ -52,9 +45,68 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
-def load_trees() -> Tree:
-    """The trees that `diagnose` walks unless told otherwise, put together: Phase-19 first, then those beside it."""
-    return compose([load_tree(name) for name in DEFAULT])
+def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree:
+    """The trees that `diagnose` walks unless told otherwise, put together: Phase-19 first, then those beside it.
+
+    Args:
+        run: leave out the trees that have nothing to ask of this run.
+        folder: a folder with more trees.
+
+    Raises:
+        StabtreeError: where a tree of the folder is no tree, or has an id that another one has.
+    """
+    known = shipped()
+    heads = {name: _head(known[name]) for name in DEFAULT if name in known}
+    out = {
+        name: head
+        for name, head in heads.items()
+        if run is not None and head.when and not any(run.has(item) for item in head.when)
+    }
+    trees = [load_tree(name) for name in heads if name not in out]
+    if folder is not None:
+        trees += [load_tree(path) for path in _files(Path(folder))]
+    try:
+        return compose(trees, tuple(out.values()))
+    except ValueError as error:
+        raise StabtreeError(
+            str(error), where=str(folder or "the trees"), hint="give its nodes ids of their own"
+        ) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise StabtreeError(
+            f"the folder can't be read: {error.strerror}", where=clean(folder, 100), hint="name a folder of YAML trees"
+        ) from None
+    if not found:
+        raise StabtreeError("no YAML file in it", where=clean(folder, 100), hint="name a folder of YAML trees")
+    return found
+
+
+def _head(path: Path) -> Part:
+    """What the first lines of a shipped tree say of it, without parsing the rest."""
+    text = path.read_text(encoding="utf-8")[:HEAD]
+    found = dict(_HEAD.findall(text))
+    when = tuple(word.strip() for word in found.get("when", "").strip("[] ").split(",") if word.strip())
+    return Part(found["name"], found["title"], when, loaded=False)
+
+
+def load_defining(word: str) -> Tree | None:
+    """The shipped trees that define an id, put together, without parsing the others; None where none does."""
+    id_ = re.escape(word.strip())
+    mark = re.compile(rf"\bid: [\"']?{id_}[\"']?\s*[,\n}}]|\bleaf: {id_}\s*[,\n]|\bof: \[[^]]*\b{id_}\b")
+    known = shipped()
+    trees = [load_tree(name) for name in DEFAULT if name in known and mark.search(known[name].read_text("utf-8"))]
+    return compose(trees, (Part("others", "", loaded=False),)) if trees else None
+
+
+@cache
+def shipped_titles() -> Mapping[str, str]:
+    """What the nodes of all shipped trees are called, by id, found without parsing them."""
+    texts = (path.read_text(encoding="utf-8") for path in shipped().values())
+    return {id_: title.strip("\"' ") for text in texts for id_, title in _TITLED.findall(text)}
 
 
 def load_tree(name: str | Path = "phase19") -> Tree:
@@ -97,11 +149,12 @@ def build(text: str, where: str) -> Tree:
         StabtreeError: with every mistake found.
     """
     document = parse(text, where)
-    builder = _Builder(document)
+    builder = Builder(document)
     tree = builder.tree()
     mistakes = [*document.mistakes, *builder.mistakes]
-    if tree is not None:
-        mistakes += check(tree, document)
+    if tree is not None and not mistakes:
+        tree, strange = _with_used(tree)
+        mistakes += strange or check(tree, builder.places)
     if mistakes or tree is None:
         lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
         count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''} in the tree"
@@ -111,92 +164,15 @@ def build(text: str, where: str) -> Tree:
     return tree
 
 
-class _Builder:
-    """Turns a parsed document into dataclasses, collecting mistakes instead of stopping at the first."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.mistakes: list[tuple[int, str]] = []
-
-    def tree(self) -> Tree | None:
-        top = self.document.value
-        if not isinstance(top, dict):
-            self.mistakes.append((1, "a tree is a mapping with name, title, sections, questions and leaves"))
-            return None
-        for key in ("name", "title", "sections", "questions", "leaves"):
-            if key not in top:
-                self.mistakes.append((1, f"the key {key!r} is missing"))
-        values = self.checked(top, Tree, ())
-        found: dict[str, list[Any]] = {
-            "sections": self.items(values.pop("sections", []), Section, "sections"),
-            "questions": self.items(values.pop("questions", []), Question, "questions"),
-            "leaves": self.items(values.pop("leaves", []), Leaf, "leaves"),
-            "groups": self.items(values.pop("groups", []), Group, "groups"),
-        }
-        if self.mistakes:
-            return None
-        self.repeated([*found["questions"], *found["leaves"], *found["groups"]])
-        return Tree(
-            **values,
-            sections=tuple(found["sections"]),
-            questions={node.id: node for node in found["questions"]},
-            leaves={node.id: node for node in found["leaves"]},
-            groups={node.id: node for node in found["groups"]},
-        )
-
-    def repeated(self, nodes: list[Any]) -> None:
-        seen: set[str] = set()
-        for node in nodes:
-            if node.id in seen:
-                self.mistakes.append((1, f"the id {node.id} is used twice"))
-            seen.add(node.id)
-
-    def items(self, raw: list[Any], kind: type, *path: str | int) -> list[Any]:
-        built = [self.item(value, kind, (*path, place)) for place, value in enumerate(raw)]
-        return [item for item in built if item is not None]
-
-    def item(self, raw: Any, kind: type, path: tuple[str | int, ...]) -> Any:
-        before = len(self.mistakes)
-        if not isinstance(raw, dict):
-            self.mistakes.append((self.document.line(*path), f"a {kind.__name__.lower()} is a mapping"))
-            return None
-        values = self.checked(raw, kind, path)
-        if "causes" in values:
-            values["causes"] = tuple(self.items(list(values["causes"]), Cause, *path, "causes"))
-        if "quick" in values:
-            values["quick"] = self.item(values["quick"], Quick, (*path, "quick"))
-        if kind is Leaf and "severity" in values and values["severity"] not in set(Severity):
-            choices = ", ".join(Severity)
-            self.mistakes.append((self.document.line(*path, "severity"), f"severity is one of {choices}"))
-        elif kind is Leaf and "severity" in values:
-            values["severity"] = Severity(values["severity"])
-        return kind(**values) if len(self.mistakes) == before else None
-
-    def checked(self, raw: dict[str, Any], kind: type, path: tuple[str | int, ...]) -> dict[str, Any]:
-        """The values that the class knows, each of the right kind; mistakes for the others."""
-        known = {item.name: item for item in fields(kind)}
-        what = f"{kind.__name__.lower()} {raw.get('id', '')}".strip()
-        values: dict[str, Any] = {}
-        for key, value in raw.items():
-            line = self.document.line(*path, key)
-            expected, described = _KINDS.get(key, (str, "text"))
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                self.mistakes.append((line, f"{what} has no key {key!r}{hint}"))
-            elif not isinstance(value, expected):
-                self.mistakes.append((line, f"{key!r} of {what} must be {described}"))
-            elif isinstance(value, list) and key in TEXTS and not all(isinstance(item, str) for item in value):
-                self.mistakes.append((line, f"{key!r} of {what} must hold text only: quote what contains a colon"))
-            elif (
-                isinstance(value, dict)
-                and key in ("go", "words")
-                and not all(isinstance(v, str) for v in value.values())
-            ):
-                self.mistakes.append((line, f"{key!r} of {what} must map words to words"))
-            else:
-                values[key] = tuple(value) if isinstance(value, list) and key in TEXTS else value
-        for name, item in known.items():
-            if item.default is MISSING and item.default_factory is MISSING and name not in raw and path:
-                self.mistakes.append((self.document.line(*path), f"{what} lacks the key {name!r}"))
-        return values
+def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
+    """The tree put together with those that it uses, and what stands in the way of it."""
+    if not tree.uses:
+        return tree, []
+    known = shipped()
+    missing = [name for name in tree.uses if name not in known]
+    if missing:
+        return tree, [(1, f"uses {missing[0]!r}, which is no shipped tree; those are {', '.join(known)}")]
+    try:
+        return compose([tree, *(load_tree(name) for name in tree.uses)]), []
+    except ValueError as error:
+        return tree, [(1, str(error))]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
-from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit, Walked
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit, Walked, WalkedTree
 from stabtree.errors import StabtreeError
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.predicates.precursor import precursors
 from stabtree.replay import replay
 from stabtree.restart import advise, before_all_trouble
-from stabtree.tree import Cause, Leaf, Question, Section, Severity, Tree
+from stabtree.tree import Cause, Leaf, Part, Question, Section, Severity, Tree
 from stabtree.treecheck import near, parameter_mistakes, resolved
 
 if TYPE_CHECKING:
@@ -54,7 +54,11 @@ def diagnose(
     if tree is None:
         from stabtree.treefile import load_trees
 
-        tree = load_trees()
+        tree = load_trees(run)
+    if not tree.sections:
+        raise StabtreeError(
+            "holds no questions to walk", where=tree.name, hint="it is walked with the others: leave --tree out"
+        )
     walk = _Walk(run, tree, literal, overrides or {}, answers or {}, frozenset(applied), ask)
     walk.check_options()
     return walk.diagnosis()
@@ -134,6 +138,7 @@ class _Walk:
             end=end,
             further=tuple(v for v in further if v),
             sections=tuple(sections),
+            trees=self._trees(sections),
             findings=tuple(findings),
             missing=self._missing(),
             verdict=self._verdict(end, findings),
@@ -142,10 +147,25 @@ class _Walk:
 
     def _walked(self, section: Section) -> Walked:
         """Whether a section is walked: always, or because one of its metrics was logged."""
-        logged = [name for name in section.when if self.run.get(name) is not None or self.run.group(name)]
         if not section.when:
             return Walked(section, True, "always")
-        return Walked(section, bool(logged), f"{(logged or section.when)[0]} was {'' if logged else 'not '}logged")
+        here = [name for name in section.when if self.run.has(name)]
+        return Walked(section, bool(here), _presence((here or section.when)[0], bool(here)))
+
+    def _trees(self, sections: list[Walked]) -> tuple[WalkedTree, ...]:
+        """What of each tree was walked."""
+        found = []
+        for part in self.tree.parts or (Part(self.tree.name, self.tree.title),):
+            own = [item for item in sections if item.section.tree in ("", part.name)]
+            walked = [item.section.id for item in own if item.walked]
+            idle = [item for item in own if not item.walked]
+            why = f"{len(walked)} of {len(own)} sections" if own else "it holds no questions"
+            if not part.loaded:
+                why = _presence(part.when[0], False)
+            elif own and not walked:
+                why = idle[0].why
+            found.append(WalkedTree(part.name, part.title, part.loaded and bool(walked), why))
+        return tuple(found)
 
     def _walk(self, id_: str, section: str) -> tuple[tuple[Visit, ...], Leaf | None]:
         """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""
@@ -193,7 +213,7 @@ class _Walk:
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         storm = any(visit.question.test == "nonfinite_loss" for visit in told)
-        causes = sorted((self._judge(cause) for cause in leaf.causes), key=lambda c: list(CauseState).index(c.state))
+        causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -241,10 +261,24 @@ class _Walk:
         }
 
 
+def _told_of(judged: JudgedCause) -> bool:
+    """Whether a cause is worth telling: of the many signatures only those that something speaks for."""
+    return not judged.cause.signature or judged.state not in (CauseState.RULED_OUT, CauseState.NOT_CHECKABLE)
+
+
 def _told(question: Question, word: str) -> Visit:
     """The visit of a question that a person answered, in the verdict's or in other words."""
     answer = Answer(question.words.get(word, word), (Evidence(f"{word}, as answered"),), reason=f"{word}, as answered")
     return Visit(question, answer, "person")
+
+
+def _presence(name: str, here: bool) -> str:
+    """Whether a section's metric, or what else it waits for, was there."""
+    if name == "lines":
+        return f"the log is {'a text log with lines to read' if here else 'no text log, or has no such lines'}"
+    if name == "rerun":
+        return "a rerun was given" if here else "no rerun was given (--rerun)"
+    return f"{name} was {'' if here else 'not '}logged"
 
 
 def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:

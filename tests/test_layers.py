@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "stabtree"
 ORDER = (
     ("errors", "_lazy", "text", "yaml12"),
     ("stats",),
+    ("metric",),
+    ("metrics_rl",),
     ("metrics",),
     ("run",),
     ("yaml12",),
@@ -22,7 +24,9 @@ ORDER = (
     ("answer",),
     ("predicates",),
     ("tree",),
+    ("compose",),
     ("treecheck",),
+    ("treebuild",),
     ("treefile",),
     ("diagnosis",),
     ("restart",),

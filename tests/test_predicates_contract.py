@@ -17,6 +17,7 @@ from stabtree.run import Run, Series, Setting
 from tests.conftest import falling, make_run
 
 NAMES = ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "batch_id", "weight_norm/a", "weight_norm/b")
+LEARNED = ("reward", "kl", "completion_length", "completion_length_max")
 LAYERS = ("activation_max/x", "activation_finite/x", "grad_norm/embed")
 WILD = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
@@ -29,7 +30,7 @@ def runs(draw: st.DrawFn) -> Run:
     """Any run: each series with its own steps and any floats, and perhaps a dtype."""
     found: dict[str, Series] = {}
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    for name in draw(st.sets(st.sampled_from(NAMES + LAYERS))) | {"loss"}:
+    for name in draw(st.sets(st.sampled_from(NAMES + LEARNED + LAYERS))) | {"loss"}:
         rows = draw(st.integers(1, 150))
         pool = np.array(draw(st.lists(WILD, min_size=1, max_size=6)))
         steps = np.cumsum(rng.integers(1, draw(st.integers(2, 30)), rows))

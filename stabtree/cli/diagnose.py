@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,15 +72,26 @@ def diagnose(
     checkpoints: Checkpoints = None,
     format: Format = None,  # noqa: A002 - the option's name
     run_name: RunName = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option("--rerun", metavar="PATH", help="Another run of the same training, to compare this one with."),
+    ] = None,
+    trees: Annotated[
+        str | None, typer.Option("--trees", metavar="DIR", help="A folder with further trees to walk beside ours.")
+    ] = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     levels = _levels(fail_on)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.treefile import load_tree, load_trees
 
-    chosen = load_tree(tree) if tree else load_trees()
-    overrides = _overrides(chosen, set_)
+    if tree and trees:
+        raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
     run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
+    if rerun:
+        run = replace(run, rerun=load([rerun], column, step_column, dtype, None, format, None))
+    chosen = load_tree(tree) if tree else load_trees(run, trees)
+    overrides = _overrides(chosen, set_)
     from stabtree.walk import diagnose as walk
 
     found = walk(

@@ -21,9 +21,9 @@ def explain(
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.render import reference
-    from stabtree.treefile import load_tree, load_trees
+    from stabtree.treefile import load_defining, load_tree, load_trees
 
-    chosen = load_tree(tree) if tree else load_trees()
+    chosen = load_tree(tree) if tree else (node and not all_ and load_defining(node)) or load_trees()
     width, color = screen()
     if all_:
         emit(reference.explain(chosen, reference.every(chosen), width=width, color=color))
@@ -36,7 +36,7 @@ def explain(
     if not found:
         from stabtree.treecheck import near
 
-        ids = [*chosen.questions, *chosen.leaves]
+        ids = [*chosen.questions, *chosen.leaves, *chosen.entries]
         hint = f"`stabtree tree show {chosen.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
     show = (

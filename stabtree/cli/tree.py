@@ -29,7 +29,8 @@ def list_() -> None:
 
     for name in shipped():
         tree = load_tree(name)
-        emit(f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves)")
+        entries = f", {len(tree.entries)} entries" if tree.entries else ""
+        emit(f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})")
 
 
 @tree_app.command()
@@ -41,15 +42,15 @@ def show(
     ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
-    from stabtree.render import reference
+    from stabtree.render import outline as outlines
     from stabtree.treefile import load_tree
 
     tree = load_tree(name)
     width, color = screen()
     if thresholds:
-        emit(reference.thresholds(tree, literal=literal, width=width, color=color))
+        emit(outlines.thresholds(tree, literal=literal, width=width, color=color))
     else:
-        emit(reference.outline(tree, width=width, color=color))
+        emit(outlines.outline(tree, width=width, color=color))
 
 
 @tree_app.command()

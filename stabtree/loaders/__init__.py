@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble import assemble
+from stabtree.loaders.assemble import Assembled, assemble
 from stabtree.loaders.canonical import selector, to_rows
 from stabtree.loaders.checkpoints import checkpoint_steps
 from stabtree.loaders.config import dtype as canonical_dtype
@@ -58,8 +58,10 @@ def load_run(
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     overrides = _overrides(dtype, checkpoint_every, checkpoints)
     found = read_files(paths, selector(columns, step_column), format, run)
-    rows = [to_rows(table, columns, step_column) for table in found.tables]
-    made = assemble(rows)
+    # A text log may hold nothing but the error that the run ended in.
+    silent = [table for table in found.tables if not table.rows and table.lines]
+    rows = [to_rows(table, columns, step_column) for table in found.tables if table not in silent]
+    made = assemble(rows) if rows else Assembled({})
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
@@ -70,11 +72,13 @@ def load_run(
         gaps=made.gaps,
         ranks={rank: meant(own, settings)[0] for rank, own in (made.ranks or {}).items()},
         resumes=made.resumes,
+        lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
         notes=tuple(
             dict.fromkeys(
                 (
                     *found.notes,
+                    *(note for table in silent for note in table.notes),
                     *(note for part in rows for note in part.notes),
                     *made.notes,
                     *meanings,

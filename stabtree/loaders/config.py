@@ -84,6 +84,13 @@ def _dtype(value: Any) -> str:
         raise ValueError("one of " + ", ".join(DTYPES)) from None
 
 
+def _flag(value: Any) -> bool:
+    word = str(value).lower()
+    if word not in ("true", "false"):
+        raise ValueError("true or false")
+    return word == "true"
+
+
 def _scalar(value: Any) -> str | float:
     return _text(value) if isinstance(value, str) else _number(value)
 
@@ -132,6 +139,11 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         _positive,
         "gradient_accumulation_steps grad_accum grad_accumulation accumulate_grad_batches",
     ),
+    "max_completion_length": (
+        _positive,
+        "max_response_length max_new_tokens generate_max_len max_tokens_per_completion",
+    ),
+    "overlap_comm": (_flag, "zero_overlap_comm"),
     "seed": (_count, "random_seed"),
 }
 _PLACE = {
@@ -153,6 +165,9 @@ WRAPPERS = (
     "training_args",
     "params",
     "settings",
+    "ds_config",
+    "deepspeed_config",
+    "zero_optimization",
 )
 _KIND_KEYS = ("type", "event", "kind", "_type", "record")
 _KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree._lazy import Bools, Floats
-    from stabtree.run import ConfigScalar, Skipped
+    from stabtree.run import ConfigScalar, LogLine, Skipped
 
 Select = Callable[[str], bool]
 """Says of a column name whether anyone will want its values; others need not be parsed."""
@@ -52,6 +52,7 @@ class Table:
         skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
         notes: what was changed or assumed while reading.
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
+        lines: lines of a text log that may tell of errors.
         config_from: the file beside this one that `config` is from; empty for this file itself.
     """
 
@@ -64,4 +65,5 @@ class Table:
     skipped_count: int = 0
     notes: tuple[str, ...] = ()
     run: str = ""
+    lines: tuple[LogLine, ...] = ()
     config_from: str = ""

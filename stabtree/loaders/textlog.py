@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import delimited, jsonl
+from stabtree.loaders.table import Table
+from stabtree.loaders.textlog_lines import ENDING
 from stabtree.loaders.textlog_reader import Reader
 from stabtree.loaders.textlog_runs import tables
 from stabtree.metrics import match, normalize
@@ -20,8 +22,8 @@ from stabtree.metrics import match, normalize
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Select, Table
+    from stabtree.loaders.source import Lines, Source
+    from stabtree.loaders.table import Select
 
 # Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
@@ -43,6 +45,12 @@ def _known(name: str) -> bool:
     return match(name) is not None
 
 
+def _notes(lines: Lines, reader: Reader) -> tuple[str, ...]:
+    left = reader.telling.left
+    more = (f"{left:,} more lines like its warnings and errors were not kept.",) if left else ()
+    return (*lines.notes, *more)
+
+
 def sniff(source: Source) -> int:
     """How surely this is a text log, 0 to 100."""
     if source.binary or jsonl.sniff(source) or delimited.sniff(source) >= TABLE:
@@ -60,7 +68,9 @@ def sniff(source: Source) -> int:
     if reader.losses >= ENOUGH_ROWS:
         return 70
     named = any("loss" in name for name in reader.rows.names) or len(reader.rows.events) > 1
-    return 40 if reader.losses or named or reader.rows.count >= ENOUGH_ROWS else 0
+    if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
+        return 40
+    return 5 if ENDING.search(head) else 0
 
 
 def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
@@ -76,10 +86,14 @@ def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
 
     reader = Reader(wanted)
     reader.read(lines)
+    if not reader.rows.count and ENDING.search("\n".join(line.text for line in reader.telling.between(0, 0))):
+        kept = reader.telling.between(0, 0)
+        notes = (*_notes(lines, reader), "No line of it names a step and a metric: judged by its error lines alone.")
+        return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept)
     if not reader.rows.count:
         raise StabtreeError(
             "no line of it names a step and a metric",
             where=source.path,
             hint="check the file, or name its format with --format",
         )
-    return tables(source, reader.rows, reader.skips, reader.config, tuple(lines.notes))
+    return tables(source, reader.rows, reader.skips, reader.config, reader.telling, _notes(lines, reader))

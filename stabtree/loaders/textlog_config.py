@@ -26,7 +26,9 @@ _AMBIGUOUS = frozenset(
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
 _NUMBERS = frozenset(
-    f"{key} {KEYS[key][1]}" for key in KEYS if key not in ("name", "dtype", "optimizer", "lr_schedule", "checkpoints")
+    f"{key} {KEYS[key][1]}"
+    for key in KEYS
+    if key not in ("name", "dtype", "optimizer", "lr_schedule", "checkpoints", "overlap_comm")
 )
 _NUMERIC = {word for words in _NUMBERS for word in words.split()}
 
@@ -77,7 +79,7 @@ def _typed(text: str, word: str) -> Any:
     if text.lower() in _NOT_SET:
         return None
     if text in ("True", "true", "False", "false"):
-        return text.lower() == "true" if word in ("fp16", "bf16", "fp8") else None
+        return text.lower() == "true" if word in ("fp16", "bf16", "fp8", "overlap_comm") else None
     try:
         return int(text)
     except ValueError:

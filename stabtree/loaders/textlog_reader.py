@@ -13,6 +13,7 @@ from stabtree.loaders.textlog_config import ConfigDump
 from stabtree.loaders.textlog_grammar import role
 from stabtree.loaders.textlog_layout import MAX_LAYOUTS, MAX_LEARNED, Layout, learn
 from stabtree.loaders.textlog_line import Line, Pair, parse, to_float
+from stabtree.loaders.textlog_lines import MAX_FORMS, TELLING, Telling
 from stabtree.loaders.textlog_rows import FLUSH_ROWS, Block, Open, Rows
 from stabtree.metrics import normalize
 
@@ -34,6 +35,7 @@ class Reader:
         self.rows = Rows(select)
         self.skips = Skips()
         self.config = ConfigDump()
+        self.telling = Telling()
         self.rows_of_loss = 0
         self._layouts: list[Layout] = []
         self._learned = 0
@@ -41,6 +43,7 @@ class Reader:
         self._blocks = Blocks()
         self._code = False
         self._chatter: set[str] = set()
+        self._told: set[str] = set()
         self._first_epoch: float | None = None
         self._pairs = 0
         self._loss_name = "loss"
@@ -127,16 +130,34 @@ class Reader:
             form = grammar.DIGITS.sub("", text) if len(text) <= MAX_FORM else ""
             if form in self._chatter:
                 return
+            if form in self._told:
+                self.telling.add(place, text, form, self.rows.count)
+                return
             self._code = self._code or bool(grammar.STATEMENT.match(text))
             setting = self.config.look(text, self.rows.count, code=self._code)
             in_block = self.rows.head is not None and text[:1] in (" ", "\t", "-")
             if setting or not (in_block or grammar.ANCHOR.search(text)):
+                self._tell(text, place, form)
                 return
+        before = self.rows.count
         self._settle()
         for part, where in self._blocks.feed(text, place):
             nothing = not part or self._line(part, where, cut=cut)
+            if nothing and form and part == text and self._tell(text, place, form):
+                return
             if nothing and form and part == text and len(self._chatter) < MAX_CHATTER:
                 self._chatter.add(form)
+        if self.rows.count == before:
+            self._tell(text, place, "")
+
+    def _tell(self, text: str, place: int, form: str) -> bool:
+        """Keep a line without metrics if its words may tell of an error; with a form, remember what was found."""
+        telling = TELLING.search(text[:MAX_FORM]) is not None
+        if telling:
+            self.telling.add(place, text, form or grammar.DIGITS.sub("", text[:MAX_FORM]), self.rows.count)
+            if form and len(self._told) < MAX_FORMS:
+                self._told.add(form)
+        return telling
 
     @property
     def losses(self) -> int:

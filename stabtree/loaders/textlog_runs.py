@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.textlog_config import ConfigDump
+    from stabtree.loaders.textlog_lines import Telling
     from stabtree.loaders.textlog_rows import Rows
 
 # Shorter stretches are rows out of order, not runs.
@@ -40,7 +41,7 @@ class _Log:
 
 
 def tables(
-    source: Source, rows: Rows, skips: Skips, config: ConfigDump, notes: tuple[str, ...]
+    source: Source, rows: Rows, skips: Skips, config: ConfigDump, telling: Telling, notes: tuple[str, ...]
 ) -> Table | tuple[Table, ...]:
     """One table for each run of a log.
 
@@ -49,6 +50,7 @@ def tables(
         rows: what was read of it.
         skips: its lines that could not be read.
         config: the settings that it prints.
+        telling: its lines that may tell of errors.
         notes: what was changed while decoding it.
     """
     dense = {name: rows.dense(name) for name, wanted in rows.names.items() if wanted or name == SKIPPED_NAN}
@@ -80,6 +82,7 @@ def tables(
                 skipped=tuple(mine.first),
                 skipped_count=mine.count,
                 notes=notes,
+                lines=telling.between(begin, end),
                 run="" if len(starts) == 1 else str(number),
             )
         )

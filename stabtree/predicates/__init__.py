@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import drift, learning, nan_origin, nonfinite, precision, resumes, spike_panels, spikes, upkeep
+from stabtree.predicates import (
+    drift,
+    learning,
+    levels,
+    lines,
+    nan_origin,
+    nonfinite,
+    precision,
+    resumes,
+    scaling,
+    signatures,
+    spike_panels,
+    spikes,
+    stability,
+    upkeep,
+    wiring,
+)
 from stabtree.predicates.registry import Predicate
 
 PREDICATES: dict[str, Predicate] = {
@@ -41,6 +57,43 @@ PREDICATES: dict[str, Predicate] = {
         upkeep.overfits,
         upkeep.units_die,
         upkeep.gradients_add_up,
+        levels.stays_above,
+        levels.stays_near_zero,
+        levels.no_trend,
+        levels.falls_back,
+        levels.climbs_to_cap,
+        levels.stops_early,
+        levels.only_eval_breaks,
+        signatures.setting_is,
+        signatures.is_logged,
+        signatures.loss_zero_with_grad_nan,
+        signatures.grad_zero_with_lr_zero,
+        signatures.initial_loss_high,
+        signatures.isolated_nonfinite,
+        signatures.breaks_at_start,
+        signatures.loss_before_break,
+        signatures.jump_at_tiny_lr,
+        signatures.jump_at_resume,
+        signatures.falls_despite_scale,
+        signatures.grad_norm_off_scale,
+        signatures.loss_left_out_with_grad_nan,
+        lines.line_says,
+        scaling.norm_is_scaled,
+        scaling.gradients_underflow,
+        scaling.scale_drifts_down,
+        scaling.always_clipped,
+        scaling.skips_rise,
+        stability.grad_norm_leads,
+        stability.logits_drift,
+        stability.attention_logits_grow,
+        stability.diverges_early,
+        stability.gradients_vanish,
+        stability.nan_returns,
+        wiring.starts_above_chance,
+        wiring.starts_near_zero,
+        wiring.follows_padding,
+        wiring.norm_is_multiple,
+        wiring.groups_apart,
     )
 }
 

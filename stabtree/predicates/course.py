@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
+from stabtree.answer import Evidence
 from stabtree.predicates.registry import finite, per_series
+from stabtree.run import Series
 from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, kendall_z, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
-    from stabtree.run import Series
 
 MOST_BLOCKS = 40  # Kendall's score is quadratic, and 40 levels show any shape that a person would see
 ROWS_PER_BLOCK = 5  # least rows whose median is a level
@@ -86,6 +87,32 @@ USUAL_BARS = Bars(trend_z=2.33, noise_factor=2.0, range_share=0.08)
 """The defaults of Q4.1, for the questions after it that ask where the rise began."""
 
 
+def turned(series: Series) -> Series:
+    """The series upside down: a fall of it is a rise of this."""
+    return Series(series.metric, series.steps, -series.values, series.origin)
+
+
+FALL_SHARE, FALL_NOISE = 0.5, 5.0  # a reward is that of a few answers, far noisier than a loss: half of all it covered
+
+
+def fall(series: Series, window_steps: int) -> tuple[Course | None, bool]:
+    """The course of a series upside down, and whether it has lost most of what it had gained."""
+    found = next(iter(courses(turned(series), window_steps)), None)
+    return found, found is not None and found.share > FALL_SHARE and found.times > FALL_NOISE
+
+
+def reward_holds(reward: Series, window_steps: int) -> Evidence | None:
+    """What speaks for a run whose loss rises: a reward that does not fall to the end; None where it does fall."""
+    course, lost = fall(reward, window_steps)
+    if lost:
+        return None
+    if course is None:
+        return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
+    text = f"reward is best at {-course.low:.4g} around step {course.low_step:,} and ends at {-course.end:.4g}: "
+    text += f"{course.share:.0%} of its range lost (a fall takes {FALL_SHARE:.0%})"
+    return Evidence(text, "reward", (course.low_step,), course.share, FALL_SHARE)
+
+
 def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
     """The course of a stretch, None when it has too few rows for eight levels of five rows each.
 
@@ -101,7 +128,8 @@ def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course |
     changes = np.diff(levels)
     noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
     noise = max(noise, _within(values[int(starts[0]) :].reshape(count, -1), levels))
-    end, lowest = float(np.median(levels[-3:])), float(smooth[low])
+    lowest = float(smooth[low])
+    end = float(np.median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     trend = _trend(values[starts[low] :], levels[low:])

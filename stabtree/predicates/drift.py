@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.batches import fresh
-from stabtree.predicates.course import LEAST_BLOCKS, MOST_BLOCKS, ROWS_PER_BLOCK, USUAL_BARS, Bars, rising
+from stabtree.predicates.course import (
+    LEAST_BLOCKS,
+    MOST_BLOCKS,
+    ROWS_PER_BLOCK,
+    USUAL_BARS,
+    Bars,
+    reward_holds,
+    rising,
+    turned,
+)
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.stats import blocks, interval, kendall_z, span
 
@@ -34,6 +43,7 @@ def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
 def loss_rising(
     loss: Series,
     batch_id: Series | None = None,
+    reward: Series | None = None,
     *,
     window_steps: int = 200,
     strict: bool = False,
@@ -49,7 +59,9 @@ def loss_rising(
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
     these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
-    times `window_steps`. Steps at which a stuck loader fed one batch again and again are left out.
+    times `window_steps`. Steps at which a stuck loader fed one batch again and again are left out. The loss of
+    reinforcement learning is no learning signal (a TD loss grows with the values it predicts): where a reward is
+    logged, a rise counts only if the reward has lost more than half of its range as well.
     """
     if strict:
         return _strictly_rising(loss, window_steps)
@@ -59,6 +71,10 @@ def loss_rising(
     if whole is None:
         return _too_short(loss)
     last = int(loss.steps[-1])
+    spared = reward_holds(reward, window_steps) if rise and reward is not None else None
+    if rise and spared:
+        text = f"the loss rises from {rise.low:.4g} to {rise.end:.4g}, as it may where a reward is learned from"
+        return Answer(NO, (Evidence(text, "loss", (rise.low_step, last), rise.trend_z, trend_z), spared))
     if rise:
         text = f"from {rise.low:.4g} around step {rise.low_step:,} up to {rise.end:.4g} at the end (step {last:,}): "
         text += (
@@ -227,6 +243,7 @@ def settled(
     loss: Series,
     eval_loss: Series | None = None,
     batch_id: Series | None = None,
+    reward: Series | None = None,
     *,
     window_steps: int = 200,
     strict: bool = False,
@@ -239,8 +256,9 @@ def settled(
 
     `rising` as in `loss_rising`. `falling`: the second half of the run lowers the loss, or the eval loss
     where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
-    above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. By the document's
-    letter (`strict`) a run whose loss rises is at a plateau when nothing else moves, any other is healthy.
+    above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
+    its rise counts in place of the loss's fall. By the document's letter (`strict`) a run whose loss rises is at
+    a plateau when nothing else moves, any other is healthy.
     """
     if strict:
         plain = _strictly_rising(loss, window_steps)
@@ -253,10 +271,12 @@ def settled(
     whole, rise = rising(loss, window_steps, Bars(trend_z, noise_factor, range_share))
     if whole is None:
         return _too_short(loss)
-    if rise:
+    if rise and not (reward is not None and reward_holds(reward, window_steps)):
         text = f"the loss ends {rise.rise:.3g} above its lowest level of step {rise.low_step:,}"
         return Answer("rising", (Evidence(text, "loss", (rise.low_step,), rise.times, noise_factor),))
     gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
+    if reward is not None and (better := _late_gain(turned(reward))) is not None:
+        gains = {"reward": better}
     evidence = tuple(
         Evidence(_gain_text(name, share), name, (), share, still_falling_share)
         for name, share in gains.items()
@@ -267,7 +287,7 @@ def settled(
 
 
 def _gain_text(name: str, share: float) -> str:
-    way = "falls" if share > 0 else "rises"
+    way = "falls" if (share > 0) != (name == "reward") else "rises"
     return f"{name} {way} by {abs(share):.1%} of its range in the second half of the run"
 
 

@@ -27,7 +27,7 @@ EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from
 STILL = 1e-6  # relative change that float32 weights show by rounding alone
 
 
-def _n_classes(run: Run) -> int | None:
+def n_classes(run: Run) -> int | None:
     """Classes or vocabulary that the loss is a cross-entropy over, where the configuration says so."""
     for key in ("n_classes", "vocab_size"):
         value = run.setting(key)
@@ -104,7 +104,7 @@ def leaves_start(
         return Answer(YES, (found,))
     if -share > worse_share:
         return Answer("worse", (found,), onset_step=int(steps[0]))
-    classes = _n_classes(run)
+    classes = n_classes(run)
     if trend < -TREND_Z:
         if classes and first < AT_CHANCE * math.log(classes):
             text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
@@ -215,7 +215,7 @@ def double_softmax(run: Run, loss: Series, *, near_share: float = 0.2, start_sha
     first = float(values[0])
     if not 0 < first < math.log(1e6):
         return unknown("the loss does not begin where an untrained classifier's does", "loss")
-    classes = _n_classes(run) or round(math.exp(first))
+    classes = n_classes(run) or round(math.exp(first))
     if classes < 3 or abs(first - math.log(classes)) > start_share * math.log(classes):
         text = f"the loss begins at {first:.3g}, an untrained model of {classes:,} classes at {math.log(classes):.3g}"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))

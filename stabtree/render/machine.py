@@ -2,7 +2,8 @@
 
 `{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict",
 "path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
-"reason"}], "end": {"id", "of", "title"}, "findings": [{"id", "of", "section", "severity", "title",
+"reason"}], "trees": [{"name", "title", "walked", "why"}], "end": {"id", "of", "title"},
+"findings": [{"id", "of", "section", "severity", "title",
 "onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
 "fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step"}, "see"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
@@ -37,6 +38,9 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "run": _run(diagnosis.run),
         "tree": diagnosis.tree.name,
         "verdict": str(diagnosis.verdict),
+        "trees": [
+            {"name": tree.name, "title": tree.title, "walked": tree.walked, "why": tree.why} for tree in diagnosis.trees
+        ],
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
         "findings": [_finding(finding) for finding in diagnosis.findings],

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.compose import NOTHING
 from stabtree.predicates import PREDICATES
-from stabtree.render.page import Page, styled
-from stabtree.tree import Group, Leaf, Question, Tree
+from stabtree.render.page import Page
+from stabtree.tree import Entry, Group, Leaf, Question, Tree
 from stabtree.treecheck import resolved
+from stabtree.treefile import shipped_titles
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
     from stabtree.tree import Cause
 
-Node = Question | Leaf | Group
+Node = Question | Leaf | Group | Entry
 
 
 def every(tree: Tree) -> list[Node]:
-    """All nodes: questions, groups, leaves."""
-    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values()]
+    """All nodes: questions, groups, leaves, entries."""
+    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values(), *tree.entries.values()]
 
 
 def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
@@ -30,6 +32,8 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     nodes = every(tree)
     wanted = word.strip().lower().removeprefix("§")
     exact = [n for n in nodes if n.id.lower() == wanted or (isinstance(n, Leaf) and n.of.lower() == wanted)]
+    exact += [n for n in nodes if not isinstance(n, Leaf) and n.id.lower().startswith(f"{wanted}.") and n not in exact]
+    exact = [n for n in exact if n.id.lower() == wanted or not isinstance(n, Leaf) or n.title != NOTHING]
     if not exact:
         exact = [n for n in nodes if isinstance(n, Leaf) and any(c.id.lower() == wanted for c in n.causes)]
     if not exact and wanted.removeprefix("q").replace(".", "").isdigit():
@@ -49,6 +53,9 @@ def _words(node: Node) -> str:
         return " ".join((node.id, node.ask, node.why, node.rule)).lower()
     if isinstance(node, Question):
         return " ".join((node.id, node.ask, node.why, node.rule, node.person, node.test)).lower()
+    if isinstance(node, Entry):
+        texts = (node.id, node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
+        return " ".join(texts).lower()
     causes = [text for cause in node.causes for text in (cause.text, *cause.fixes)]
     return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
 
@@ -63,6 +70,8 @@ def explain(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = Fa
             _question(page, tree, node)
         elif isinstance(node, Group):
             _group(page, tree, node)
+        elif isinstance(node, Entry):
+            _entry(page, tree, node)
         else:
             _leaf(page, tree, node)
     return page.text()
@@ -73,9 +82,8 @@ def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     page = Page(width=width, color=color)
     column = max(len(node.id) for node in nodes) + 2
     for node in nodes:
-        page.item(
-            (node.id, "id"), [(node.title if isinstance(node, Leaf) else node.ask, "")], indent=0, head_width=column
-        )
+        text = node.title if isinstance(node, Leaf | Entry) else node.ask
+        page.item((node.id, "id"), [(text, "")], indent=0, head_width=column)
     return page.text()
 
 
@@ -114,10 +122,10 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
     if predicate and "unknown" not in node.go:
         _field(page, "", "unknown → noted as not checked, then as for no")
     for leaf in tree.leaves.values():
-        if leaf.of == node.id:
+        if leaf.of == node.id and leaf.title != NOTHING:
             for place, fix in enumerate(leaf.fixes):
                 page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=28)
-    _see(page, node.see)
+    _see(page, tree, node.see)
 
 
 def _group(page: Page, tree: Tree, node: Group) -> None:
@@ -139,7 +147,7 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
             indent=1,
             head_width=11,
         )
-    _see(page, node.see)
+    _see(page, tree, node.see)
 
 
 def _reads(predicate: Predicate) -> str:
@@ -167,7 +175,9 @@ def _params(page: Page, tree: Tree, node: Question) -> None:
 
 
 def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
@@ -199,7 +209,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
             f"when these fixes did not help, --applied {node.of} ends at {node.escalate}: "
             f"{tree.leaves[node.escalate].title}",
         )
-    _see(page, node.see)
+    _see(page, tree, node.see)
 
 
 def _tested(cause: Cause) -> str:
@@ -207,54 +217,27 @@ def _tested(cause: Cause) -> str:
     return f"  ({cause.id}; tested: {predicate.question})" if predicate else f"  ({cause.id}; no log can test it)"
 
 
-def _see(page: Page, see: tuple[str, ...]) -> None:
-    for place, link in enumerate(see):
-        page.item(("see" if not place else "", "dim"), [(link, "")], indent=1, head_width=11)
-
-
-def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
-    """The whole tree, section by section."""
-    page = Page(width=width, color=color)
-    page.line((tree.name, "id"), ("  ", ""), (tree.title, "heading"))
-    page.line((tree.about, "dim"), indent=1)
-    for section in tree.sections:
-        page.heading(f"§{section.id} {section.title}")
-        for question in tree.questions.values():
-            if question.section != section.id:
-                continue
-            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
-            for verdict, target in question.go.items():
-                style = str(tree.leaves[target].severity) if target in tree.leaves else "id"
-                page.line(
-                    (f"{verdict} → ", "dim"),
-                    (target, "id" if style == "id" else "heading"),
-                    *([(f" {style}", "dim")] if style != "id" else []),
-                    indent=8,
-                )
-        for group in tree.groups.values():
-            if group.section == section.id:
-                page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
-                held = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
-                page.line((f"holds {held}", "dim"), indent=8)
+def _entry(page: Page, tree: Tree, node: Entry) -> None:
+    page.line((node.id, "id"), ("  ", ""), (node.title, "heading"), hanging=len(node.id) + 2)
+    page.line((node.source, "dim"), indent=1)
     page.blank()
-    for link in tree.see:
-        page.line((f"see {link}", "dim"))
-    return page.text()
+    _field(page, "symptom", node.symptom)
+    _field(page, "cause", node.cause)
+    _field(page, "probe", node.probe)
+    for place, fix in enumerate(node.fixes):
+        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
+    _field(page, "knob", node.knob)
+    _see(page, tree, node.see)
 
 
-def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:
-    """The quick-reference table."""
-    from rich.table import Table
+def _see(page: Page, tree: Tree, see: tuple[str, ...]) -> None:
+    for place, link in enumerate(see):
+        page.item(("see" if not place else "", "dim"), [(reference_to(tree, link), "")], indent=1, head_width=11)
 
-    page = Page(width=width, color=color)
-    table = Table(title=None, box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("Node", "Symptom", "Threshold", "First action"):
-        table.add_column(name, overflow="fold")
-    for question in tree.questions.values():
-        if question.quick:
-            text = question.quick.letter if literal and question.quick.letter else question.quick.threshold
-            threshold = text.format_map(resolved(tree, question, literal=literal))
-            cells = (question.id, question.quick.symptom, threshold, question.quick.first)
-            table.add_row(*(styled([(cell, "")]) for cell in cells))
-    page.add(table)
-    return page.text()
+
+def reference_to(tree: Tree, link: str) -> str:
+    """A cross-reference as it is shown: the id of a node with what the node is called, anything else as it is."""
+    if " " in link or "/" in link:
+        return link
+    title = tree.title_of(link) or shipped_titles().get(link, "")
+    return f"{link} ({title})" if title else link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
@@ -9,12 +10,14 @@ from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Rest
 from stabtree.render.monitor import sentences
 from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
+from stabtree.render.reference import reference_to
 from stabtree.text import clean
 from stabtree.tree import Leaf, Severity
 
 if TYPE_CHECKING:
     from stabtree.render.plot import Piece
     from stabtree.run import Run, Series
+    from stabtree.tree import Tree
 
 WORDS = {
     "critical": "CRITICAL",
@@ -43,9 +46,10 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     _plots(page, diagnosis, main)
     if main:
         _causes(page, main)
-        _fixes(page, main)
+        _fixes(page, diagnosis.tree, main)
     _monitor(page, diagnosis)
     _others(page, diagnosis)
+    _trees(page, diagnosis)
     _missing(page, diagnosis)
     _notes(page, diagnosis.run)
     return page.text()
@@ -142,15 +146,28 @@ def _path(page: Page, diagnosis: Diagnosis) -> None:
 def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> None:
     section = ""
     width = max(len(_verdict_of(visit)) for visit in visits) + 2
-    for visit in visits:
-        if visit.question.section != section:
-            section = visit.question.section
-            page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
-        _visit(page, visit, width)
+    for unasked, group in groupby(visits, key=_unasked):
+        chain = list(group)
+        for visit in chain if not unasked or len(chain) == 1 else ():
+            if visit.question.section != section:
+                section = visit.question.section
+                page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
+            _visit(page, visit, width)
+        if unasked and len(chain) > 1:
+            ids = ", ".join(visit.question.id for visit in chain)
+            told = f"{len(chain)} questions for a person ({ids}): --interactive asks them"
+            page.rows(
+                [((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=(6, width)
+            )
     title = end.title
-    if end.severity is Severity.OK and diagnosis.verdict == UNKNOWN:
+    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or not diagnosis.run.series):
         title = "nothing wrong in the little that could be checked"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
+
+
+def _unasked(visit: Visit) -> bool:
+    """Whether it is a question for a person that nobody answered."""
+    return not visit.question.test and visit.answer.verdict == UNKNOWN
 
 
 def _verdict_of(visit: Visit) -> str:
@@ -233,12 +250,12 @@ def _why(judged: JudgedCause) -> list[Piece]:
     return [(f": {text}", "dim")] if text else []
 
 
-def _fixes(page: Page, finding: Finding) -> None:
+def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
     page.heading("Fix")
     for place, fix in enumerate(finding.fixes, 1):
         page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
     for link in finding.leaf.see:
-        page.line((f"see {link}", "dim"), indent=4)
+        page.line((f"see {reference_to(tree, link)}", "dim"), indent=4)
 
 
 def _monitor(page: Page, diagnosis: Diagnosis) -> None:
@@ -271,16 +288,30 @@ def _others(page: Page, diagnosis: Diagnosis) -> None:
             page.line((item.text, "dim"), indent=12)
 
 
+def _trees(page: Page, diagnosis: Diagnosis) -> None:
+    """The further trees, a line each; where the first one is alone there is nothing to tell."""
+    further = diagnosis.trees[1:]
+    for heading, walked in (("Also walked", True), ("Not walked", False)):
+        chosen = [tree for tree in further if tree.walked is walked]
+        if chosen:
+            page.heading(heading)
+        for tree in chosen:
+            page.item((tree.name, "id"), [(f"{tree.title}: {tree.why}", "dim")], indent=1, head_width=14)
+
+
 def _missing(page: Page, diagnosis: Diagnosis) -> None:
     if not diagnosis.missing:
         return
     page.heading("Not checked, and what to log next time")
+    reasons: dict[tuple[str, str], list[str]] = {}
     for miss in diagnosis.missing:
+        reasons.setdefault((miss.reason, miss.log), []).append(miss.id)
+    for (reason, log), ids in reasons.items():
+        # What has one reason stands on one line: else a chain of questions for a person would fill the screen.
+        alone = len(ids) == 1 and len(ids[0]) < 6
+        told = reason if alone else f"{', '.join(ids)}: {reason}"
         page.item(
-            (miss.id, "id"),
-            [(miss.reason, ""), (f" → {miss.log}" if miss.log else "", "dim")],
-            indent=1,
-            head_width=6,
+            (ids[0] if alone else "·", "id"), [(told, ""), (f" → {log}" if log else "", "dim")], indent=1, head_width=6
         )
 
 

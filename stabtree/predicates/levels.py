@@ -1,0 +1,241 @@
+"""Generic questions about one metric: does it stay on the wrong side of a level, rise, fall back, reach its cap?
+
+The trees for fine-tuning and reinforcement learning ask them of many metrics. What a metric must do for how long
+stands in the tree: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of
+it must be bad.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.course import FALL_NOISE, FALL_SHARE, fall
+from stabtree.predicates.registry import finite, predicate
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools
+    from stabtree.run import Run, Series
+
+GUIDE = "axolotl, Training Stability & Debugging"
+LEVELS = 20  # block medians that a trend is read from
+
+
+def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
+    """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
+    if unless and run.get(unless) is not None:
+        return Answer(NO, (Evidence(f"{unless} is logged, which says more than {metric}", unless),))
+    if run.get(metric) is None:
+        return unknown(f"{metric} was not logged", metric)
+    if beside and run.get(beside) is None:
+        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the level does not apply", metric),))
+    return None
+
+
+def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: float, rows: int, steps: int) -> Answer:
+    """Yes where at least `share` of the last rows are bad: `rows` of them, or more so that they cover `steps` steps.
+
+    `bad` (n,) belongs to the finite values of the metric; `told` says in words what is bad about them.
+    """
+    at, values = finite(run.series[metric])
+    first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1 if len(at) else 0
+    begin = min(first, len(at) - rows)
+    if begin < 0:
+        covered = int(at[-1] - at[0]) if len(at) else 0
+        reason = (
+            f"{metric} has {len(at):,} finite rows over {covered:,} steps; {rows} rows over {steps} steps are needed"
+        )
+        return unknown(reason, metric)
+    seen = float(np.mean(bad[begin:]))
+    text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
+    if seen < share:
+        text += f" (takes {share:.0%}); median {float(np.median(values[begin:])):.3g}"
+        return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
+    suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
+    onset = int(np.argmax(bad & (suffix >= share)))
+    text += f", since step {int(at[onset]):,}; median {float(np.median(values[onset:])):.3g} (takes {level:g})"
+    found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
+    return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
+
+
+@predicate(source=GUIDE)
+def stays_above(
+    run: Run,
+    *,
+    metric: str = "kl",
+    level: float = 2.0,
+    share: float = 0.9,
+    rows: int = 10,
+    steps: int = 20,
+    beside: str = "",
+) -> Answer:
+    """Does a metric stay at or above a level to the end?
+
+    Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
+    Where `beside` names a metric that was not logged, the level does not apply and the answer is no.
+    """
+    refused = not_asked(run, metric, beside)
+    if refused:
+        return refused
+    bad = finite(run.series[metric])[1] >= level
+    return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=GUIDE)
+def stays_near_zero(
+    run: Run,
+    *,
+    metric: str = "reward",
+    level: float = 0.0,
+    share: float = 0.9,
+    rows: int = 10,
+    steps: int = 20,
+    beside: str = "",
+    unless: str = "",
+) -> Answer:
+    """Does a metric stay at zero, or within a level of it, to the end?
+
+    As `stays_above`, of the absolute value and from above: a reward or a differential entropy may well be negative.
+    Where `unless` names a metric that was logged, that one is asked instead and the answer is no.
+    """
+    refused = not_asked(run, metric, beside, unless)
+    if refused:
+        return refused
+    bad = np.abs(finite(run.series[metric])[1]) <= level
+    told = f"within {level:g} of 0" if level else "exactly 0"
+    return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
+def no_trend(
+    run: Run, *, metric: str = "reward", falls: bool = False, rows: int = 100, trend_z: float = 1.64, beside: str = ""
+) -> Answer:
+    """Does a metric that ought to rise never do so?
+
+    Judged are 20 block medians over at least `rows` rows: yes where their Mann-Kendall score stays below `trend_z` (1
+    in 20 without a trend) and no level, of three neighbours, stands more than three times their scatter above the
+    beginning. With `falls` the metric ought to fall.
+    """
+    refused = not_asked(run, metric, beside)
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    if len(values) < max(rows, LEVELS):
+        return unknown(f"{metric} has {len(values):,} finite rows, {max(rows, LEVELS)} are needed", metric)
+    levels, _ = blocks(-values if falls else values, LEVELS)
+    score, smooth = kendall_z(levels), np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
+    noise = NORMAL_MAD * float(np.median(np.abs(np.diff(levels)))) / 2**0.5
+    still = score < trend_z and float(smooth.max() - smooth[0]) <= 3 * noise
+    begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
+    text = f"{metric} goes from {begin:.3g} to {end:.3g} over {len(values):,} rows: trend z "
+    text += f"{-score if falls else score:.1f} ({'a fall is less' if falls else 'a rise is more'} than "
+    text += f"{-trend_z if falls else trend_z:g})"
+    found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
+    return Answer(YES if still else NO, (found,), onset_step=int(at[0]) if still else None)
+
+
+@predicate(source=f"{GUIDE}; reward collapse in public GRPO logs")
+def falls_back(run: Run, *, metric: str = "reward", beside: str = "") -> Answer:
+    """Does a metric end far below the best level that it had reached?
+
+    Yes where it has lost more than half of all that it ever covered and more than five times the scatter between
+    neighbouring levels (block medians of at least 5 rows).
+    """
+    refused = not_asked(run, metric, beside)
+    if refused:
+        return refused
+    series = run.series[metric]
+    at, values = finite(series)
+    course, lost = fall(series, 200)
+    if course is None:
+        return unknown(f"{metric} has {len(at):,} finite rows, 40 are needed to see a fall", metric)
+    best, end = 0.0 - course.low, 0.0 - course.end
+    text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
+    text += f"of its range lost (takes {FALL_SHARE:.0%}), {min(course.times, 1e6):.3g}× the scatter "
+    text += f"(takes {FALL_NOISE:g})"
+    if not lost:
+        return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, FALL_SHARE),))
+    past = at[(at > course.low_step) & (values < (best + end) / 2)]
+    onset = int(past[0]) if len(past) else course.low_step
+    found = Evidence(text, metric, (course.low_step, onset), course.share, FALL_SHARE)
+    return Answer(YES, (found,), onset_step=onset, last_good_step=course.low_step)
+
+
+@predicate(source=GUIDE, min_points=20)
+def climbs_to_cap(
+    run: Run,
+    completion_length: Series,
+    completion_length_max: Series | None = None,
+    *,
+    cap_share: float = 0.95,
+    growth: float = 1.2,
+    pinned_rows: int = 5,
+) -> Answer:
+    """Do the answers grow until they reach the longest allowed length?
+
+    Yes where the mean length ends within `cap_share` of the cap and more than `growth` times above its beginning
+    (medians of a tenth of the rows). The cap is `max_completion_length` of the configuration, else the length of the
+    longest answer, where it stands at the same value in at least `pinned_rows` rows.
+    """
+    at, values = finite(completion_length)
+    cap = _cap(run, completion_length_max, pinned_rows)
+    if cap is None:
+        return unknown("neither max_completion_length nor a longest answer that is always the same says the cap")
+    part = max(3, len(values) // 10)
+    begin, end = float(np.median(values[:part])), float(np.median(values[-part:]))
+    text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens, the cap is {cap:.4g} (reached from "
+    text += f"{cap_share * cap:.4g} on)"
+    found = Evidence(text, "completion_length", (int(at[0]), int(at[-1])), end, cap_share * cap)
+    if not (end >= cap_share * cap and end > growth * begin):
+        return Answer(NO, (found,))
+    past = at[values >= cap_share * cap]
+    return Answer(YES, (found,), onset_step=int(past[0]), last_good_step=None)
+
+
+def _cap(run: Run, longest: Series | None, pinned_rows: int) -> float | None:
+    known = run.setting("max_completion_length")
+    if isinstance(known, int | float) and known > 0:
+        return float(known)
+    if longest is None:
+        return None
+    _, values = finite(longest)
+    top = float(values.max()) if len(values) else 0.0
+    return top if top > 0 and int((values == top).sum()) >= pinned_rows else None
+
+
+@predicate(source=f"{GUIDE}, loss plateau", min_points=100)
+def stops_early(loss: Series, *, level: float = 2.0, early_share: float = 0.25, gain_share: float = 0.1) -> Answer:
+    """Does the loss stop falling early, well above where fine-tuning usually ends?
+
+    Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
+    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning.
+    """
+    at, values = finite(loss)
+    part = max(5, len(values) // 20)
+    early = max(part, int(early_share * len(values)))
+    first, middle, end = (
+        float(np.median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
+    )
+    won, late = first - end, middle - end
+    text = f"loss goes from {first:.3g} over {middle:.3g} at step {int(at[early]):,} to {end:.3g} "
+    text += f"(usual: at most {level:g})"
+    found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
+    stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
+    return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
+
+
+@predicate(source="public threads: evaluation batches without a single label")
+def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
+    """Is the eval loss never finite while the training loss always is?"""
+    broken = int((~np.isfinite(eval_loss.values)).sum())
+    bad = int((~np.isfinite(loss.values)).sum())
+    text = f"eval_loss is not finite in {broken:,} of {len(eval_loss):,} evaluations, the training loss in {bad:,} of "
+    text += f"{len(loss):,} rows"
+    found = Evidence(
+        text, "eval_loss", tuple(int(s) for s in eval_loss.steps[:3]), float(broken), float(len(eval_loss))
+    )
+    if 0 < len(eval_loss) == broken and not bad and len(loss):
+        return Answer(YES, (found,), onset_step=int(eval_loss.steps[0]))
+    return Answer(NO, (found,))

@@ -1,0 +1,300 @@
+"""Signatures of causes that public threads established: which metric does what, in which order, under which setting.
+
+They rank causes. Where several leave the same trace the answer is `likely`, and `yes` only where a setting tells.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.predicates.registry import finite, predicate
+from stabtree.stats import stretches
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
+    from stabtree.run import Run, Series
+
+LARGEST_VOCABULARY = 262_144  # of the language models in use in 2026
+RESUMED_ROWS = 5  # rows before and after a resume that are compared
+
+
+def told(run: Run, key: str, value: str) -> bool | None:
+    """Whether a setting has a value, compared as words or as numbers; None where it is not known."""
+    known = run.setting(key)
+    if known is None:
+        return None
+    if isinstance(known, int | float) and not isinstance(known, bool):
+        try:
+            return math.isclose(float(known), float(value), rel_tol=1e-9)
+        except ValueError:
+            return False
+    return str(known).lower() == value.lower()
+
+
+def ranked(run: Run, key: str, value: str, *found: Evidence) -> Answer:
+    """The answer for a trace that was found: yes, no or likely by the setting that tells its causes apart."""
+    match = told(run, key, value) if key else None
+    if match is None:
+        return Answer(LIKELY, found)
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}); this cause takes {value}"
+    return Answer(YES if match else NO, (*found, Evidence(text)))
+
+
+def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
+    """The steps at which both were logged, and the values of each there."""
+    steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
+    return steps, first.values[own], second.values[other]
+
+
+@predicate(source="public threads", labels=("likely", "no"))
+def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
+    """Does the run's configuration say so?
+
+    A setting alone proves nothing: `likely` at best.
+    """
+    match = told(run, key, value)
+    if match is None:
+        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
+    return Answer(LIKELY if match else NO, (Evidence(text),))
+
+
+@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("likely", "no"))
+def is_logged(run: Run, *, metric: str = "reward") -> Answer:
+    """Is a metric logged that tells what kind of run this is?"""
+    series = run.get(metric)
+    text = f"{metric} is logged in {len(series):,} rows" if series is not None else f"{metric} is not logged"
+    return Answer(LIKELY if series is not None else NO, (Evidence(text, metric),))
+
+
+@predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("yes", "likely", "no"))
+def loss_zero_with_grad_nan(
+    run: Run,
+    loss: Series,
+    grad_norm: Series,
+    lr: Series | None = None,
+    *,
+    share: float = 0.3,
+    lr_moves: str = "any",
+    key: str = "",
+    value: str = "",
+) -> Answer:
+    """Is the loss exactly 0 where grad_norm is not finite?
+
+    In at least `share` of the rows with such a grad_norm: transformers prints a NaN loss as 0. `lr_moves` is `moves`
+    or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16 it goes on. Where the
+    setting `key` is known, `value` decides between causes with the same trace; else the answer is likely at best.
+    """
+    steps, losses, norms = paired(loss, grad_norm)
+    broken = ~np.isfinite(norms)
+    zero = broken & (losses == 0)
+    text = f"loss is exactly 0 in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
+    at = tuple(int(s) for s in steps[zero][:3])
+    found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
+    if not zero.any() or zero.sum() < share * broken.sum():
+        return Answer(NO, (found,))
+    moved = _moved(lr, steps[zero]) if lr is not None else None
+    if lr_moves != "any" and moved is not None:
+        how = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
+        if moved != (lr_moves == "moves"):
+            return Answer(NO, (found, how))
+        return ranked(run, key, value, found, how)
+    return ranked(run, key, value, found)
+
+
+def _moved(lr: Series, steps: Ints) -> bool | None:
+    """Whether lr changes over the given steps; None where it was logged at fewer than two of them."""
+    values = lr.values[np.isin(lr.steps, steps)]
+    values = values[np.isfinite(values)]
+    return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
+
+
+@predicate(source="Qwen3-VL#1146")
+def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
+    """Are grad_norm and the learning rate both exactly 0 throughout?"""
+    zeros = int((grad_norm.values == 0).sum()), int((lr.values == 0).sum())
+    text = f"grad_norm is exactly 0 in {zeros[0]:,} of {len(grad_norm):,} rows, lr in {zeros[1]:,} of {len(lr):,}"
+    yes = len(grad_norm) > 1 and len(lr) > 1 and zeros == (len(grad_norm), len(lr))
+    return Answer(YES if yes else NO, (Evidence(text, "grad_norm", (), float(zeros[0]), float(len(grad_norm))),))
+
+
+@predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
+def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0, beyond: float = 5.0) -> Answer:
+    """Does the loss begin far above that of an untrained model?
+
+    Guessing costs ln(classes): above `factor` times that. Where neither `vocab_size` nor `n_classes` is known it is
+    ln(262,144), the largest vocabulary, and the first loss must be `beyond` times that of the rows after it as well.
+    """
+    steps, values = finite(loss)
+    known = run.setting("vocab_size") or run.setting("n_classes")
+    classes = known if isinstance(known, int) and known > 1 else None
+    bar = factor * math.log(classes or LARGEST_VOCABULARY)
+    first = float(values[0])
+    text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"
+    rest = float(np.median(np.abs(values[1:]))) if len(values) > 1 else math.inf
+    found = Evidence(text, "loss", (int(steps[0]),), first, bar)
+    return Answer(LIKELY if first > bar and (classes or first > beyond * rest) else NO, (found,))
+
+
+@predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
+def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> Answer:
+    """Is a metric not finite in single rows only, with ordinary ones around them?
+
+    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
+    """
+    series = run.get(metric)
+    if series is None:
+        return unknown(f"{metric} was not logged", metric)
+    bad = ~np.isfinite(series.values)
+    most = max((b - a for a, b in stretches(bad)), default=0)
+    text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
+    found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
+    single = 0 < most <= longest and bad.sum() < len(bad) / 2 and not bad[-1]
+    return Answer(LIKELY if single else NO, (found,))
+
+
+@predicate(source="pytorch-lightning#20619, litgpt#185", labels=("yes", "likely", "no"))
+def breaks_at_start(
+    run: Run, loss: Series, *, least_rows: int = 0, rows: int = 3, steps: int = 50, key: str = "", value: str = ""
+) -> Answer:
+    """Is the loss not finite from its first rows on, for good?
+
+    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A setting tells causes apart as in
+    `loss_zero_with_grad_nan`.
+    """
+    good = np.flatnonzero(np.isfinite(loss.values))
+    last = int(good[-1]) + 1 if len(good) else 0
+    text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
+    text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
+    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), float(rows))
+    early = len(loss) > 1 and least_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
+    return ranked(run, key, value, found) if early and last < len(loss) else Answer(NO, (found,))
+
+
+@predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("yes", "likely", "no"))
+def loss_before_break(loss: Series, *, climbs: bool = True, factor: float = 1.5) -> Answer:
+    """Did the loss climb before it broke?
+
+    Compared is the last finite loss before the first that is not with the median of the 20 rows before it: more than
+    `factor` times. Without `climbs` the question is whether it was ordinary to the last.
+    """
+    bad = np.flatnonzero(~np.isfinite(loss.values))
+    before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
+    if len(before) < 6:
+        return unknown(f"the loss has {len(before)} rows before it breaks, 6 are needed", "loss")
+    usual, last = float(np.median(before[-21:-1])), float(before[-1])
+    ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
+    text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
+    found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
+    return Answer(LIKELY if (ratio > factor) == climbs else NO, (found,))
+
+
+@predicate(source="gpt-neox#947")
+def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float = 2.0, tiny: float = 1e-7, rows: int = 10) -> Answer:
+    """Does the loss jump in the first steps, at a learning rate that can't move anything?
+
+    By more than `factor` times within the first `rows` rows, while lr stays below `tiny`.
+    """
+    _, values = finite(loss)
+    early = values[:rows]
+    if len(early) < 2 or early[0] <= 0:
+        return unknown("the loss has fewer than two rows at its beginning, or begins at or below 0", "loss")
+    at = int(np.argmax(early))
+    upto = int(loss.steps[min(at, len(loss) - 1)])
+    rates = lr.values[(lr.steps <= upto) & np.isfinite(lr.values)]
+    top = float(np.clip(np.abs(rates).max(), 0, 1e300)) if len(rates) else math.inf
+    ratio = float(np.clip(early[at] / early[0], -1e300, 1e300))
+    text = f"the loss goes from {early[0]:.4g} to {early[at]:.4g} by step {upto:,}, lr is at most {min(top, 1e300):.2g}"
+    found = Evidence(text, "loss", (upto,), ratio, factor)
+    return Answer(YES if ratio > factor and top < tiny else NO, (found,))
+
+
+@predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=("likely", "no"))
+def jump_at_resume(run: Run, loss: Series, *, sigma: float = 4.0) -> Answer:
+    """Does the loss jump with the first steps after a resume?
+
+    The mean of the 5 rows from the resume on against that of the 5 before, in deviations of the 50 rows before.
+    """
+    if not run.resumes:
+        return Answer(NO, (Evidence("the log does not go back: no resume is seen"),))
+    steps, values = finite(loss)
+    best = (0.0, run.resumes[0].to_step)
+    for resume in run.resumes[:100]:
+        cut = int(np.searchsorted(steps, resume.to_step))
+        before, after = values[max(0, cut - 50) : cut], values[cut : cut + RESUMED_ROWS]
+        if len(before) < 10 or not len(after):
+            continue
+        spread = float(np.std(before)) or 1e-12 * max(abs(float(before[-1])), 1e-300)
+        rise = float(np.mean(after)) - float(np.mean(before[-RESUMED_ROWS:]))
+        best = max(best, (min(rise / spread, 1e300), resume.to_step))
+    text = f"after the resume at step {best[1]:,} the loss stands {best[0]:.3g} deviations higher (takes {sigma:g})"
+    found = Evidence(text, "loss", (best[1],), best[0], sigma)
+    return Answer(LIKELY if best[0] > sigma else NO, (found,))
+
+
+@predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
+def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float = 1.0) -> Answer:
+    """Does the loss go on falling although the loss scale is below 1?
+
+    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
+    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss stands still.
+    """
+    at, scales = finite(loss_scale)
+    low = at[scales < tiny]
+    steps, values = finite(loss)
+    after = values[steps >= low[0]] if len(low) else values[:0]
+    if len(after) < 4 or not np.isfinite(loss.values).all():
+        text = f"the loss has {len(after):,} rows at a scale below {tiny:g}, or rows that are not finite"
+        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, tiny),))
+    part = max(1, len(after) // 4)
+    first, end = float(np.median(after[:part])), float(np.median(after[-part:]))
+    noise = float(np.median(np.abs(np.diff(after))))
+    text = f"the loss goes from {first:.4g} to {end:.4g} while the loss scale goes down to {float(scales.min()):.3g}"
+    found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
+    return Answer(LIKELY if first - end > noise and end <= float(np.median(after)) else NO, (found,))
+
+
+@predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
+def grad_norm_off_scale(
+    loss: Series, grad_norm: Series, loss_scale: Series | None = None, *, level: float = 100.0, scaled: bool = False
+) -> Answer:
+    """Is grad_norm far too large for a loss that falls as it should?
+
+    Its median is above `level` while the loss ends below where it began. With `scaled`: divided by the logged loss
+    scale it is ordinary, so it was printed before unscaling.
+    """
+    _, values = finite(loss)
+    _, norms = finite(grad_norm)
+    usual = float(np.median(norms))
+    falls = float(np.median(values[-3:])) < float(np.median(values[:3]))
+    text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), "
+    text += f"and the loss {'falls' if falls else 'does not fall'}"
+    found = Evidence(text, "grad_norm", (), usual, level)
+    if usual <= level or not falls:
+        return Answer(NO, (found,))
+    if not scaled:
+        return Answer(LIKELY, (found,))
+    scale = float(np.median(finite(loss_scale)[1])) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
+    true = usual / scale if scale > 1 else usual
+    told_ = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)
+    return Answer(YES if scale > 1 and true <= level else NO, (found, told_))
+
+
+@predicate(source="Megatron-DeepSpeed#396", labels=("likely", "no"))
+def loss_left_out_with_grad_nan(run: Run, grad_norm: Series) -> Answer:
+    """Is the loss left out of just the rows whose grad_norm is not finite?"""
+    gaps = [gap for gap in run.gaps if gap.metric == "loss"]
+    inside = [
+        int(step)
+        for gap in gaps
+        for step in grad_norm.steps[
+            (grad_norm.steps >= gap.first_step) & (grad_norm.steps <= gap.last_step) & ~np.isfinite(grad_norm.values)
+        ][:5]
+    ]
+    text = f"the loss is missing in {sum(gap.rows for gap in gaps):,} rows; grad_norm is not finite there at steps "
+    text += f"{', '.join(f'{step:,}' for step in inside[:3])}" if inside else "none"
+    found = Evidence(text, "grad_norm", tuple(inside[:3]), float(len(inside)), 0.0)
+    return Answer(LIKELY if inside else NO, (found,))
