@@ -201,7 +201,11 @@ def test_other_units_and_other_steps_change_nothing(name: str) -> None:
 
 def relative(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
     """What a diagnosis says but for ln(classes), the first row of a log and the planned steps, which are absolute."""
-    return [item for item in told(found, shift)[1:] if item[1] not in ("learning", "schedule")]
+    return [
+        item
+        for item in told(found, shift)[1:]
+        if item[1] not in ("learning", "schedule") and not item[1].startswith("O")
+    ]
 
 
 ALIASES = {"step": "global_step", "loss": "train/loss", "grad_norm": "train/grad_norm", "lr": "learning_rate"}

@@ -1,8 +1,7 @@
 """One small run, written as each trainer writes it, loads to the same run.
 
-The rows: loss, grad_norm and lr at every tenth step, an eval loss at every fifth of those. Formats of text
-logs and of binary event files belong here too: add a writer to `WRITERS` for each
-(Megatron, DeepSpeed, fairseq, nanoGPT, torchtitan, printed dicts; TensorBoard, W&B, MLflow).
+The rows: loss, grad_norm and lr at every tenth step, an eval loss at every fifth of those. Text logs and
+binary event files follow in `test_same_run_printed`.
 """
 
 from __future__ import annotations
