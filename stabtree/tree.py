@@ -117,7 +117,7 @@ class Group:
 class Cause:
     """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
 
-    One that is a `signature` comes from a list of many, so it is told only where something speaks for it.
+    A `quiet` one is one of many of its kind, told only where something speaks for it.
     """
 
     id: str
@@ -127,7 +127,7 @@ class Cause:
     like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
-    signature: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,7 @@ class Signature:
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("fixes", "see", "needs", "when", "of", "uses")
 # Fields of the classes that no file sets.
-OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}, Cause: {"signature"}}
+OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
 
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),
@@ -36,6 +36,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "uses": (list, "a list of trees"),
     "severities": (dict, "a mapping of verdicts to severities"),
     "restart": (bool, "true or false"),
+    "quiet": (bool, "true or false"),
 }
 
 _LISTS: dict[str, type] = {
