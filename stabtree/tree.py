@@ -117,7 +117,7 @@ class Group:
 class Cause:
     """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
 
-    A `quiet` one is one of many of its kind, told only where something speaks for it.
+    A `quiet` one is told only where something speaks for it.
     """
 
     id: str

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Run, Run]] = {
     "T2": (make_run(DEAD), make_run(FINE)),
     "T3": (make_run({**DEAD, "loss": ONES * 0}), make_run({**DEAD, "loss": np.where(AT < 50, 1.0, 0.0)})),
     "T4": (make_run({**DEAD, "lr": ONES * 1e-4}, dtype="fp16"), make_run(DEAD, dtype="fp16")),
-    "T5": (make_run({"loss": np.where(AT < 1, 4000.0, LOSS)}), make_run({"loss": LOSS})),
+    "T5": (make_run({"loss": np.where(AT < 1, 4000.0, ZERO)}), make_run({"loss": np.where(AT < 1, 4000.0, LOSS)})),
     "T7": (make_run({"loss": nan_from(1)}, dtype="fp16"), make_run({"loss": nan_from(1)}, dtype="bf16")),
     "T8": (make_run({"loss": NAN}), make_run({"loss": nan_from(1)})),
     "T9": (make_run({"loss": nan_from(150, np.where(AT > 145, 9.0, LOSS))}), make_run({"loss": nan_from(150)})),
