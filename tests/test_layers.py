@@ -23,6 +23,7 @@ ORDER = (
     ("compose",),
     ("treecheck",),
     ("treebuild",),
+    ("treeschema",),
     ("treefile",),
     ("diagnosis",),
     ("walk",),
