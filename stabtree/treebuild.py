@@ -39,7 +39,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "quiet": (bool, "true or false"),
 }
 
-_LISTS: dict[str, type] = {
+LISTS: dict[str, type] = {
     "sections": Section,
     "questions": Question,
     "leaves": Leaf,
@@ -70,12 +70,12 @@ class Builder:
                 self.mistakes.append((1, f"the key {key!r} is missing"))
         lists = {
             key: self._items(top[key] if isinstance(top.get(key), list) else [], kind, key)
-            for key, kind in _LISTS.items()
+            for key, kind in LISTS.items()
         }
         wrong = [key for key in ("checks", "causes") if not isinstance(top.get(key, []), list)]
         self.mistakes += [(self.document.line(key), f"{key!r} must be a list") for key in wrong]
         others = {key: value for key, value in top.items() if key not in ("checks", "causes")}
-        values = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in _LISTS}
+        values = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in LISTS}
         if self.mistakes:
             return None
         sections, questions, leaves = expanded(values["name"], lists["checks"])

@@ -25,6 +25,7 @@ ORDER = (
     ("compose",),
     ("treecheck",),
     ("treebuild",),
+    ("treeschema",),
     ("treefile",),
     ("diagnosis",),
     ("walk",),
