@@ -115,10 +115,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
-
-    A `quiet` one is told only where something speaks for it.
-    """
+    """A possible cause; with a `test` the log confirms it or rules it out. A `quiet` one is told only where it may be."""
 
     id: str
     text: str

@@ -20,6 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "params": VALUES,
     "literal": VALUES,
     "restart": {"type": "boolean"},
+    "quiet": {"type": "boolean"},
     "severity": SEVERITY,
     "severities": {"type": "object", "additionalProperties": SEVERITY},
     "test": {"enum": sorted(PREDICATES)},

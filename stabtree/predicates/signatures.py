@@ -161,8 +161,7 @@ def breaks_at_start(
 ) -> Answer:
     """Is the loss not finite from its first rows on, for good?
 
-    After `least_rows` to `rows` finite ones, all within the first `steps` steps. Where `key` is given its setting must be
-    known: the trace is that of many causes.
+    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A `key` that is given must be known.
     """
     if key and told(run, key, value) is None:
         return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
