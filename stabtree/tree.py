@@ -115,7 +115,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause; with a `test` the log confirms it or rules it out. A `quiet` one is told only where it may be."""
+    """A possible cause, which a `test` confirms or rules out; a `quiet` one is told only if something speaks for it."""
 
     id: str
     text: str
