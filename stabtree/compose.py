@@ -56,7 +56,7 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
 def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete: bool) -> None:
     """Add each signature to the leaves that it names."""
     for item in signatures:
-        cause = Cause(item.id, item.text, item.test, item.params, fixes=item.fixes, see=item.see, signature=True)
+        cause = Cause(item.id, item.text, item.test, item.params, fixes=item.fixes, see=item.see, quiet=item.quiet)
         for id_ in item.of:
             if id_ in leaves:
                 known = any(cause.id == item.id for cause in leaves[id_].causes)

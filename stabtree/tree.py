@@ -115,10 +115,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause of a leaf; with a `test` it is confirmed, likely or ruled out from the log.
-
-    One that is a `signature` comes from a list of many, so it is told only where something speaks for it.
-    """
+    """A possible cause, which a `test` confirms or rules out; a `quiet` one is told only if something speaks for it."""
 
     id: str
     text: str
@@ -127,7 +124,7 @@ class Cause:
     like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
-    signature: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +239,7 @@ class Signature:
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TEXTS = ("fixes", "see", "needs", "when", "of", "uses")
 # Fields of the classes that no file sets.
-OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}, Cause: {"signature"}}
+OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
 
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),
@@ -36,9 +36,10 @@ _KINDS: dict[str, tuple[type, str]] = {
     "uses": (list, "a list of trees"),
     "severities": (dict, "a mapping of verdicts to severities"),
     "restart": (bool, "true or false"),
+    "quiet": (bool, "true or false"),
 }
 
-_LISTS: dict[str, type] = {
+LISTS: dict[str, type] = {
     "sections": Section,
     "questions": Question,
     "leaves": Leaf,
@@ -69,12 +70,12 @@ class Builder:
                 self.mistakes.append((1, f"the key {key!r} is missing"))
         lists = {
             key: self._items(top[key] if isinstance(top.get(key), list) else [], kind, key)
-            for key, kind in _LISTS.items()
+            for key, kind in LISTS.items()
         }
         wrong = [key for key in ("checks", "causes") if not isinstance(top.get(key, []), list)]
         self.mistakes += [(self.document.line(key), f"{key!r} must be a list") for key in wrong]
         others = {key: value for key, value in top.items() if key not in ("checks", "causes")}
-        values = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in _LISTS}
+        values = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in LISTS}
         if self.mistakes:
             return None
         sections, questions, leaves = expanded(values["name"], lists["checks"])

@@ -98,7 +98,8 @@ def load_defining(word: str) -> Tree | None:
     id_ = re.escape(word.strip())
     mark = re.compile(rf"\bid: [\"']?{id_}[\"']?\s*[,\n}}]|\bleaf: {id_}\s*[,\n]|\bof: \[[^]]*\b{id_}\b")
     known = shipped()
-    trees = [load_tree(name) for name in DEFAULT if name in known and mark.search(known[name].read_text("utf-8"))]
+    texts = {name: known[name].read_text(encoding="utf-8") for name in DEFAULT if name in known}
+    trees = [load_tree(name) for name, text in texts.items() if word.strip() in text and mark.search(text)]
     return compose(trees, (Part("others", "", loaded=False),)) if trees else None
 
 

@@ -262,8 +262,8 @@ class _Walk:
 
 
 def _told_of(judged: JudgedCause) -> bool:
-    """Whether a cause is worth telling: of the many signatures only those that something speaks for."""
-    return not judged.cause.signature or judged.state not in (CauseState.RULED_OUT, CauseState.NOT_CHECKABLE)
+    """Whether a cause is worth telling: a quiet one only where something speaks for it."""
+    return not judged.cause.quiet or judged.state not in (CauseState.RULED_OUT, CauseState.NOT_CHECKABLE)
 
 
 def _told(question: Question, word: str) -> Visit:

@@ -27,6 +27,7 @@ ORDER = (
     ("compose",),
     ("treecheck",),
     ("treebuild",),
+    ("treeschema",),
     ("treefile",),
     ("diagnosis",),
     ("restart",),

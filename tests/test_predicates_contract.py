@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from stabtree.answer import NO, UNKNOWN, Answer
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES, Predicate
-from stabtree.run import Run, Series, Setting
+from stabtree.run import LogLine, Run, Series, Setting
 from tests.conftest import falling, make_run
 
 NAMES = ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "batch_id", "weight_norm/a", "weight_norm/b")
+LAYERS = ("activation_max/x", "activation_finite/x", "grad_norm/embed", "update_ratio/a", "update_ratio/b")
+RARE = ("skipped_steps", "logits_max", "logsumexp", "attention_logits_max/x", "pad_share")
 LEARNED = ("reward", "kl", "completion_length", "completion_length_max")
-LAYERS = ("activation_max/x", "activation_finite/x", "grad_norm/embed")
 WILD = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from([0.0, 1.0, -1.0, 65504.0, 1e308, -1e308, 5e-324, math.nan, math.inf, -math.inf]),
@@ -30,13 +31,17 @@ def runs(draw: st.DrawFn) -> Run:
     """Any run: each series with its own steps and any floats, and perhaps a dtype."""
     found: dict[str, Series] = {}
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    for name in draw(st.sets(st.sampled_from(NAMES + LEARNED + LAYERS))) | {"loss"}:
+    for name in draw(st.sets(st.sampled_from(NAMES + LAYERS + RARE + LEARNED))) | {"loss"}:
         rows = draw(st.integers(1, 150))
         pool = np.array(draw(st.lists(WILD, min_size=1, max_size=6)))
         steps = np.cumsum(rng.integers(1, draw(st.integers(2, 30)), rows))
         found[name] = Series(name, steps.astype(np.int64), pool[rng.integers(0, len(pool), rows)])
     dtype = draw(st.sampled_from([None, "fp16", "bf16", "fp32"]))
-    return Run("any", found, {"dtype": Setting(dtype, "test")} if dtype else {})
+    config = {"dtype": Setting(dtype, "test")} if dtype else {}
+    config |= {"n_classes": Setting(draw(st.integers(2, 10**6)), "test"), "grad_clip": Setting(1.0, "test")}
+    rerun = Run("other", dict(list(found.items())[::2]), config) if draw(st.booleans()) else None
+    lines = (LogLine(3, "RuntimeError: CUDA out of memory", at_end=True),) if draw(st.booleans()) else ()
+    return Run("any", found, config, lines=lines, rerun=rerun)
 
 
 def ask(predicate: Predicate, run: Run, **params: Any) -> Answer:

@@ -85,7 +85,7 @@ def faulty(id_: str) -> Any:
 
 def test_a_healthy_run_of_reinforcement_learning_is_ok() -> None:
     """Bursts of the loss of both signs, steps without a gradient and a noisy reward raise nothing."""
-    found = diagnose(make_run(HEALTHY), TREES)
+    found = diagnose(make_run(HEALTHY, vocab_size=150_000, dtype="bf16"), TREES)
     assert [finding.leaf.id for finding in found.findings] == []
     assert found.verdict == "ok"
 

@@ -152,5 +152,5 @@ def test_every_predicate_is_used() -> None:
         tree = load_tree(name)
         used |= {question.test for question in tree.questions.values()}
         used |= {cause.test for leaf in tree.leaves.values() for cause in leaf.causes}
-        used |= {signature.test for signature in tree.signatures}
+        used |= {item.test for item in tree.signatures}
     assert used - {""} == set(PREDICATES)

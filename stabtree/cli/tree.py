@@ -1,4 +1,4 @@
-"""`stabtree tree`: list, show, draw and check trees."""
+"""`stabtree tree`: list, show, draw and check trees; the schema of their files."""
 
 from __future__ import annotations
 
@@ -64,6 +64,16 @@ def graph(
 
     tree = load_tree(name)
     emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
+
+
+@tree_app.command()
+def schema() -> None:
+    """Write the JSON Schema of tree files, for an editor to check them by."""
+    import json
+
+    from stabtree.treeschema import schema as made
+
+    emit(json.dumps(made(), indent=1, ensure_ascii=False))
 
 
 @tree_app.command()

@@ -92,13 +92,24 @@ def turned(series: Series) -> Series:
     return Series(series.metric, series.steps, -series.values, series.origin)
 
 
+MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over that of their mean
 FALL_SHARE, FALL_NOISE = 0.5, 5.0  # a reward is that of a few answers, far noisier than a loss: half of all it covered
 
 
 def fall(series: Series, window_steps: int) -> tuple[Course | None, bool]:
-    """The course of a series upside down, and whether it has lost most of what it had gained."""
+    """The course of a series upside down, and whether it has lost most of what it had gained.
+
+    Its levels are medians of a few rows of answers drawn by chance, so the loss must stand out from the scatter of the
+    rows as well: with 8 levels that of the levels alone is badly known.
+    """
     found = next(iter(courses(turned(series), window_steps)), None)
-    return found, found is not None and found.share > FALL_SHARE and found.times > FALL_NOISE
+    if found is None:
+        return None, False
+    _, values = finite(series)
+    rows = len(values) // min(MOST_BLOCKS, len(values) // ROWS_PER_BLOCK)
+    scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(values)))) / 2**0.5
+    level = MEDIAN_ERROR * scatter / rows**0.5
+    return found, found.share > FALL_SHARE and found.rise > FALL_NOISE * max(found.noise, level)
 
 
 def reward_holds(reward: Series, window_steps: int) -> Evidence | None:

@@ -21,8 +21,10 @@ PLACEHOLDER = 0.95  # Megatron writes 0.000 where it does not clip, and so does 
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     """The finite positive values of two series at the steps that both have."""
-    _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
-    x, y = a.values[here], b.values[there]
+    x, y = a.values, b.values
+    if not np.array_equal(a.steps, b.steps):
+        _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
+        x, y = x[here], y[there]
     keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0) & (x < 1e100) & (y < 1e100)
     return x[keep], y[keep]
 

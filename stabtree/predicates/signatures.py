@@ -122,11 +122,11 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 
 
 @predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0, beyond: float = 5.0) -> Answer:
+def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     Guessing costs ln(classes): above `factor` times that. Where neither `vocab_size` nor `n_classes` is known it is
-    ln(262,144), the largest vocabulary, and the first loss must be `beyond` times that of the rows after it as well.
+    ln(262,144), the largest vocabulary, and the loss must be exactly 0 later on: other losses have no such level.
     """
     steps, values = finite(loss)
     known = run.setting("vocab_size") or run.setting("n_classes")
@@ -134,9 +134,8 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0, beyond: fl
     bar = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
     text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"
-    rest = float(np.median(np.abs(values[1:]))) if len(values) > 1 else math.inf
     found = Evidence(text, "loss", (int(steps[0]),), first, bar)
-    return Answer(LIKELY if first > bar and (classes or first > beyond * rest) else NO, (found,))
+    return Answer(LIKELY if first > bar and (classes or (values == 0).any()) else NO, (found,))
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
@@ -162,9 +161,10 @@ def breaks_at_start(
 ) -> Answer:
     """Is the loss not finite from its first rows on, for good?
 
-    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A setting tells causes apart as in
-    `loss_zero_with_grad_nan`.
+    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A `key` that is given must be known.
     """
+    if key and told(run, key, value) is None:
+        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"

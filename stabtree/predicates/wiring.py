@@ -45,8 +45,11 @@ def starts_near_zero(run: Run, loss: Series, *, share: float = 0.05) -> Answer:
     """Is the loss next to zero, or below, before anything was learned?
 
     Yes when the first loss of a run with C classes lies below `share` of ln(C). An untrained classifier can't do that;
-    a loss averaged over padding can, and so can NLLLoss on probabilities or a target that leaks into the input.
+    a loss averaged over padding can, and so can NLLLoss on probabilities or a target that leaks into the input. The
+    loss of a run that learns from a reward is 0 by construction.
     """
+    if run.get("reward") is not None:
+        return unknown("a reward is logged: the loss of reinforcement learning begins anywhere", "loss")
     classes, first = n_classes(run), _first(loss)
     if classes is None or first is None:
         return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
