@@ -159,7 +159,9 @@ class _Walk:
             own = [item for item in sections if item.section.tree in ("", part.name)]
             walked = [item.section.id for item in own if item.walked]
             idle = [item for item in own if not item.walked]
-            why = f"{len(walked)} of {len(own)} sections" if own else "it holds no questions"
+            if part.loaded and not own:
+                continue  # it adds causes to the leaves of others, and is never walked itself
+            why = f"{len(walked)} of {len(own)} sections"
             if not part.loaded:
                 why = _presence(part.when[0], False)
             elif own and not walked:

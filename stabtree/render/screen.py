@@ -289,14 +289,16 @@ def _others(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def _trees(page: Page, diagnosis: Diagnosis) -> None:
-    """The further trees, a line each; where the first one is alone there is nothing to tell."""
-    further = diagnosis.trees[1:]
-    for heading, walked in (("Also walked", True), ("Not walked", False)):
-        chosen = [tree for tree in further if tree.walked is walked]
-        if chosen:
-            page.heading(heading)
-        for tree in chosen:
-            page.item((tree.name, "id"), [(f"{tree.title}: {tree.why}", "dim")], indent=1, head_width=14)
+    """Which trees were walked, and which were not and why; where the first one is alone there is nothing to tell."""
+    asked = diagnosis.trees[1:]
+    if not asked:
+        return
+    page.heading("Trees")
+    for head, walked in (("walked", True), ("not walked", False)):
+        told = [f"{tree.name} ({tree.why})" for tree in asked if tree.walked is walked]
+        first = [diagnosis.trees[0].name] if walked else []
+        if first or told:
+            page.item((head, "dim"), [("; ".join([*first, *told]), "dim")], indent=1, head_width=12)
 
 
 def _missing(page: Page, diagnosis: Diagnosis) -> None:
