@@ -98,7 +98,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "nan-not-repeated": lambda: with_rerun(broken(300), make_run(healthy())),
     "clip-before-unscale": scaled,
     "fp16-underflow": underflowing,
-    "always-clipped": lambda: make_run(healthy(grad_norm=noisy(4.0)), grad_clip=1.0),
+    "always-clipped": lambda: make_run(healthy(grad_norm=noisy(20.0)), grad_clip=1.0),
     "skips-rise": skipping,
     "logits-drift": lambda: make_run(healthy(logsumexp=growing(8, 90))),
     "attention-logits-grow": lambda: make_run(healthy(**{"attention_logits_max/block3": growing(5, 900)})),

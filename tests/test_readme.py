@@ -40,5 +40,5 @@ def test_make_demo_diagnoses_a_failed_run() -> None:
 def test_the_readme_names_every_command() -> None:
     """No command of the command line is missing from the README."""
     text = README.read_text(encoding="utf-8")
-    for name in ("diagnose", "explain", "inspect", "tree list", "tree show", "tree graph", "tree check"):
+    for name in ("diagnose", "explain", "inspect", "tree list", "tree show", "tree graph", "tree check", "tree schema"):
         assert f"stabtree {name}" in text

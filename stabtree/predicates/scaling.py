@@ -98,11 +98,12 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float = 6.0, late_halvings
 
 
 @predicate(source="precision P13", min_points=50)
-def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95) -> Answer:
-    """Is the gradient clipped at almost every step?
+def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95, depth: float = 10.0) -> Answer:
+    """Is the gradient clipped at almost every step, and hard?
 
-    Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. It is a sign
-    and no fault: 6 of 49 labelled healthy runs do it, and 3 of 75 faulted ones.
+    Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. Clipping
+    alone is no sign: 6 of 49 labelled healthy runs clip at 95% of their steps, with a median norm of up to 4.6 times
+    the clip. Yes takes a median above `depth` times the clip.
     """
     clip = run.setting("grad_clip")
     if not isinstance(clip, int | float) or not 0 < clip < 1e100:
@@ -111,8 +112,9 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95) -> Answe
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
     text = f"grad_norm lies above the clip of {clip:g} at {above:.0%} of the steps in the second half, its median is "
-    found = (Evidence(f"{text}{float(np.median(late)):.3g}", "grad_norm", (), above, share),)
-    return Answer(YES if above >= share else NO, found)
+    middle = float(np.median(late)) / float(clip)
+    found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
+    return Answer(YES if above >= share and middle > depth else NO, found)
 
 
 @predicate(source="precision P14", min_points=20)

@@ -121,10 +121,11 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
         )
     if predicate and "unknown" not in node.go:
         _field(page, "", "unknown → noted as not checked, then as for no")
-    for leaf in tree.leaves.values():
-        if leaf.of == node.id and leaf.title != NOTHING:
-            for place, fix in enumerate(leaf.fixes):
-                page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=28)
+    held = [leaf for leaf in tree.leaves.values() if leaf.of == node.id and leaf.title != NOTHING]
+    width = max([28, *(len(leaf.id) + 6 for leaf in held)])
+    for leaf in held:
+        for place, fix in enumerate(leaf.fixes):
+            page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=width)
     _see(page, tree, node.see)
 
 
@@ -157,7 +158,7 @@ def _reads(predicate: Predicate) -> str:
         if need.kind != "Run"
     ]
     if any(need.kind == "Run" for need in predicate.needs):
-        names.append("the run's config, gaps and ranks")
+        names.append("the run's config, gaps, ranks, lines and rerun")
     return ", ".join(names)
 
 
