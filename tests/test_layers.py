@@ -26,6 +26,7 @@ ORDER = (
     ("treeschema",),
     ("treefile",),
     ("diagnosis",),
+    ("coverage",),
     ("walk",),
     ("render",),
     ("cli", "__init__", "__main__"),

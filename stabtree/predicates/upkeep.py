@@ -91,6 +91,8 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
         return Answer(NO, (found,))
     own, trained = finite(loss)
     around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
+    if not len(around):
+        return unknown(f"the training loss was not logged around step {turned:,}", "loss")
     before, last = (
         float(np.median(part)) if len(part) else math.nan for part in (around, trained[-max(5, len(trained) // 20) :])
     )
