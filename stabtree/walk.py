@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
-from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit, Walked, WalkedTree
+from stabtree.coverage import walked, walked_trees
+from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
 from stabtree.errors import StabtreeError
 from stabtree.metrics import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.predicates.precursor import precursors
 from stabtree.replay import replay
 from stabtree.restart import advise, before_all_trouble
-from stabtree.tree import Cause, Leaf, Part, Question, Section, Severity, Tree
+from stabtree.tree import Cause, Leaf, Question, Severity, Tree
 from stabtree.treecheck import near, parameter_mistakes, resolved
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class _Walk:
         assert end is not None  # noqa: S101 - the first walk may cross sections, and trees have no cycles
         ends = [(path, end)]
         further = []
-        sections = [self._walked(section) for section in self.tree.sections]
+        sections = [walked(self.run, section) for section in self.tree.sections]
         for section in (item.section for item in sections[1:] if item.walked):
             if section.entry not in self.seen:
                 visits, leaf = self._walk(section.entry, section=section.id)
@@ -138,36 +139,12 @@ class _Walk:
             end=end,
             further=tuple(v for v in further if v),
             sections=tuple(sections),
-            trees=self._trees(sections),
+            trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
             missing=self._missing(),
             verdict=self._verdict(end, findings),
             monitor=replay(self.run),
         )
-
-    def _walked(self, section: Section) -> Walked:
-        """Whether a section is walked: always, or because one of its metrics was logged."""
-        if not section.when:
-            return Walked(section, True, "always")
-        here = [name for name in section.when if self.run.has(name)]
-        return Walked(section, bool(here), _presence((here or section.when)[0], bool(here)))
-
-    def _trees(self, sections: list[Walked]) -> tuple[WalkedTree, ...]:
-        """What of each tree was walked."""
-        found = []
-        for part in self.tree.parts or (Part(self.tree.name, self.tree.title),):
-            own = [item for item in sections if item.section.tree in ("", part.name)]
-            walked = [item.section.id for item in own if item.walked]
-            idle = [item for item in own if not item.walked]
-            if part.loaded and not own:
-                continue  # it adds causes to the leaves of others, and is never walked itself
-            why = f"{len(walked)} of {len(own)} sections"
-            if not part.loaded:
-                why = _presence(part.when[0], False)
-            elif own and not walked:
-                why = idle[0].why
-            found.append(WalkedTree(part.name, part.title, part.loaded and bool(walked), why))
-        return tuple(found)
 
     def _walk(self, id_: str, section: str) -> tuple[tuple[Visit, ...], Leaf | None]:
         """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""
@@ -272,15 +249,6 @@ def _told(question: Question, word: str) -> Visit:
     """The visit of a question that a person answered, in the verdict's or in other words."""
     answer = Answer(question.words.get(word, word), (Evidence(f"{word}, as answered"),), reason=f"{word}, as answered")
     return Visit(question, answer, "person")
-
-
-def _presence(name: str, here: bool) -> str:
-    """Whether a section's metric, or what else it waits for, was there."""
-    if name == "lines":
-        return f"the log is {'a text log with lines to read' if here else 'no text log, or has no such lines'}"
-    if name == "rerun":
-        return "a rerun was given" if here else "no rerun was given (--rerun)"
-    return f"{name} was {'' if here else 'not '}logged"
 
 
 def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:

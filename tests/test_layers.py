@@ -31,6 +31,7 @@ ORDER = (
     ("treefile",),
     ("diagnosis",),
     ("restart",),
+    ("coverage",),
     ("walk",),
     ("render",),
     ("cli", "__init__", "__main__"),

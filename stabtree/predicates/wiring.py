@@ -53,6 +53,8 @@ def starts_near_zero(run: Run, loss: Series, *, share: float = 0.05) -> Answer:
     classes, first = n_classes(run), _first(loss)
     if classes is None or first is None:
         return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
+    if run.get("reward") is not None:
+        return unknown("a reward is logged: the loss of reinforcement learning begins near 0", "loss")
     bar = share * math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; an untrained model of {classes:,} classes at {math.log(classes):.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], bar),)
