@@ -79,6 +79,8 @@ def _masked_nan(found: Made, _dtype: object) -> str:
     loss, norm = found.get("loss"), found.get("grad_norm")
     if loss is None or norm is None or not len(loss) or "reward" in found:
         return ""
+    if loss.values[-1] != 0 and (len(loss) < MASKED_ROWS or loss.values[-1] != loss.values[-2]):
+        return ""
     at = np.searchsorted(norm.steps, loss.steps)
     inside = at < len(norm)
     same = np.zeros(len(loss), dtype=np.bool_)
