@@ -118,7 +118,9 @@ def _scaled_norm(found: Made, _dtype: object) -> str:
     On a skipped step the old norm is written once more; those rows are left out.
     """
     norm, scale = found.get("grad_norm"), found.get("loss_scale")
-    if norm is None or scale is None or len(norm) < LEAST_ROWS:
+    if norm is None or scale is None or len(norm) < LEAST_ROWS or not len(scale):
+        return ""
+    if float(scale.values.max()) < LEAST_RANGE * float(scale.values.min()):
         return ""
     at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
     usable = (at >= 0) & np.isfinite(norm.values) & (norm.values > 0)
