@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.compose import NOTHING
 from stabtree.predicates import PREDICATES
 from stabtree.render.page import Page
-from stabtree.tree import Entry, Group, Leaf, Question, Tree
+from stabtree.tree import Entry, Group, Leaf, Question, Signature, Tree
 from stabtree.treecheck import resolved
 from stabtree.treefile import shipped_titles
 
@@ -19,8 +19,29 @@ Node = Question | Leaf | Group | Entry
 
 
 def every(tree: Tree) -> list[Node]:
-    """All nodes: questions, groups, leaves, entries."""
-    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values(), *tree.entries.values()]
+    """All nodes: questions, groups, leaves, entries, and signatures as entries."""
+    signatures = map(_as_entry, tree.signatures)
+    return [
+        *tree.questions.values(),
+        *tree.groups.values(),
+        *tree.leaves.values(),
+        *tree.entries.values(),
+        *signatures,
+    ]
+
+
+def _as_entry(item: Signature) -> Entry:
+    """A signature as it is read: what it looks like, what it means, and the leaves under which it stands as a cause."""
+    return Entry(
+        id=item.id,
+        title=item.text,
+        symptom=item.example,
+        cause=f"a possible cause of {', '.join(item.of)}",
+        fixes=item.fixes,
+        source=item.source,
+        probe=f"tested in the log: {item.test}" if item.test else "no log can test it",
+        see=item.see,
+    )
 
 
 def find(tree: Tree, word: str) -> tuple[list[Node], bool]:

@@ -150,7 +150,7 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
         for visit in chain if not unasked or len(chain) == 1 else ():
             if visit.question.section != section:
                 section = visit.question.section
-                page.line((f"§{section} {diagnosis.tree.section(section).title}", "dim"), indent=1)
+                page.line((f"{_sign(section)}{diagnosis.tree.section(section).title}", "dim"), indent=1)
             _visit(page, visit, width)
         if unasked and len(chain) > 1:
             ids = ", ".join(visit.question.id for visit in chain)
@@ -159,7 +159,8 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
                 [((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=(6, width)
             )
     title = end.title
-    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or not diagnosis.run.series):
+    blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
+    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
         title = "nothing wrong in the little that could be checked"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
@@ -167,6 +168,11 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
 def _unasked(visit: Visit) -> bool:
     """Whether it is a question for a person that nobody answered."""
     return not visit.question.test and visit.answer.verdict == UNKNOWN
+
+
+def _sign(section: str) -> str:
+    """Sections of a document have numbers; those of our own are known by their titles."""
+    return f"§{section} " if section[:1].isdigit() else ""
 
 
 def _verdict_of(visit: Visit) -> str:
