@@ -184,3 +184,12 @@ def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
     run = make_run({"reward": np.exp(9 * AT)})
     assert PREDICATES["falls_back"].ask(run, {}).verdict == "no"
+
+
+def test_a_burst_of_a_loss_beside_a_reward_is_no_spike() -> None:
+    """The same burst is one where no reward was logged."""
+    loss = falling(600, 0.02)
+    loss[400] += 8
+    assert diagnose(make_run({"loss": loss})).verdict == "warning"
+    found = diagnose(make_run({"loss": loss, "reward": np.linspace(0.1, 0.8, 600)}))
+    assert not [finding for finding in found.findings if finding.leaf.id.startswith("spike")]

@@ -61,18 +61,30 @@ def _describe(spike: Spike) -> str:
 
 @predicate(source="phase19 Q2.1", min_points=12)
 def spike(
-    run: Run, loss: Series, *, window_steps: int = 100, sigma: float = 3.0, chance: float = 0.1, back_sigma: float = 0.5
+    run: Run,
+    loss: Series,
+    reward: Series | None = None,
+    *,
+    window_steps: int = 100,
+    sigma: float = 3.0,
+    chance: float = 0.1,
+    back_sigma: float = 0.5,
 ) -> Answer:
     """Does the loss jump above its recent mean by more than noise explains?
 
     Document: loss[t] > mean + 3 sigma of the 100 steps before t, for t > 100. On pure noise that fires by
     chance, on the labelled healthy runs in more than half of them, so a step must also stand so high
     that the upper tail of the run's own scores makes fewer than `chance` (0.1) such steps expected in the
-    whole run. `chance=1` is the document's letter. The window holds at least 10 rows.
+    whole run. `chance=1` is the document's letter. The window holds at least 10 rows. Where a reward is
+    logged, the loss of reinforcement learning bursts by nature, and the reward is what tells.
     """
     search = _search(run, loss, window_steps, sigma, chance, back_sigma)
     if not search.judged:
         return unknown(f"no step has {search.rows} rows before it", "loss")
+    if reward is not None and chance < 1:
+        text = f"a reward is logged: its loss bursts by nature, here up to {search.highest:.2g}σ (step "
+        text += f"{search.highest_step:,})"
+        return Answer(NO, (Evidence(text, "loss", (search.highest_step,), search.highest, search.bar),))
     window = f"the {search.rows} rows before" if search.widened else f"the {window_steps} steps before"
     if not search.spikes:
         text = (
