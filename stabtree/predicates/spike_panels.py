@@ -55,13 +55,13 @@ def spike_cause(
     """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
 
     A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
-    like, and what the other two look like as well, so it is asked last. A panel that confirms its cause decides.
-    Without one a spike counts only when the run's own noise does not explain it (fewer than `far_chance` such steps
-    expected in the whole run, and a rise by more than `far_share` of all that the loss ever moved, its 2nd to 98th
-    percentile), and a panel makes its cause likely, or it goes above `start_factor` times the loss at the
-    beginning, or takes longer than `horizon_steps` to come back (the document's 50), or chance allows less than
-    1e-5 of it. Anything less is `minor`:
-    labelled healthy runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps.
+    like, and what the other two look like as well, so it is asked last. A panel that confirms its cause decides (a
+    high grad_norm only for a spike that is rare as well). Without one a spike counts only when it is rare (the run's
+    own noise does not explain it: fewer than `far_chance` such steps expected in the whole run, and a rise by
+    more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile), and a panel makes its cause
+    likely, or it goes above `start_factor` times the loss at the beginning, or takes longer than `horizon_steps` to
+    come back (the document's 50), or chance allows less than 1e-5 of it. Anything less is `minor`: labelled healthy
+    runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps.
     """
     top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     if top is None:
@@ -78,7 +78,8 @@ def spike_cause(
     rare = expected < far_chance and share > far_share
     height = Evidence(_rarity_text(expected, far_chance, share, far_share), "loss", (top.step,), expected, far_chance)
     beyond = _beyond(loss, top, expected, start_factor, horizon_steps)
-    strong = [name for name, panel in panels.items() if panel.verdict == YES]
+    # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
+    strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or chance >= 1)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
     if not strong and not weak:
         label = "unexplained" if rare and beyond.verdict == YES else "minor"
