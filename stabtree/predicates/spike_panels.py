@@ -61,7 +61,8 @@ def spike_cause(
     more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile), and a panel makes its cause
     likely, or it goes above `start_factor` times the loss at the beginning, or takes longer than `horizon_steps` to
     come back (the document's 50), or chance allows less than 1e-5 of it. Anything less is `minor`: labelled healthy
-    runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps.
+    runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter
+    (`chance` 1) no spike is minor.
     """
     top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
     if top is None:
@@ -82,7 +83,7 @@ def spike_cause(
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or chance >= 1)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
     if not strong and not weak:
-        label = "unexplained" if rare and beyond.verdict == YES else "minor"
+        label = "unexplained" if chance >= 1 or (rare and beyond.verdict == YES) else "minor"
         return Answer(
             label,
             (height, *beyond.evidence, *notes),
