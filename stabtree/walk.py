@@ -142,7 +142,7 @@ class _Walk:
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
             missing=self._missing(),
-            verdict=self._verdict(end, findings),
+            verdict=self._verdict(path, end, findings),
             monitor=replay(self.run),
         )
 
@@ -221,12 +221,13 @@ class _Walk:
                 found[visit.question.id] = _miss(visit.question.id, reason, answer.missing)
         return tuple(found.values())
 
-    def _verdict(self, end: Leaf, findings: list[Finding]) -> str:
+    def _verdict(self, path: tuple[Visit, ...], end: Leaf, findings: list[Finding]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
         answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
+        blind = all(visit.answer.verdict == UNKNOWN for visit in path)
         unread = sum(source.skipped_count for source in self.run.sources)
         thin = unread > UNREAD_SHARE * sum(source.rows for source in self.run.sources)
-        if worst.rank < Severity.WARNING.rank and (thin or not set(self._needs(end)) <= answered):
+        if worst.rank < Severity.WARNING.rank and (thin or blind or not set(self._needs(end)) <= answered):
             return UNKNOWN
         return worst
 

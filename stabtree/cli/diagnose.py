@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -89,8 +90,11 @@ def diagnose(
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
     run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
     if rerun:
+        if any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
+            raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
         run = replace(run, rerun=load([rerun], column, step_column, dtype, None, format, None))
-    chosen = load_tree(tree) if tree else load_trees(run, trees)
+    # What is set or answered must exist, whether or not this run needs its tree.
+    chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
     overrides = _overrides(chosen, set_)
     from stabtree.walk import diagnose as walk
 

@@ -136,19 +136,19 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
 
 
 def _metrics(table: Table, used: Mapping[str, str]) -> dict[str, Column]:
-    """The columns that hold metrics, of which the loss has to be one.
+    """The columns that hold metrics, of which the loss has to be one, unless there are error messages to read.
 
     Raises:
         StabtreeError: where there is no loss.
     """
-    if "loss" not in used:
+    if "loss" not in used and not table.lines:
         raise _no_loss(table)
     metrics = {
         role: column
         for role, name in used.items()
         if role not in ("step", "epoch", "rank") and (column := table.columns[name]) and count_logged(column)
     }
-    if "loss" not in metrics:
+    if "loss" in used and "loss" not in metrics:
         raise StabtreeError(
             f"holds no value in its loss column {clean(used['loss'], 60)!r}",
             where=table.path,

@@ -60,8 +60,9 @@ def spike_cause(
     own noise does not explain it: fewer than `far_chance` such steps expected in the whole run, and a rise by
     more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile), and a panel makes its cause
     likely, or it goes above `start_factor` times the loss at the beginning, or takes longer than `horizon_steps` to
-    come back (the document's 50), or chance allows less than 1e-5 of it. Anything less is `minor`: labelled healthy
-    runs spike by themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter
+    come back (the document's 50), or chance allows less than 1e-5 of it. One that goes so high and takes so long
+    counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by themselves, up to
+    1.2 times their first loss, and are back within 25 steps. By the document's letter
     (`chance` 1) no spike is minor.
     """
     top = worst_spike(run, loss, window_steps, sigma, chance, back_sigma)
@@ -83,7 +84,9 @@ def spike_cause(
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or chance >= 1)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
     if not strong and not weak:
-        label = "unexplained" if chance >= 1 or (rare and beyond.verdict == YES) else "minor"
+        label = (
+            "unexplained" if chance >= 1 or beyond.verdict == YES or (rare and beyond.verdict == LIKELY) else "minor"
+        )
         return Answer(
             label,
             (height, *beyond.evidence, *notes),
@@ -107,7 +110,7 @@ def _rarity_text(expected: float, far_chance: float, share: float, far_share: fl
 
 
 def _beyond(loss: Series, top: Spike, expected: float, start_factor: float, horizon_steps: int) -> Answer:
-    """Whether a spike goes beyond what healthy runs do by themselves, in height or in length."""
+    """Whether a spike goes beyond what healthy runs do by themselves: yes in height and length, likely in either."""
     steps, values = finite(loss)
     start = float(max(values[0], np.median(values[:START_ROWS])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
@@ -116,7 +119,8 @@ def _beyond(loss: Series, top: Spike, expected: float, start_factor: float, hori
     text += f"step{'s' if took != 1 else ''} to come back (far: {horizon_steps})"
     slow = took > max(horizon_steps, interval(steps))
     found = (Evidence(text, "loss", (top.step, top.peak_step), times, start_factor),)
-    return Answer(YES if times > start_factor or slow or expected < NO_CHANCE else NO, found)
+    high = times > start_factor
+    return Answer(YES if high and slow else LIKELY if high or slow or expected < NO_CHANCE else NO, found)
 
 
 @predicate(source="phase19 Q2.3, second panel", min_points=12)
