@@ -14,6 +14,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import steps as steps_
 from stabtree.loaders.parts import is_part, with_total
 from stabtree.loaders.summary import check_table
+from stabtree.loaders.textlog_lines import ENDING
 from stabtree.loaders.uses import Plan, column_uses, count_logged
 from stabtree.metrics import EPOCH_ALIASES, METRICS, RANK_ALIASES, RUN_ALIASES, STEP_ALIASES, by_name, match, normalize
 from stabtree.run import Source
@@ -136,12 +137,12 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
 
 
 def _metrics(table: Table, used: Mapping[str, str]) -> dict[str, Column]:
-    """The columns that hold metrics, of which the loss has to be one, unless there are error messages to read.
+    """The columns that hold metrics, of which the loss has to be one, unless the run ended in an error message.
 
     Raises:
         StabtreeError: where there is no loss.
     """
-    if "loss" not in used and not table.lines:
+    if "loss" not in used and not any(ENDING.search(line.text) for line in table.lines):
         raise _no_loss(table)
     metrics = {
         role: column
