@@ -19,6 +19,19 @@ CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
+NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
+
+
+def true_at_end(flags: Bools) -> int:
+    """How many of the last values are true."""
+    wrong = np.flatnonzero(~flags)
+    return len(flags) - (int(wrong[-1]) + 1 if len(wrong) else 0)
+
+
+def change_noise(values: Floats) -> float:
+    """Standard deviation of one value, by neighbours' changes: outliers and a steady trend leave it alone."""
+    changes = np.diff(values)
+    return NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
 
 
 def interval(steps: Ints) -> float:

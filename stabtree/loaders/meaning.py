@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.stats import true_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Floats
     from stabtree.run import Series, Setting
 
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
@@ -89,8 +90,8 @@ def _masked_nan(found: Made, _dtype: object) -> str:
     beside[same] = norm.values[at[same]]
     zero = loss.values == 0
     repeated = np.append([False], loss.values[1:] == loss.values[:-1])
-    dead = _tail((zero | repeated) & np.isnan(beside))
-    still = _tail(zero & (np.isnan(beside) | (beside == 0)))
+    dead = true_at_end((zero | repeated) & np.isnan(beside))
+    still = true_at_end(zero & (np.isnan(beside) | (beside == 0)))
     start = max(dead, still if still >= MASKED_ROWS and (loss.values[: len(loss) - still] > 0).any() else 0)
     if not start:
         return ""
@@ -104,12 +105,6 @@ def _masked_nan(found: Made, _dtype: object) -> str:
         f"From step {first:,} on the loss is written as {shown:g} while grad_norm is NaN or 0, as trainers do that "
         "filter NaN out of their logs (logging_nan_inf_filter): read as NaN."
     )
-
-
-def _tail(flags: Bools) -> int:
-    """How many of the last values are true."""
-    wrong = np.flatnonzero(~flags)
-    return len(flags) - (int(wrong[-1]) + 1 if len(wrong) else 0)
 
 
 def _scaled_norm(found: Made, _dtype: object) -> str:

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.predicates.registry import finite, per_series
 from stabtree.run import Series
-from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, kendall_z, span
+from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -136,9 +136,7 @@ def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course |
     inner = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
     smooth = np.concatenate(([np.mean(levels[:2])], inner, [np.mean(levels[-2:])]))
     low = int(np.argmin(smooth))
-    changes = np.diff(levels)
-    noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
-    noise = max(noise, _within(values[int(starts[0]) :].reshape(count, -1), levels))
+    noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
     lowest = float(smooth[low])
     end = float(np.median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
     covered = span(levels) if whole is None else whole
@@ -193,8 +191,7 @@ def _from_start(loss: Series, whole: Course) -> Course:
     rise = whole.end - low
     if rise <= 0:
         return whole._replace(low=low, rise=rise)
-    changes = np.diff(values)
-    noise = NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
+    noise = change_noise(values)
     return Course(int(steps[0]), low, whole.end, rise, noise, max(whole.span, rise), whole.trend_z, whole.steps)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import Groups, finite, predicate
-from stabtree.stats import blocks, interval, kendall_z
+from stabtree.stats import NORMAL_99, blocks, interval, kendall_z
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 LEVELS = 20  # block medians that a run is judged by
 LEAST_ROWS = 30
-TREND_Z = 2.33  # one in a hundred without a trend
 AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not that of an untrained model
 THROWN = 1.3  # first rows this many times as high as the very first one were thrown up by the first updates
 WARM = 0.9  # share of its peak from which on the learning rate has warmed up
@@ -105,16 +104,16 @@ def leaves_start(
     if -share > worse_share:
         return Answer("worse", (found,), onset_step=int(steps[0]))
     classes = n_classes(run)
-    if trend < -TREND_Z:
+    if trend < -NORMAL_99:
         if classes and first < AT_CHANCE * math.log(classes):
             text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
             return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
         text = f"it does fall, with a trend of z {trend:.1f}"
         return Answer(
-            "slow", (found, Evidence(text, "loss", (), trend, -TREND_Z)), onset_step=_settles(loss, first, low)
+            "slow", (found, Evidence(text, "loss", (), trend, -NORMAL_99)), onset_step=_settles(loss, first, low)
         )
-    text = f"no trend: z {trend:.1f} (a fall has less than {-TREND_Z:g})"
-    return Answer("flat", (found, Evidence(text, "loss", (), trend, -TREND_Z)), onset_step=int(steps[0]))
+    text = f"no trend: z {trend:.1f} (a fall has less than {-NORMAL_99:g})"
+    return Answer("flat", (found, Evidence(text, "loss", (), trend, -NORMAL_99)), onset_step=int(steps[0]))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:

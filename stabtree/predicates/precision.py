@@ -8,10 +8,9 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.nonfinite import RECOVERED_ROWS, got_over, storm_start
 from stabtree.predicates.registry import finite, predicate, seen
-from stabtree.stats import stretches
+from stabtree.stats import stretches, true_at_end
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools
     from stabtree.run import Run, Series
 
 # A scaler doubles or halves; these bounds lie between the factors 1/2, 1 and 2 and forgive a logged mean.
@@ -121,9 +120,7 @@ def _late_overflows(loss: Series, grad_norm: Series | None) -> Overflows:
         steps = steps if steps is grad_norm.steps else np.union1d(steps, grad_norm.steps)
     late = steps[len(steps) // 2 :]
     flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
-    good = np.flatnonzero(~flags)
-    at_end = len(flags) - 1 - int(good[-1]) if len(good) else len(flags)
-    return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), at_end)
+    return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags))
 
 
 @predicate(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
@@ -270,17 +267,11 @@ def _storm(grad_norm: Series, broke: int) -> Storm:
         good = int(steps[-1]) if len(steps) else None
         return Storm(broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0))
     first = storm_start(bad)
-    onset = _unbroken_end(bad)
+    onset = len(bad) - true_at_end(bad)
     text = f"grad_norm broke first, at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
     signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)
     start = int(steps[onset]) if onset < len(steps) else broke
     return Storm(int(steps[first]), start, int(steps[first - 1]) if first else None, signal)
-
-
-def _unbroken_end(bad: Bools) -> int:
-    """Where the unbroken run of bad rows at the end begins; past the end when the last row is good."""
-    good = np.flatnonzero(~bad)
-    return int(good[-1]) + 1 if len(good) else 0
 
 
 def _scale_signal(loss_scale: Series | None, storm: Storm | None, broke: int) -> Evidence | None:

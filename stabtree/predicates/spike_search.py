@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.predicates.registry import finite, per_series
-from stabtree.stats import Tail, interval, trailing_moments, upper_tail
+from stabtree.stats import NORMAL_99, Tail, interval, trailing_moments, upper_tail
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -17,7 +17,6 @@ LEAST_ROWS = 10  # a mean and a sigma of fewer rows say little; the window widen
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6
 POWER_ROWS = 300  # fewer rows have no hundredth from which a power law could be read
-NORMAL_99 = 2.33
 USUAL_EXPONENT = 4.0  # measured: 1.6 to 5 where there are rows enough, median 3.8
 SEAM_ROWS = 3
 TYPICAL_ROWS = 5  # rows whose median must be back before a guarded recovery counts

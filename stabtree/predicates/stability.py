@@ -8,15 +8,13 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.registry import Groups, finite, predicate
 from stabtree.predicates.spikes import worst_spike
-from stabtree.stats import blocks, kendall_z
+from stabtree.stats import NORMAL_99, NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
     from stabtree.run import Run, Series
 
 LEVELS = 20
-TREND_Z = 2.33
-MAD = 1.4826  # of a normal distribution, the ratio of σ to the median absolute deviation
 LEAST_LEAD_ROWS = 3
 
 
@@ -43,7 +41,7 @@ def grad_norm_leads(run: Run, loss: Series, grad_norm: Series, *, sigma: float =
     before = values[max(0, end - 60) : end]
     usual = before[: max(20, len(before) - 20)]
     level = float(np.median(usual))
-    scatter = MAD * float(np.median(np.abs(usual - level)))
+    scatter = NORMAL_MAD * float(np.median(np.abs(usual - level)))
     bar = max(factor * level, level + sigma * scatter)
     high = before > bar
     rows = len(high) if high.all() else int(np.argmax(~high[::-1]))
@@ -70,7 +68,7 @@ def logits_drift(
         if series is None or len(values) < LEVELS:
             continue
         begin, end, trend = _ends(values)
-        yes = trend > TREND_Z and end > growth * begin and end > least
+        yes = trend > NORMAL_99 and end > growth * begin and end > least
         text = f"|{name}| goes from {begin:.3g} to {end:.3g}, trend z {trend:.1f}"
         told.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
     if not told:
@@ -92,7 +90,7 @@ def attention_logits_grow(attention_logits_max: Groups, *, growth: float = 2.0, 
         if len(values) < LEVELS:
             continue
         begin, end, trend = _ends(values)
-        yes = trend > TREND_Z and end > growth * begin and end > least
+        yes = trend > NORMAL_99 and end > growth * begin and end > least
         of = "" if name == "all" else f"{name}: "
         told = f"{of}{begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
         worst = max(worst or (False, -1.0, "", 0.0), (yes, end, told, max(growth * begin, least)))
@@ -156,7 +154,7 @@ def gradients_vanish(
     text = f"grad_norm goes from {begin:.3g} to {end:.3g} (z {trend:.1f}) while the loss goes from {first:.4g} to "
     text += f"{last:.4g}"
     found = (Evidence(text, "grad_norm", (), end, max(share * begin, tiny)),)
-    yes = trend < -TREND_Z and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
+    yes = trend < -NORMAL_99 and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
     return Answer(YES if yes else NO, found)
 
 

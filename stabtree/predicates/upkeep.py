@@ -9,7 +9,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.predicates.learning import first_level
 from stabtree.predicates.registry import Groups, finite, predicate
-from stabtree.stats import SAMPLE, blocks, kendall_z
+from stabtree.stats import NORMAL_99, SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -170,7 +170,7 @@ def gradients_add_up(
     )
     text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    yes = factor > growth and trend > 2.33 and jitter < bar
+    yes = factor > growth and trend > NORMAL_99 and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
 
 
