@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import stabtree
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Finding
 
 LEAVES = {
     "nan-skipped": "s2.spike",

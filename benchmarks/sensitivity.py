@@ -34,13 +34,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import stabtree
 from benchmarks.faultbench import predict
-from stabtree.treecheck import resolved
+from stabtree.tree.check import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from stabtree.run import Run
-    from stabtree.tree import Tree
+    from stabtree.tree.model import Tree
 
     Log = tuple[str, int]  # a run, and every how many rows of it are judged
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stabtree.loaders.tfrecord import checksums
+from stabtree.loaders.tensorboard.records import checksums
 
 LIMIT = 5.0
 TAGS = (b"train/loss", b"train/grad_norm", b"train/lr", b"train/tokens")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run
     from stabtree.monitor import NaNMonitor, NonFiniteError
-    from stabtree.treefile import load_tree, load_trees
-    from stabtree.walk import diagnose
+    from stabtree.tree.load import load_tree, load_trees
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,9 +34,9 @@ _HOMES = {
     "NaNMonitor": "stabtree.monitor",
     "NonFiniteError": "stabtree.monitor",
     "load_run": "stabtree.loaders",
-    "load_tree": "stabtree.treefile",
-    "load_trees": "stabtree.treefile",
-    "diagnose": "stabtree.walk",
+    "load_tree": "stabtree.tree.load",
+    "load_trees": "stabtree.tree.load",
+    "diagnose": "stabtree.diagnosis.walk",
 }
 
 

@@ -29,9 +29,9 @@ from stabtree.errors import StabtreeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.diagnosis import Diagnosis
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.predicates.registry import Param
-    from stabtree.tree import Question, Tree
+    from stabtree.tree.model import Question, Tree
 
 LEVELS = ("note", "warning", "critical")
 
@@ -84,7 +84,7 @@ def diagnose(
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     levels = _levels(fail_on)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
-    from stabtree.treefile import load_tree, load_trees
+    from stabtree.tree.load import load_tree, load_trees
 
     if tree and trees:
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
@@ -96,7 +96,7 @@ def diagnose(
     # What is set or answered must exist, whether or not this run needs its tree.
     chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
     overrides = _overrides(chosen, set_)
-    from stabtree.walk import diagnose as walk
+    from stabtree.diagnosis.walk import diagnose as walk
 
     found = walk(
         run,
@@ -160,7 +160,7 @@ def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param
 
 
 def _parsed(text: str, default: Param, key: str) -> Param:
-    from stabtree.treecheck import fits
+    from stabtree.tree.check import fits
 
     try:
         if isinstance(default, bool):

@@ -21,7 +21,7 @@ def explain(
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.render import reference
-    from stabtree.treefile import load_defining, load_tree, load_trees
+    from stabtree.tree.load import load_defining, load_tree, load_trees
 
     chosen = load_tree(tree) if tree else (node and not all_ and load_defining(node)) or load_trees()
     width, color = screen()
@@ -34,7 +34,7 @@ def explain(
         )
     found, by_id = reference.find(chosen, node)
     if not found:
-        from stabtree.treecheck import near
+        from stabtree.tree.check import near
 
         ids = [*chosen.questions, *chosen.leaves, *chosen.entries]
         hint = f"`stabtree tree show {chosen.name}` lists the nodes"

@@ -25,7 +25,7 @@ class GraphFormat(StrEnum):
 @tree_app.command("list")
 def list_() -> None:
     """List the trees that ship with stabtree."""
-    from stabtree.treefile import load_tree, shipped
+    from stabtree.tree.load import load_tree, shipped
 
     for name in shipped():
         tree = load_tree(name)
@@ -43,7 +43,7 @@ def show(
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
     from stabtree.render import outline as outlines
-    from stabtree.treefile import load_tree
+    from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
     width, color = screen()
@@ -60,7 +60,7 @@ def graph(
 ) -> None:
     """Write a tree as a graph, for Mermaid or Graphviz."""
     from stabtree.render import graph as graphs
-    from stabtree.treefile import load_tree
+    from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
     emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
@@ -71,7 +71,7 @@ def schema() -> None:
     """Write the JSON Schema of tree files, for an editor to check them by."""
     import json
 
-    from stabtree.treeschema import schema as made
+    from stabtree.tree.schema import schema as made
 
     emit(json.dumps(made(), indent=1, ensure_ascii=False))
 
@@ -79,7 +79,7 @@ def schema() -> None:
 @tree_app.command()
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
-    from stabtree.treefile import load_tree
+    from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
     emit(f"{clean(tree.name)}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble import Assembled, assemble
-from stabtree.loaders.canonical import selector, to_rows
-from stabtree.loaders.checkpoints import checkpoint_steps
+from stabtree.loaders.assemble.columns import selector, to_rows
+from stabtree.loaders.assemble.placeholders import meant
+from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.files import read_files
-from stabtree.loaders.meaning import meant
-from stabtree.loaders.registry import LOADERS, Loader
+from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.paths.checkpoints import checkpoint_steps
+from stabtree.loaders.paths.read import read_files
 from stabtree.run import Gap, Resume, Run, Setting, Source
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.metrics import EPOCH_ALIASES, STEP_ALIASES, match, normalize
+from stabtree.metrics.table import EPOCH_ALIASES, STEP_ALIASES, match, normalize
 from stabtree.text import clean
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
-from stabtree.metrics import match
+from stabtree.metrics.table import match
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stabtree.run import Skipped
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree._lazy import Bools, Floats
-    from stabtree.run import ConfigScalar, LogLine, Skipped
+    from stabtree.run import ConfigScalar, LogLine
 
 Select = Callable[[str], bool]
 """Says of a column name whether anyone will want its values; others need not be parsed."""
@@ -67,3 +69,27 @@ class Table:
     run: str = ""
     lines: tuple[LogLine, ...] = ()
     config_from: str = ""
+
+
+SKIPS_KEPT = 20
+
+
+@dataclass(slots=True)
+class Skips:
+    """Collects skipped lines while a file is read.
+
+    Attributes:
+        first: the first lines that were skipped.
+        count: how many there were.
+        short: rows that were read although they have too few fields.
+    """
+
+    first: list[Skipped] = field(default_factory=list)
+    count: int = 0
+    short: int = 0
+
+    def add(self, line: int, reason: str) -> None:
+        """Count a line, and remember it if it is among the first."""
+        self.count += 1
+        if len(self.first) < SKIPS_KEPT:
+            self.first.append(Skipped(line, reason))

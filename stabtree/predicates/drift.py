@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.batches import fresh
-from stabtree.predicates.course import (
+from stabtree.facts.batches import fresh
+from stabtree.facts.registry import finite
+from stabtree.facts.rise import (
     LEAST_BLOCKS,
     MOST_BLOCKS,
     ROWS_PER_BLOCK,
@@ -17,7 +18,7 @@ from stabtree.predicates.course import (
     rising,
     turned,
 )
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import blocks, interval, kendall_z, span
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import NORMAL_99, blocks, interval, kendall_z
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.course import FALL_NOISE, FALL_SHARE, fall
-from stabtree.predicates.registry import finite, predicate
+from stabtree.facts.registry import finite
+from stabtree.facts.rise import FALL_NOISE, FALL_SHARE, fall
+from stabtree.predicates.registry import predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
 from stabtree.predicates.nonfinite import last_finite_before, name_of, storm_start
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import interval
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import predicate, seen
-from stabtree.replay import broken_ranks
+from stabtree.facts.registry import seen
+from stabtree.facts.replay import broken_ranks
+from stabtree.predicates.registry import predicate
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:

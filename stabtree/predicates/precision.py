@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite, seen
 from stabtree.predicates.nonfinite import RECOVERED_ROWS, got_over, storm_start
-from stabtree.predicates.registry import finite, predicate, seen
+from stabtree.predicates.registry import predicate
 from stabtree.stats import stretches, true_at_end
 
 if TYPE_CHECKING:

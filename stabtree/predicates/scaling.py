@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import finite, predicate
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import predicate
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats

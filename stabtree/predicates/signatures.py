@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import finite, predicate
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import predicate
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.batches import batch_panel
-from stabtree.predicates.registry import finite, predicate
-from stabtree.predicates.spike_search import rarest, rarity
+from stabtree.facts.batches import batch_panel
+from stabtree.facts.registry import finite
+from stabtree.facts.spike import rarest, rarity
+from stabtree.predicates.registry import predicate
 from stabtree.predicates.spikes import rise_share, worst_spike
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
     from stabtree._lazy import Ints
-    from stabtree.predicates.spike_search import Spike
+    from stabtree.facts.spike import Spike
     from stabtree.run import Run, Series
 
 NEARBY_ROWS = 5  # rows before a spike in which a jump of the learning rate may have set it off

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.batches import repeats_at
-from stabtree.predicates.registry import finite, predicate
-from stabtree.predicates.spike_search import TYPICAL_ROWS, Search, Spike, find, rarest
+from stabtree.facts.batches import repeats_at
+from stabtree.facts.registry import finite
+from stabtree.facts.spike import TYPICAL_ROWS, Search, Spike, find, rarest
+from stabtree.predicates.registry import predicate
 from stabtree.stats import interval, span
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import Groups, predicate
 from stabtree.predicates.spikes import worst_spike
 from stabtree.stats import NORMAL_99, NORMAL_MAD, blocks, kendall_z
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
 from stabtree.predicates.learning import first_level
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import NORMAL_99, SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:

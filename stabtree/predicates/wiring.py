@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
 from stabtree.predicates.learning import n_classes
-from stabtree.predicates.registry import Groups, finite, predicate
+from stabtree.predicates.registry import Groups, predicate
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series

@@ -8,7 +8,7 @@ from stabtree.render.page import Page, styled
 from stabtree.render.plot import Line, plot
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis import Finding
+    from stabtree.diagnosis.result import Finding
     from stabtree.run import Run, Series
 
 PLOT_ROWS = 7

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.tree import Tree
+    from stabtree.tree.model import Tree
 
 COLORS = {"ok": "#d6f5d6", "note": "#d6e6fa", "warning": "#fff0b8", "critical": "#f9d0d0"}
 LINE_CHARACTERS = 34

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
-from stabtree.metrics import METRICS
+from stabtree.metrics.table import METRICS
 from stabtree.render.page import Page, styled
 from stabtree.text import clean
 

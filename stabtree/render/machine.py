@@ -24,8 +24,8 @@ from stabtree.answer import UNKNOWN
 
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
-    from stabtree.diagnosis import Diagnosis, Finding, Visit
-    from stabtree.replay import Replay, Watch
+    from stabtree.diagnosis.result import Diagnosis, Finding, Visit
+    from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run
 
 SCHEMA = 1

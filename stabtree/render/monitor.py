@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.replay import Replay, Watch
+    from stabtree.facts.replay import Replay, Watch
 
 MOST_RANKS = 8
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.render.page import Page, styled
-from stabtree.treecheck import resolved
+from stabtree.tree.check import resolved
 
 if TYPE_CHECKING:
-    from stabtree.tree import Tree
+    from stabtree.tree.model import Tree
 
 
 def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:

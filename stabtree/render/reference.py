@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.compose import NOTHING
 from stabtree.predicates import PREDICATES
 from stabtree.render.page import Page
-from stabtree.tree import Entry, Group, Leaf, Question, Signature, Tree
-from stabtree.treecheck import resolved
-from stabtree.treefile import shipped_titles
+from stabtree.tree.check import resolved
+from stabtree.tree.compose import NOTHING
+from stabtree.tree.load import shipped_titles
+from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
-    from stabtree.tree import Cause
+    from stabtree.tree.model import Cause
 
 Node = Question | Leaf | Group | Entry
 

@@ -6,18 +6,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
+from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
 from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
 from stabtree.text import clean
-from stabtree.tree import Leaf, Severity
+from stabtree.tree.model import Leaf, Severity
 
 if TYPE_CHECKING:
     from stabtree.render.plot import Piece
     from stabtree.run import Run
-    from stabtree.tree import Tree
+    from stabtree.tree.model import Tree
 
 WORDS = {
     "critical": "CRITICAL",

@@ -1,0 +1,1 @@
+"""From a run and a tree to what was found."""

@@ -1,0 +1,157 @@
+"""What a walk found: data only. `render` turns it into text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stabtree.answer import Answer, Evidence
+    from stabtree.facts.replay import Replay
+    from stabtree.run import Run
+    from stabtree.tree.model import Cause, Leaf, Question, Section, Tree
+
+
+class CauseState(StrEnum):
+    """What the log says of a cause, strongest first."""
+
+    CONFIRMED = "confirmed"
+    LIKELY = "likely"
+    POSSIBLE = "possible"  # no log can test it
+    NOT_CHECKABLE = "not checkable"  # this log can't test it
+    RULED_OUT = "ruled out"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""
+
+    question: Question
+    answer: Answer
+    given_by: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCause:
+    """A cause with what the log says of it."""
+
+    cause: Cause
+    state: CauseState
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Where to restart.
+
+    Attributes:
+        checkpoint_step: the newest checkpoint not after the last good step, and none from right before a NaN storm
+            where an older one exists; None when there is none.
+        every: steps between checkpoints; `assumed` when nothing says so.
+        lost_steps: steps of the log that are run again.
+        fresh_step: the newest checkpoint before a NaN storm, when it was written right before it: passed over, or
+            the same as `checkpoint_step` when no other is older than the trouble. None where that is no concern.
+    """
+
+    checkpoint_step: int | None
+    every: int
+    assumed: bool
+    lost_steps: int
+    fresh_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A leaf that was reached, with the evidence that led there.
+
+    Attributes:
+        leaf: the leaf.
+        section: the id of the section whose walk ended there.
+        onset_step: first step of what was found.
+        last_good_step: last logged step before it.
+        evidence: what the questions on the way saw.
+        causes: judged causes, strongest first.
+        restart: advice, for leaves that call for a restart.
+        precursors: what had left its usual state before the onset, with its lead.
+    """
+
+    leaf: Leaf
+    section: str
+    onset_step: int | None
+    last_good_step: int | None
+    evidence: tuple[Evidence, ...]
+    causes: tuple[JudgedCause, ...]
+    restart: Restart | None
+    precursors: tuple[Evidence, ...] = ()
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """The leaf's fixes with those of its causes: strong causes' first, those of ruled-out causes left out."""
+        strong = [c for c in self.causes if c.state in (CauseState.CONFIRMED, CauseState.LIKELY)]
+        weak = [c for c in self.causes if c.state in (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)]
+        found = [fix for judged in strong for fix in judged.cause.fixes]
+        found += self.leaf.fixes
+        found += [f"Should it be {judged.cause.text}: {fix}" for judged in weak for fix in judged.cause.fixes]
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A question that the log could not answer, and what to log next time."""
+
+    id: str
+    reason: str
+    metrics: tuple[str, ...]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A section, whether it was walked, and why (not)."""
+
+    section: Section
+    walked: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedTree:
+    """One of the trees that were put together, whether any of it was walked, and why (not)."""
+
+    name: str
+    title: str
+    walked: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The result.
+
+    Attributes:
+        run: the run.
+        tree: the tree that was walked.
+        path: the document's own walk, up to its first leaf.
+        end: that leaf.
+        further: visits of the later sections, walked so that one failure does not hide another.
+        sections: every section of the tree, and why it was walked or not.
+        trees: the trees that the sections come from, and what of each was walked.
+        findings: all leaves that are not ok, worst first.
+        missing: what could not be checked.
+        verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        monitor: what the NaN monitor would have done; None where the loss is finite throughout.
+    """
+
+    run: Run
+    tree: Tree
+    path: tuple[Visit, ...]
+    end: Leaf
+    further: tuple[tuple[Visit, ...], ...]
+    sections: tuple[Walked, ...]
+    trees: tuple[WalkedTree, ...]
+    findings: tuple[Finding, ...]
+    missing: tuple[Missing, ...]
+    verdict: str
+    monitor: Replay | None

@@ -1,0 +1,1 @@
+"""From tables to a run: columns, steps, gaps, ranks, placeholders."""

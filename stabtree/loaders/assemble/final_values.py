@@ -1,0 +1,62 @@
+"""Files that tell how a run ended, not how it went: they are refused, since one point looks like a clean run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.metrics.table import EPOCH_ALIASES, STEP_ALIASES, match, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
+
+# What W&B and the Hugging Face trainer write beside final values only.
+_MARKS = frozenset(
+    ("_wandb", "_runtime", "train_runtime", "train_samples_per_second", "eval_runtime", "total_flos", "best_epoch")
+)
+_HINT = "name the file with a row for each step: the run's history, its log or its event file"
+
+
+def check_object(values: Mapping[str, Any], where: str) -> None:
+    """Refuse one object of final values.
+
+    Raises:
+        StabtreeError: where it is that.
+    """
+    if _is_final(values) or any(match(key) and isinstance(value, int | float) for key, value in values.items()):
+        raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
+
+
+def check_table(table: Table) -> None:
+    """Refuse a table of final values: a single row that says so or has no step, or a row for each of several runs.
+
+    Raises:
+        StabtreeError: where it is one.
+    """
+    words = {normalize(name) for name in table.columns}
+    if {"name", "state"} <= words and words & {"runtime", "created"}:
+        raise StabtreeError(
+            "holds one row for each run, with its final values, and no run's course", where=table.path, hint=_HINT
+        )
+    stepless = not words & {*STEP_ALIASES, *EPOCH_ALIASES}
+    if table.rows == 1 and (stepless or _is_final(table.columns)):
+        raise StabtreeError("holds only final values of the run, not its course", where=table.path, hint=_HINT)
+
+
+def _is_final(names: Iterable[str]) -> bool:
+    return any(normalize(name.partition("/")[0]) in _MARKS for name in names)
+
+
+def check_source(source: Source) -> None:
+    """Refuse a file of settings.
+
+    Raises:
+        StabtreeError: where its name says that it is one.
+    """
+    if source.name.lower().endswith((".yaml", ".yml")):
+        raise StabtreeError(
+            "is a configuration, which holds no metrics", where=source.path, hint="name the metrics file beside it"
+        )

@@ -1,0 +1,207 @@
+"""From rows to a run: ranks told apart or parts put together, resumes resolved, gaps found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.loaders.assemble.columns import pick
+from stabtree.loaders.assemble.gaps import find_gaps
+from stabtree.loaders.assemble.steps import history
+from stabtree.loaders.table import Column
+from stabtree.run import Series
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.loaders.assemble.columns import Rows
+    from stabtree.run import Gap, Resume
+
+_RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What becomes of the rows of one rank, or of all."""
+
+    series: Mapping[str, Series]
+    gaps: tuple[Gap, ...] = ()
+    ranks: Mapping[str, Mapping[str, Series]] | None = None
+    resumes: tuple[Resume, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def assemble(files: Sequence[Rows]) -> Assembled:
+    """One run from the rows of one file, of several ranks, or of several parts."""
+    note: tuple[str, ...] = ()
+    if len(files) == 1:
+        rows = files[0]
+        if rows.ranks is None:
+            return _single(rows)
+        by_rank = {str(rank): _pick(rows, rows.ranks == rank) for rank in np.unique(rows.ranks).tolist()}
+    elif _are_parts(files):
+        ordered = sorted(files, key=lambda rows: int(rows.steps.min()) if len(rows.steps) else 0)
+        whole = _single(_concatenate(ordered))
+        names = ", ".join(rows.source.path for rows in ordered)
+        stitched = f"The files are parts of one run, read in this order: {names}."
+        return Assembled(whole.series, whole.gaps, None, whole.resumes, (stitched, *whole.notes))
+    else:
+        by_rank = dict(zip(_rank_names(files), files, strict=True))
+        note = (f"The files are {len(files)} ranks of one run: its series are the mean over the ranks.",)
+    return _ranked(by_rank, note)
+
+
+def _single(rows: Rows) -> Assembled:
+    """The run of one rank."""
+    loss = rows.metrics["loss"].logged if "loss" in rows.metrics else None
+    past = history(rows.steps, loss)
+    current = rows if past.keep is None else _pick(rows, past.keep)
+    series, repeated = _series(current)
+    gaps = find_gaps(current.steps, current.metrics, series)
+    notes = past.notes
+    if repeated:
+        notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
+    return Assembled(series, gaps, None, past.resumes, notes)
+
+
+def _pick(rows: Rows, keep: Bools) -> Rows:
+    metrics = {metric: pick(column, keep) for metric, column in rows.metrics.items()}
+    return replace(rows, steps=rows.steps[keep], metrics=metrics, ranks=None)
+
+
+def _concatenate(files: Sequence[Rows]) -> Rows:
+    """The rows of all files below each other; a metric that a file lacks is not logged there."""
+    lengths = [len(rows.steps) for rows in files]
+    metrics = {}
+    for metric in dict.fromkeys(metric for rows in files for metric in rows.metrics):
+        parts = [rows.metrics.get(metric) or _nothing(n) for rows, n in zip(files, lengths, strict=True)]
+        logged = np.concatenate(
+            [np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged for part in parts]
+        )
+        values = np.concatenate([part.values for part in parts])
+        sporadic = any(part.sporadic for part in parts)
+        metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic)
+    origins = {metric: name for rows in reversed(files) for metric, name in rows.origins.items()}
+    return replace(
+        files[0],
+        steps=np.concatenate([rows.steps for rows in files]),
+        metrics=metrics,
+        origins=origins,
+        ranks=None,
+    )
+
+
+def _nothing(rows: int) -> Column:
+    return Column(np.zeros(rows), np.zeros(rows, dtype=np.bool_))
+
+
+def _series(rows: Rows) -> tuple[dict[str, Series], int]:
+    """Each metric on its own steps, and how many steps some metric has more than once."""
+    whole: tuple[Ints, Ints | None] | None = None
+    series: dict[str, Series] = {}
+    repeated = 0
+    for metric, column in rows.metrics.items():
+        if column.logged is None:
+            # What is logged in every row shares one array of steps.
+            whole = whole or _order(rows.steps)
+            steps, order = whole
+            own, values = rows.steps, column.values
+        else:
+            own, values = rows.steps[column.logged], column.values[column.logged]
+            steps, order = _order(own)
+        if len(steps):
+            repeated = max(repeated, len(values) - len(steps))
+            if len(values) > len(steps) and not np.isfinite(values).all():
+                order = _worst_of_each(own, values)
+            series[metric] = frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
+    return series, repeated
+
+
+def _order(steps: Ints) -> tuple[Ints, Ints | None]:
+    """Strictly increasing steps, and which rows they are of; of several rows of one step the last."""
+    if (steps[1:] > steps[:-1]).all():
+        return steps, None
+    order = np.argsort(steps, kind="stable")
+    ordered = steps[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)
+    return ordered[last], order[last]
+
+
+def _worst_of_each(steps: Ints, values: Floats) -> Ints:
+    """Which rows to keep of several of one step: one that is not finite (a micro-batch, a rank), else the last."""
+    order: Ints = np.lexsort((np.arange(len(steps)), ~np.isfinite(values), steps))
+    kept: Ints = order[np.append(steps[order][1:] != steps[order][:-1], True)]
+    return kept
+
+
+def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
+    """A series whose arrays nobody can write to."""
+    steps.flags.writeable = False
+    values.flags.writeable = False
+    return Series(metric, steps, values, clean(origin, 80))
+
+
+def _are_parts(files: Sequence[Rows]) -> bool:
+    """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
+    if all(_RANK_NAME.search(rows.source.path) for rows in files):
+        return False
+    spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
+    for (first, last), (begin, end) in pairwise(spans):
+        # A restart from a checkpoint repeats some steps, however many; ranks begin together.
+        together = begin - first <= 0.05 * (last - first)
+        if begin <= last and together and last - begin >= 0.5 * min(last - first, end - begin):
+            return False
+    return True
+
+
+def _rank_names(files: Sequence[Rows]) -> list[str]:
+    """The ranks' numbers as the file names spell them, else their places."""
+    stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
+    named = [found[1] if (found := _RANK_NAME.search(stem)) else "" for stem in stems]
+    if not all(named):
+        named = [digits[-1] if (digits := re.findall(r"\d+", stem)) else "" for stem in stems]
+    numbers = [str(int(name)) if name else "" for name in named]
+    return numbers if all(numbers) and len(set(numbers)) == len(files) else [str(i) for i in range(len(files))]
+
+
+def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
+    """The run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
+    singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
+    metrics = dict.fromkeys(metric for single in singles.values() for metric in single.series)
+    series = {
+        metric: _mean(metric, [single.series[metric] for single in singles.values() if metric in single.series])
+        for metric in metrics
+    }
+    everything = _concatenate(list(by_rank.values()))
+    # A rank that falls silent alone is hidden by the others in the merged rows.
+    silent = [gap for single in singles.values() for gap in single.gaps]
+    ends = {rank: int(single.series["loss"].steps[-1]) for rank, single in singles.items() if "loss" in single.series}
+    early = [rank for rank, end in ends.items() if end < max(ends.values()) - 0.1 * max(ends.values())]
+    if early:
+        notes = (
+            *notes,
+            f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}.",
+        )
+    told = dict.fromkeys(note for single in singles.values() for note in single.notes)
+    return Assembled(
+        series=series,
+        gaps=tuple(dict.fromkeys([*silent, *find_gaps(everything.steps, everything.metrics, series)])),
+        ranks={rank: single.series for rank, single in singles.items()},
+        resumes=tuple(dict.fromkeys(resume for single in singles.values() for resume in single.resumes)),
+        notes=(*notes, *told),
+    )
+
+
+def _mean(metric: str, parts: Sequence[Series]) -> Series:
+    if metric == "batch_id" or len(parts) == 1:
+        return parts[0]
+    steps, place = np.unique(np.concatenate([part.steps for part in parts]), return_inverse=True)
+    values = np.concatenate([part.values for part in parts])
+    with np.errstate(over="ignore", invalid="ignore"):
+        totals = np.bincount(place, weights=values)
+        return frozen(metric, steps, totals / np.bincount(place), parts[0].origin)

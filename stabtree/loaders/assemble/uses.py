@@ -1,0 +1,96 @@
+"""What became of each column of a table: which metric it was read as, or why it was ignored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.metrics.table import RUN_ALIASES, match, normalize
+from stabtree.run import ColumnUse
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.loaders.table import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which column carries what.
+
+    Attributes:
+        columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
+        used: by role the column that does.
+        steps_from: the column that the steps were read from, or `row number`.
+        parts: columns whose sum stands for a loss.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    used: Mapping[str, str]
+    steps_from: str
+    parts: frozenset[str] = frozenset()
+
+
+def count_logged(column: Column) -> int:
+    """How many cells of a column hold a value."""
+    return len(column.values) if column.logged is None else int(np.count_nonzero(column.logged))
+
+
+def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
+    """The use of every column, in the order of the file."""
+    roles = {name: role for role, names in plan.columns.items() for name in names}
+    uses = []
+    for name, column in table.columns.items():
+        role = roles.get(name)
+        shown = clean(name, 80)
+        if role is None or column is None:
+            uses.append(ColumnUse(shown, None, _unknown(name, column, plan)))
+        elif why := _ignored(name, role, column, plan):
+            uses.append(ColumnUse(shown, None, why))
+        else:
+            uses.append(_use(shown, role, column))
+    return tuple(uses)
+
+
+def _unknown(name: str, column: Column | None, plan: Plan) -> str:
+    """Why a column has no role."""
+    if normalize(name) in RUN_ALIASES:
+        return "names the run"
+    if name in plan.parts:
+        return "a part of the loss"
+    return "another column was asked for" if column and match(name) else "not a known metric"
+
+
+def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
+    """Why a column with a known name was not used; nothing if it was."""
+    if not count_logged(column):
+        return "never logged"
+    if plan.used[role] != name:
+        first = plan.columns[role].index(name) > plan.columns[role].index(plan.used[role])
+        why = "" if first else ", which has far more values"
+        return f"{role} is read from {clean(plan.used[role], 40)}{why}"
+    if role in ("step", "epoch") and plan.steps_from != name:
+        return (
+            f"steps are read from {clean(plan.steps_from, 40)}" if role == "epoch" else "no usable steps, see the notes"
+        )
+    return ""
+
+
+def _use(shown: str, role: str, column: Column) -> ColumnUse:
+    values = column.values if column.logged is None else column.values[column.logged]
+    finite = np.isfinite(values)
+    bad = int(len(values) - np.count_nonzero(finite))
+    if bad:
+        values = values[finite]
+    why = "labels" if column.coded else f"{column.bad} cells are no numbers" if column.bad else ""
+    return ColumnUse(
+        name=shown,
+        metric=role,
+        why=why,
+        logged=len(finite),
+        first=float(values[0]) if len(values) else None,
+        last=float(values[-1]) if len(values) else None,
+        nonfinite=bad,
+    )

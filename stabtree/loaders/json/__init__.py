@@ -1,0 +1,1 @@
+"""JSON: lines, documents, manifests and the state of trainers."""

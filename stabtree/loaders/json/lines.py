@@ -1,0 +1,134 @@
+"""JSON lines: one object a line, train, eval and config rows mixed."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.json.rows import Rows
+from stabtree.loaders.source import HEAD_BYTES
+from stabtree.loaders.table import Select, Skips, Table
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from stabtree.loaders.source import Source
+
+_END = "\n"
+# printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
+_BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
+
+
+def parse(line: str) -> Any:
+    """The JSON value of a line, `nan` and `inf` in any spelling included.
+
+    Raises:
+        ValueError: where it is no JSON, with a reason fit to print.
+    """
+    try:
+        try:
+            return json.loads(line)
+        except ValueError:
+            spelled = _BARE.sub(lambda m: m[1].strip("+") + ("NaN" if m[2][0] in "nN" else "Infinity"), line)
+            return json.loads(spelled.replace("-NaN", "NaN"))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not valid JSON ({error.msg} at column {error.colno})") from None
+
+
+def sniff(source: Source) -> int:
+    """How surely this is JSON lines, 0 to 100."""
+    if source.binary:
+        return 0
+    lines = [line for line in first_lines(source, 50) if line.strip(" \r\0")]
+    objects = sum(is_object(line) for line in lines)
+    # One broken line in the middle of a log is common; a lone cut line may be all there is.
+    if objects and objects >= 0.5 * (len(lines) - 1):
+        return 80
+    return 25 if lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"') else 0
+
+
+def first_lines(source: Source, count: int) -> list[str]:
+    """The first lines of the head; of the file itself where the head ends inside the first or second line.
+
+    A run that writes its whole configuration first has a first line longer than any head.
+    """
+    lines = source.head.split("\n", count)[:count]
+    long = len(lines) <= 2 and len(source.data) >= HEAD_BYTES and lines[0].lstrip().startswith("{")
+    return [line for line, _ in zip(source.lines(), range(3), strict=False)] if long else lines
+
+
+def is_object(line: str) -> bool:
+    """Whether a line is a JSON object."""
+    try:
+        return isinstance(parse(line), dict)
+    except ValueError:
+        return False
+
+
+def read(source: Source, select: Select) -> Table:
+    """The columns that `select` wants.
+
+    Raises:
+        StabtreeError: where no line is a JSON object.
+    """
+    lines = source.lines()
+    rows, skips = Rows(select), Skips()
+    place = 1
+    for block in lines.blocks():
+        count = block.count("\n")
+        if not _take_plain(block, count, rows):
+            for offset, line in enumerate(block.split("\n")):
+                reason = _take(line, place + offset, rows) if line.strip(" \t\0") else ""
+                if reason:
+                    skips.add(place + offset, reason)
+        place += count
+    if not rows.names and not rows.config:
+        raise StabtreeError(
+            "no line of it is a JSON object",
+            where=source.path,
+            hint="check the file, or name its format with --format",
+        )
+    return Table(
+        path=source.path,
+        format=source.describe("jsonl"),
+        rows=rows.count,
+        columns=rows.columns(),
+        config=rows.config,
+        skipped=tuple(skips.first),
+        skipped_count=skips.count,
+        notes=(*lines.notes, *rows.notes),
+    )
+
+
+def _take_plain(block: str, count: int, rows: Rows) -> bool:
+    """Take over a block of `count` lines at once, where it reads the same as line by line.
+
+    It does where each line begins with a brace, ends with one and has no opening one between: then as many
+    objects as lines can only be the lines' own. Anything else, and all that JSON proper does not know, is left.
+    """
+    if not block.startswith("{") or not block.endswith("}\n"):
+        return False
+    if block.count("}\n{") != count - 1 or block.count("{") != count:
+        return False
+    import orjson
+
+    try:
+        objects = orjson.loads(f"[{block[:-1].replace(_END, ',')}]")
+    except ValueError:
+        return False
+    return len(objects) == count and rows.add_plain(objects)
+
+
+def _take(line: str, place: int, rows: Rows) -> str:
+    """Add a line to the rows; the reason if it can't be."""
+    try:
+        row = parse(line)
+    except ValueError as error:
+        return clean(error, 120)
+    if not isinstance(row, dict):
+        return f"is no JSON object: {clean(line, 40)!r}"
+    rows.add(row, place)
+    return ""

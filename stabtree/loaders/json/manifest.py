@@ -1,0 +1,203 @@
+"""`manifest.json` and `manifest.jsonl`: what the run was, with its metrics inside or beside it.
+
+A manifest is one JSON object. All of its keys are optional:
+
+    {
+      "run_name": "gpt-small-3",
+      "dtype": "bf16",                                  fp32, fp16, bf16, fp8, or another usual spelling
+      "optimizer": {"name": "adamw", "lr": 3e-4, "weight_decay": 0.1},
+      "lr_schedule": {"name": "cosine", "warmup": 2000},
+      "batch_size": 64, "max_steps": 100000, "grad_clip": 1.0, "accumulation_steps": 1, "seed": 1,
+      "log_interval": 10, "eval_every": 500,
+      "checkpoint_every": 1000,                         or "checkpoints": [1000, 2000]
+      "n_classes": 10, "vocab_size": 50257,
+      "metrics_file": "metrics.csv"
+    }
+
+The settings may also stand inside `config`, `args` or `hparams`, and under the names that common trainers
+give them (`stabtree.loaders.config.KEYS`). The metrics are one of
+
+- files in the manifest's folder or below: `metrics_file`, `metrics_files`, `metrics`, `log_file` or `files`,
+  a name or a list of names, several for several ranks. Absolute paths, `..` and links that lead out of the
+  folder are refused: a manifest may come from someone else;
+- columns: `"series": {"step": [0, 10], "loss": [4.2, 3.9]}`;
+- records: `"metrics": [{"step": 0, "loss": 4.2}]`, or under `history`, `log`, `log_history` or `rows`.
+
+`manifest.jsonl` holds the same one object a line: lines without metrics are the manifest, merged in their
+order, all others are records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.assemble.final_values import check_object
+from stabtree.loaders.config import read_config
+from stabtree.loaders.json import lines as jsonl
+from stabtree.loaders.json.document import columns_table
+from stabtree.loaders.json.rows import Rows
+from stabtree.loaders.source import HEAD_BYTES
+from stabtree.loaders.table import Select, Table
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.loaders.source import Source
+    from stabtree.run import ConfigScalar
+
+FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
+RECORD_KEYS = ("metrics", "history", "log_history", "log", "rows", "records")
+NAMES = ("manifest.json", "manifest.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest that was read.
+
+    Attributes:
+        config: its settings, canonical.
+        files: the metrics files that it names, checked to lie in its folder.
+        content: the whole object.
+        notes: settings of the wrong kind.
+    """
+
+    config: Mapping[str, ConfigScalar]
+    files: tuple[Path, ...]
+    content: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def sniff(source: Source) -> int:
+    """How surely this is a manifest, 0 to 100: one JSON object that spans the file."""
+    head = source.head.lstrip()
+    if source.binary or not head.startswith("{"):
+        return 0
+    if source.name.lower() == "manifest.json":
+        return 95
+    lines = [line for line in jsonl.first_lines(source, 50) if line.strip()]
+    if _whole(lines[0]) is not None:
+        # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
+        keys = _whole(lines[0]) or {}
+        holds = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
+        return 90 if len(lines) == 1 and holds else 0
+    # An object over several lines, or one too long for the head.
+    whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
+    return 60 if whole and re.match(r'\{\s*"', head) else 0
+
+
+def _whole(line: str) -> dict[str, Any] | None:
+    try:
+        value = jsonl.parse(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def parse(source: Source) -> Manifest:
+    """Read the manifest, not the metrics that it names.
+
+    Raises:
+        StabtreeError: where it is broken, or names files outside of its folder.
+    """
+    text = "\n".join(source.lines())
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StabtreeError(
+            f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}",
+            where=source.path,
+            hint="mend it, or name the metrics file itself",
+        ) from None
+    except (ValueError, RecursionError):
+        raise StabtreeError(
+            "is JSON that can't be read", where=source.path, hint="name the metrics file itself"
+        ) from None
+    if not isinstance(content, dict):
+        raise StabtreeError("holds no JSON object", where=source.path, hint="name the metrics file itself")
+    config, notes = read_config(content)
+    return Manifest(config, _files(source, content), content, tuple(notes))
+
+
+def _files(source: Source, content: Mapping[str, Any]) -> tuple[Path, ...]:
+    for key in FILE_KEYS:
+        value = content.get(key)
+        names = [value] if isinstance(value, str) else value
+        if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+            return tuple(inside(source, name) for name in names)
+    return ()
+
+
+def inside(source: Source, name: str) -> Path:
+    """The file that a manifest names, which must lie in the manifest's folder.
+
+    Raises:
+        StabtreeError: where it does not, or is not there.
+    """
+    folder = (source.file or Path("manifest.json")).parent
+    shown = clean(name, 80)
+    hint = "give a name relative to the manifest's folder, or name the metrics file itself"
+    if (
+        not name
+        or PurePosixPath(name).is_absolute()
+        or PureWindowsPath(name).drive
+        or ".." in name.replace("\\", "/").split("/")
+    ):
+        raise StabtreeError(f"names the file {shown!r} outside of its folder", where=source.path, hint=hint)
+    try:
+        file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise StabtreeError(f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint)
+        if not file.is_file():
+            raise StabtreeError(f"names {shown!r}, which is not there", where=source.path, hint=hint)
+    except (OSError, ValueError):
+        raise StabtreeError(f"names {shown!r}, which is no file name", where=source.path, hint=hint) from None
+    return file
+
+
+def read(source: Source, select: Select) -> Table:
+    """The metrics that the manifest itself holds.
+
+    Raises:
+        StabtreeError: where it holds none.
+    """
+    manifest = parse(source)
+    series = manifest.content.get("series") or manifest.content.get("metrics")
+    if isinstance(series, dict):
+        lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
+        table = columns_table(source, "manifest with series", lists, select, manifest.notes)
+        return replace(table, config=manifest.config)
+    for key in RECORD_KEYS:
+        records = manifest.content.get(key)
+        if isinstance(records, list) and any(isinstance(row, dict) for row in records):
+            return _records(source, key, records, manifest, select)
+    check_object(manifest.content, source.path)
+    raise StabtreeError(
+        "holds no metrics and names no file that does",
+        where=source.path,
+        hint='add "metrics_file": "metrics.csv", or name the metrics file itself',
+    )
+
+
+def _records(source: Source, key: str, records: list[Any], manifest: Manifest, select: Select) -> Table:
+    rows = Rows(select)
+    dropped = 0
+    for place, row in enumerate(records, 1):
+        if isinstance(row, dict):
+            rows.add(row, place)
+        else:
+            dropped += 1
+    note = (f"Entries of {key} that are no objects: {dropped}, skipped.",) if dropped else ()
+    return Table(
+        path=source.path,
+        format=source.describe("manifest with records"),
+        rows=rows.count,
+        columns=rows.columns(),
+        config={**rows.config, **manifest.config},
+        notes=(*manifest.notes, *rows.notes, *note),
+    )

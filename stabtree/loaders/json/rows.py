@@ -1,0 +1,185 @@
+"""Rows of a JSON file collected column by column, some thousands at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from stabtree._lazy import np
+from stabtree.loaders.config import config_row, may_be_config
+from stabtree.loaders.table import Column, Select
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder
+from stabtree.metrics.table import STEP_ALIASES, is_label, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from stabtree._lazy import Floats, Ints
+    from stabtree.run import ConfigScalar
+
+# Deeper than any logger nests its keys.
+MAX_DEPTH = 8
+PENDING = 16384
+# Up to here every whole number is a float64, so it does not matter which parser read it.
+EXACT = 2.0**53
+
+
+@dataclass(slots=True)
+class _Cells:
+    """The cells of one key: their values, and the rows that hold them."""
+
+    builder: ColumnBuilder
+    progress: bool
+    places: list[Ints] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Give what waits to the builder."""
+        if self.cells:
+            cells = [_done(cell) for cell in self.cells] if self.progress else self.cells
+            self.builder.add(cells, self.lines)
+            self.places.append(np.array(self.rows, dtype=np.int64))
+            self.rows, self.cells, self.lines = [], [], []
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of a JSON file.
+
+    Attributes:
+        select: which columns to keep.
+        count: rows so far.
+        names: every key that was met, in the order of first appearance.
+        config: configuration found among the rows.
+        notes: settings of the wrong kind.
+    """
+
+    select: Select
+    count: int = 0
+    names: dict[str, bool] = field(default_factory=dict)
+    config: dict[str, ConfigScalar] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _cells: dict[str, _Cells] = field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Any], line: int) -> None:
+        """Append one object, which stands in `line`; a row of configuration goes to `config`."""
+        config = config_row(row)
+        if config is not None:
+            found, notes = config
+            self.config |= found
+            self.notes += notes
+            return
+        for name, cell in flatten(row):
+            if self._wanted(name):
+                held = self._held(name)
+                held.rows.append(self.count)
+                held.cells.append(cell)
+                held.lines.append(line)
+                if len(held.cells) >= PENDING:
+                    held.flush()
+        self.count += 1
+
+    def add_plain(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """Append objects of one line each, if they hold nothing but plain numbers where it matters.
+
+        Returns:
+            False where they don't; then nothing was appended.
+        """
+        parts = []
+        for keys, alike in _alike(rows):
+            wanted = [key for key in keys if (self.names[key] if key in self.names else self.select(key))]
+            if may_be_config(keys) or any(is_label(key) for key in wanted):
+                return False
+            values = _numbers(rows if len(alike) == len(rows) else [rows[place] for place in alike], wanted)
+            if values is None:
+                return False
+            parts.append((keys, wanted, np.asarray(alike, dtype=np.int64) + self.count, values))
+        for keys, wanted, places, values in parts:
+            for key in keys:
+                self._wanted(key)
+            for column, key in enumerate(wanted):
+                held = self._held(key)
+                held.flush()
+                held.builder.add_numbers(values[:, column])
+                held.places.append(places)
+        self.count += len(rows)
+        return True
+
+    def _wanted(self, name: str) -> bool:
+        wanted = self.names.get(name)
+        if wanted is None:
+            wanted = self.names[name] = self.select(name)
+        return wanted
+
+    def _held(self, name: str) -> _Cells:
+        if name not in self._cells:
+            progress = normalize(name) in STEP_ALIASES
+            self._cells[name] = _Cells(ColumnBuilder(labels=is_label(name)), progress)
+        return self._cells[name]
+
+    def columns(self) -> dict[str, Column | None]:
+        """One column for each key, a missing key not logged."""
+        return {name: self._column(self._cells[name]) if name in self._cells else None for name in self.names}
+
+    def _column(self, held: _Cells) -> Column:
+        held.flush()
+        sparse = held.builder.column()
+        places = np.concatenate(held.places)
+        if len(places) == self.count and (places[1:] > places[:-1]).all():
+            return sparse
+        values = np.zeros(self.count)
+        logged = np.zeros(self.count, dtype=np.bool_)
+        # A key that stands twice in a row's nested forms: the later cell is kept.
+        values[places] = sparse.values
+        logged[places] = True if sparse.logged is None else sparse.logged
+        return Column(values, logged, sparse.bad, sparse.bad_example, sparse.coded, sparse.labels)
+
+
+def _alike(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
+    """The places of the rows that hold the same keys, for each set of keys in the order of its first row."""
+    if len(kinds := set(map(tuple, rows))) == 1:
+        return [(kinds.pop(), range(len(rows)))]
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(tuple(row), []).append(place)
+    return places.items()
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str]) -> Floats | None:
+    """The values of the rows as (rows, keys), where all are plain numbers."""
+    if not keys:
+        return np.zeros((len(rows), 0))
+    get = itemgetter(*keys)
+    try:
+        cells = chain.from_iterable(map(get, rows)) if len(keys) > 1 else map(get, rows)
+        values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    # A null comes as NaN here, and beyond EXACT two parsers may differ.
+    with np.errstate(invalid="ignore"):
+        plain = bool((np.abs(values) <= EXACT).all())
+    return values.reshape(len(rows), len(keys)) if plain else None
+
+
+def _done(cell: Cell) -> Cell:
+    """The 40 of `40/438`, which ms-swift and others write for a step."""
+    if isinstance(cell, str):
+        done, slash, total = cell.partition("/")
+        if slash and done.strip().isdecimal() and total.strip().isdecimal():
+            return done
+    return cell
+
+
+def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Cell]]:
+    """The cells of an object, nested keys joined with `/`; lists and anything too deep are left out."""
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            if depth < MAX_DEPTH:
+                yield from flatten(value, f"{name}/", depth + 1)
+        elif not isinstance(value, list):
+            yield name, value

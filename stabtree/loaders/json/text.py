@@ -1,0 +1,70 @@
+"""A whole JSON document, or as much of a cut one as can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.json.lines import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.loaders.source import Source
+
+# A document is parsed whole, at some ten times its size; no trainer's state comes near this.
+MAX_TEXT = 512 << 20
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def text_of(source: Source, notes: list[str]) -> str:
+    """The text of a document.
+
+    Raises:
+        StabtreeError: where it is too large to be parsed as one.
+    """
+    lines = source.lines()
+    parts = []
+    size = 0
+    for block in lines.blocks():
+        parts.append(block)
+        size += len(block)
+        if size > MAX_TEXT:
+            raise StabtreeError(
+                "is one JSON document of more than 512 MiB",
+                where=source.path,
+                hint="write one object a line (JSON lines), which can be of any size",
+            )
+    notes += lines.notes
+    return "".join(parts)
+
+
+def whole(text: str) -> Any:
+    """The value of a document.
+
+    Raises:
+        ValueError: where it is no JSON, with a reason fit to print.
+    """
+    return parse(text)
+
+
+def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
+    """The objects that stand one after the other from `start` on, up to the first thing that is none."""
+    decoder = json.JSONDecoder()
+    found: list[dict[str, Any]] = []
+    while True:
+        start = _BETWEEN.match(text, start).end()  # type: ignore[union-attr]
+        if not text.startswith("{", start):
+            return found
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return found
+        found.append(value)
+
+
+def records(values: Sequence[Any]) -> list[dict[str, Any]]:
+    """Those entries of a list that are objects."""
+    return [value for value in values if isinstance(value, dict)]

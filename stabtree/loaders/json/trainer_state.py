@@ -1,0 +1,121 @@
+"""`trainer_state.json` of the Hugging Face trainer, and the folder that it writes its checkpoints to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.config import read_config
+from stabtree.loaders.json import text as jsontext
+from stabtree.loaders.json.rows import Rows
+from stabtree.loaders.source import open_source
+from stabtree.loaders.table import Select, Table
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.loaders.source import Source
+
+NAME = "trainer_state.json"
+_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
+
+
+def sniff(source: Source) -> int:
+    """How surely this is a trainer's state, 0 to 100."""
+    if source.binary or not source.head.lstrip().startswith("{"):
+        return 0
+    return 97 if _HISTORY.search(source.head) and '"global_step"' in source.head else 0
+
+
+def read(source: Source, select: Select) -> Table:
+    """The rows of `log_history` that hold points of the run.
+
+    Raises:
+        StabtreeError: where there are none.
+    """
+    notes: list[str] = []
+    text = jsontext.text_of(source, notes)
+    state = _parse(source, text, notes)
+    history = state.get("log_history")
+    entries = jsontext.records(history) if isinstance(history, list) else []
+    points = [entry for entry in entries if not _is_summary(entry)]
+    if not points:
+        raise StabtreeError(
+            "holds no rows in its log_history",
+            where=source.path,
+            hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
+        )
+    rows = Rows(select)
+    for place, entry in enumerate(points, 1):
+        rows.add(entry, place)
+    if len(points) < len(entries):
+        notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
+    config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})
+    return Table(
+        path=source.path,
+        format=source.describe("trainer_state"),
+        rows=rows.count,
+        columns=rows.columns(),
+        config={**rows.config, **config},
+        notes=(*notes, *rows.notes, *wrong),
+    )
+
+
+def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
+    """The state; of one that was cut while it was written, the rows before the cut.
+
+    Raises:
+        StabtreeError: where nothing can be read.
+    """
+    try:
+        state = jsontext.whole(text)
+    except ValueError as error:
+        start = _HISTORY.search(text)
+        entries = jsontext.objects(text, start.end()) if start else []
+        if not entries:
+            raise StabtreeError(clean(error, 120), where=source.path, hint="name an earlier checkpoint") from None
+        notes.append(f"The file {clean(error, 120)}: the {len(entries):,} rows that stand whole before that were read.")
+        return {"log_history": entries}
+    return state if isinstance(state, dict) else {}
+
+
+def _is_summary(entry: dict[str, Any]) -> bool:
+    """Whether this is the row that the trainer writes when it is done."""
+    return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
+
+
+def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
+    """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
+    states = [file for file in (path / NAME, *_checkpoints(path)) if file.is_file()]
+    read_ = []
+    notes: list[str] = []
+    # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
+    for file in states[:4]:
+        try:
+            read_.append(read(open_source(file), select))
+        except StabtreeError as error:
+            notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
+    if not read_:
+        return ()
+    newest = max(read_, key=_last_step)
+    if len(states) > 1:
+        notes.append(f"Read {clean(newest.path)}, the newest of {len(states)} states in the folder.")
+    return (replace(newest, notes=(*notes, *newest.notes)),)
+
+
+def _checkpoints(path: Path) -> list[Path]:
+    """The states of the checkpoints, the highest step first."""
+    try:
+        found = [(int(name[1]), entry) for entry in path.iterdir() if (name := _CHECKPOINT.fullmatch(entry.name))]
+    except OSError:
+        return []
+    return [entry / NAME for _, entry in sorted(found, reverse=True)]
+
+
+def _last_step(table: Table) -> float:
+    column = table.columns.get("step")
+    return float(column.values.max()) if column and len(column.values) else float(table.rows)

@@ -1,0 +1,204 @@
+"""From the paths that a user names to tables: folders, manifests, and the loader for each file."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.assemble import several_runs as runs
+from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, loader_of, surest
+from stabtree.loaders.json import manifest
+from stabtree.loaders.paths import beside
+from stabtree.loaders.paths.pick import MAX_FILES, pick_file
+from stabtree.loaders.paths.walk import entries
+from stabtree.loaders.source import Source, open_source
+from stabtree.run import Setting
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree.loaders.table import Select, Table
+    from stabtree.run import ConfigScalar
+
+
+LISTED = 8
+_PACKINGS = (".gz", ".bz2", ".xz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the paths hold.
+
+    Attributes:
+        name: what to call the run if its configuration has no name.
+        tables: one for each metrics file.
+        settings: the configuration, with its sources.
+        notes: what was assumed.
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_files(paths: Sequence[str | Path], select: Select, format_: str | None, run: str | None = None) -> Found:
+    """Read every path; of one that holds several runs, the run that is named.
+
+    Raises:
+        StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
+    """
+    forced = by_name(format_) if format_ else None
+    parts = [_one_run(_read_path(path, select, forced, run), clean(path), run) for path in paths]
+    settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
+    return Found(
+        name=parts[0].name,
+        tables=tuple(table for part in parts for table in part.tables),
+        settings=settings,
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _one_run(found: Found, path: str, wanted: str | None) -> Found:
+    """The tables of one run.
+
+    Raises:
+        StabtreeError: where there are several runs and none was named, or the named one is not there.
+    """
+    names = list(dict.fromkeys(table.run for table in found.tables))
+    if wanted is None and len(names) == 1:
+        return found
+    if wanted not in names:
+        shown = ", ".join(clean(name, 60) for name in names[:LISTED])
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        close = difflib.get_close_matches(wanted or "", names, n=1)
+        raise StabtreeError(
+            f"holds {len(names)} runs: {shown}{more}" if names != [""] else "holds one run, which has no name",
+            where=path,
+            hint="leave --run out" if names == [""] else f"name one: --run {clean(close[0] if close else names[0])!r}",
+        )
+    tables = tuple(table for table in found.tables if table.run == wanted)
+    settings = {**found.settings, **_merged(tables, path)}
+    return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
+
+
+def _read_path(path: str | Path, select: Select, forced: Loader | None, run: str | None) -> Found:
+    skipped: tuple[str, ...] = ()
+    if str(path) != "-" and _is_folder(Path(path)):
+        tables = _read_folder(Path(path), select, forced, run)
+        if tables:
+            found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
+            settings, notes = beside.settings_in(Path(path))
+            return replace(found, settings={**settings, **found.settings}, notes=notes)
+        path, skipped = pick_file(Path(path), lambda source: surest(source)[0])
+    source = open_source(path)
+    loader = forced or choose(source)
+    if loader.name == "manifest":
+        return _read_manifest(source, loader, select)
+    found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
+    settings, notes = beside.settings_of(source.file) if source.file else ({}, ())
+    return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
+
+
+def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]:
+    tables = loader.read(source, runs.wanted(select))
+    return tuple(part for table in (tables if isinstance(tables, tuple) else (tables,)) for part in runs.split(table))
+
+
+def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
+    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
+    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+        return ()
+    plain: bool | None = None
+    for loader in (forced,) if forced else LOADERS:
+        if loader.folder is None:
+            continue
+        if loader.deep and not forced:
+            plain = _is_plain(folder) if plain is None else plain
+            if plain:
+                return ()
+        if tables := loader.folder(folder, select, run):
+            return tables
+    return ()
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
+    files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
+    loaders = [loader for file in files if (loader := loader_of(file))]
+    return bool(loaders) and not any(loader.deep for loader in loaders)
+
+
+def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
+    """Several runs keep their configurations apart until one is named."""
+    several = len({table.run for table in tables}) > 1
+    return Found(name, tables, {} if several else _merged(tables, where))
+
+
+def _merged(tables: Sequence[Table], where: str) -> dict[str, Setting]:
+    """The configuration that the tables of one run hold; the first that has a setting counts."""
+    return {
+        key: setting
+        for table in reversed(tables)
+        for key, setting in _settings(table.config, table.config_from or where).items()
+    }
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # A name that is too long, or a folder that may not be entered: opening it says what is wrong.
+        return False
+
+
+def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
+    return {key: Setting(value, source) for key, value in config.items()}
+
+
+def _read_manifest(source: Source, loader: Loader, select: Select) -> Found:
+    content = manifest.parse(source)
+    settings = _settings(content.config, source.name)
+    if not content.files:
+        found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
+        return replace(found, settings={**found.settings, **settings})
+    tables: list[Table] = []
+    for file in content.files:
+        inner = open_source(file)
+        read = _of_tables(inner.name, _tables(choose_metrics(inner), inner, select), inner.name)
+        settings = {**read.settings, **settings}
+        tables += read.tables
+    return Found(_stem(source), tuple(tables), settings, content.notes)
+
+
+def choose_metrics(source: Source) -> Loader:
+    """The loader of a file that a manifest names, which can't be a manifest that names others.
+
+    Raises:
+        StabtreeError: where it is, or no loader knows it.
+    """
+    loader = choose(source)
+    if loader.name == "manifest" and manifest.parse(source).files:
+        raise StabtreeError(
+            "is a manifest that another manifest names", where=source.path, hint="name the metrics file"
+        )
+    return loader
+
+
+def _stem(source: Source) -> str:
+    """What to call a run that has no name: its file without endings."""
+    if source.file is None:
+        return "stdin"
+    stem = source.file.name
+    while Path(stem).suffix.lower() in _PACKINGS:
+        stem = Path(stem).stem
+    stem = clean(Path(stem).stem, 80)
+    folder = clean(source.file.absolute().parent.name, 80)
+    # `metrics` and `manifest` say nothing; the folder they lie in usually names the run.
+    return (
+        folder if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder else stem
+    )

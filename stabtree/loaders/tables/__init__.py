@@ -1,0 +1,1 @@
+"""Tables: CSV and its kin, Parquet."""

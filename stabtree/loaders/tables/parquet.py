@@ -1,0 +1,102 @@
+"""Parquet and Feather files, as pandas, polars and Hugging Face datasets write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree._lazy import np
+from stabtree.errors import StabtreeError
+from stabtree.loaders.table import Column, Select, Table
+from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.metrics.table import is_label
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from stabtree.loaders.source import Source
+
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather"}
+# What its metadata may claim; a file of this many cells in one column is no metrics file.
+MAX_ROWS = 20_000_000
+
+
+def sniff(source: Source) -> int:
+    """How surely this is Parquet or Feather, 0 to 100."""
+    return 99 if not source.packed and source.data.startswith(tuple(MAGIC)) else 0
+
+
+def read(source: Source, select: Select) -> Table:
+    """The columns that `select` wants.
+
+    Raises:
+        StabtreeError: where pyarrow is not installed, or the file is damaged.
+    """
+    kind = next((kind for magic, kind in MAGIC.items() if source.data.startswith(magic)), "parquet")
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise StabtreeError(
+            f"is a {kind.title()} file, which needs an extra package",
+            where=source.path,
+            hint="pip install 'stabtree[parquet]'",
+        ) from None
+    try:
+        names, frame = _open(source, kind, select)
+        # Arrow trusts the offsets that a file states; a lying one would have it read beyond its memory.
+        frame.validate(full=True)
+        columns = {
+            name: _column(frame.column(name), is_label(name)) if name in frame.column_names else None for name in names
+        }
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        raise StabtreeError(
+            f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
+        ) from None
+    return Table(source.path, source.describe(kind), frame.num_rows, columns)
+
+
+def _open(source: Source, kind: str, select: Select) -> tuple[list[str], Any]:
+    """All names of columns, and the table of the wanted ones.
+
+    Raises:
+        ValueError: where a name stands twice or the file is too large.
+    """
+    import pyarrow as pa
+
+    place = pa.BufferReader(source.stored) if source.file is None else str(source.file)
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(place) as file:
+            names = [str(name) for name in file.schema_arrow.names]
+            _check(names, file.metadata.num_rows)
+            return names, file.read(columns=[name for name in names if select(name)])
+    from pyarrow import feather
+
+    table = feather.read_table(place, memory_map=False)
+    names = [str(name) for name in table.column_names]
+    _check(names, table.num_rows)
+    return names, table.select([name for name in names if select(name)])
+
+
+def _check(names: list[str], rows: int) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError("two columns have one name")
+    if rows > MAX_ROWS:
+        raise ValueError(f"it holds {rows:,} rows")
+
+
+def _column(chunked: Any, labels: bool) -> Column:
+    """An Arrow column as ours: a null is not logged, a NaN is a value."""
+    import pyarrow as pa
+
+    number = (
+        pa.types.is_floating(chunked.type) or pa.types.is_integer(chunked.type) or pa.types.is_boolean(chunked.type)
+    )
+    if number and not labels:
+        missing = np.asarray(chunked.is_null().to_numpy(), dtype=np.bool_)
+        filled = chunked.fill_null(False if pa.types.is_boolean(chunked.type) else 0)
+        values = np.array(filled.to_numpy(), dtype=np.float64)
+        return Column(values, ~missing if missing.any() else None)
+    builder = ColumnBuilder(labels=labels)
+    cells = [cell if isinstance(cell, str | int | float | None) else str(cell) for cell in chunked.to_pylist()]
+    builder.add(cells, range(1, len(cells) + 1))
+    return builder.column()

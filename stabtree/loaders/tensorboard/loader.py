@@ -1,0 +1,217 @@
+"""TensorBoard: event files, alone or in the folders of a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.config import read_config
+from stabtree.loaders.paths import yamlfile
+from stabtree.loaders.paths.walk import entries, find, shown
+from stabtree.loaders.points import Points, merge, tabulate
+from stabtree.loaders.source import open_source
+from stabtree.loaders.table import Table
+from stabtree.loaders.tensorboard.records import HEADER, Reader, length_of
+from stabtree.loaders.tensorboard.scalars import Scalars
+from stabtree.loaders.unpack import chunks
+from stabtree.metrics.table import normalize
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Select
+
+MARK = "tfevents"
+TRAIN = frozenset({"train", "training"})
+EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "test"})
+# Tags that tell themselves what they were measured on.
+_SPOKEN = ("eval", "val", "test", "dev", "train")
+# `add_hparams` writes its event file into a sub-folder that is named after the time.
+_TIME = re.compile(r"\d{9,10}(\.\d+)?")
+MAX_FILES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What one event file holds.
+
+    Attributes:
+        points: its scalars.
+        config: hyperparameters in it, canonical keys.
+        notes: what could not be read.
+    """
+
+    points: Points
+    config: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def sniff(source: Source) -> int:
+    """How surely this is an event file, 0 to 100."""
+    if len(source.data) >= HEADER and length_of(source.data[:HEADER]) is not None:
+        return 95
+    named = source.file is not None and MARK in source.file.name
+    return 60 if named and source.binary and b"\0\0\0\0" in source.data[:64] else 0
+
+
+def read(source: Source, select: Select) -> Table:
+    """The scalars of one event file.
+
+    Raises:
+        StabtreeError: where it holds none.
+    """
+    events = _read(source)
+    if source.file:
+        events = _placed(events, source.file.absolute().parent, "")
+    return _table(source.path, [events], select, source.packed)
+
+
+def _read(source: Source) -> Events:
+    notes: list[str] = []
+    reader = Reader()
+    scalars = Scalars(reader.damage)
+    for block in reader.read(chunks(source, notes)):
+        scalars.add(block)
+    notes += reader.damage.notes()
+    if scalars.crowded:
+        notes.append(f"The file has more than {len(scalars.names):,} tags: {scalars.crowded:,} values were left out.")
+    config, mistakes = read_config(scalars.config)
+    return Events(scalars.points(), config, (*notes, *mistakes))
+
+
+def _table(path: str, parts: Sequence[Events], select: Select, packed: str = "", run: str = "") -> Table:
+    """The table of one run.
+
+    Raises:
+        StabtreeError: where it holds no scalars.
+    """
+    rows, columns, notes = tabulate(merge([part.points for part in parts]), select)
+    told = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    if not rows:
+        raise StabtreeError(
+            "holds no scalars",
+            where=path,
+            hint=told[0] if told else "name the event file, or the folder, that the trainer wrote its loss to",
+        )
+    count = sum(bool(len(part.points.name)) for part in parts)
+    files = f"{count} files" if count > 1 else ""
+    return Table(
+        path=path,
+        format=", ".join(part for part in ("tfevents", files, packed) if part),
+        rows=rows,
+        columns=columns,
+        config={key: value for part in reversed(parts) for key, value in part.config.items()},
+        notes=(*told, *notes),
+        run=run,
+    )
+
+
+def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
+    """The run of a folder, or several; of several only the one named `run` is read.
+
+    Event files of one folder are one run, and so are `train` and `val` below it; tags of the latter become
+    `eval_<tag>`. Other sub-folders are other runs.
+
+    Raises:
+        StabtreeError: where the run holds no scalars.
+    """
+    found, notes = find(path, MARK)
+    runs: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for parts in found:
+        runs.setdefault(_run_of(parts, found, path), []).append(parts)
+    tables = []
+    for home, places in runs.items():
+        name = shown(home) if len(runs) > 1 else ""
+        if name == (run or ""):
+            events = [event for place in places for event in _folder_events(path, place, home, found[place])]
+            settings = _settings(path.joinpath(*home))
+            table = _table(clean(path), [*events, settings], select, run=name)
+            tables.append(replace(table, notes=(*notes, *table.notes)))
+        else:
+            tables.append(Table(clean(path), "tfevents", 0, {}, run=name))
+    return tuple(tables)
+
+
+def _run_of(parts: tuple[str, ...], found: Mapping[tuple[str, ...], object], path: Path) -> tuple[str, ...]:
+    """The folder of the run that the event files in a folder belong to."""
+    if not parts:
+        return parts
+    home, name = parts[:-1], normalize(parts[-1])
+    above = next((parts[:depth] for depth in range(len(parts) - 1, -1, -1) if parts[:depth] in found), None)
+    if above is not None and _is_curve(path.joinpath(*parts), "_".join(parts[len(above) :])):
+        return above
+    beside = {normalize(other[-1]) for other in found if other and other[:-1] == home} - {name}
+    if (name in TRAIN and (home in found or beside & EVAL)) or (name in EVAL and (home in found or beside & TRAIN)):
+        return home
+    return home if home in found and _TIME.fullmatch(parts[-1]) else parts
+
+
+def _is_curve(place: Path, name: str) -> bool:
+    """Whether a folder is one of those that `add_scalars` makes: named after its one tag and one curve of it."""
+    files = [file for file in entries(place)[1] if MARK in file]
+    try:
+        head = open_source(place / files[0]).data if files else b""
+    except StabtreeError:
+        return False
+    scalars = Scalars(Reader().damage)
+    for block in Reader().read([head]):
+        scalars.add(block)
+    return len(scalars.names) == 1 and all(_of_tag(name, tag) for tag in scalars.names)
+
+
+def _of_tag(folder_name: str, tag: str) -> bool:
+    return folder_name.startswith(tag.replace("/", "_") + "_")
+
+
+def _folder_events(path: Path, parts: tuple[str, ...], home: tuple[str, ...], names: Sequence[str]) -> list[Events]:
+    """The event files of one folder, oldest first, as those of the run whose folder is `home`."""
+    place, below = path.joinpath(*parts), "_".join(parts[len(home) :])
+    events = []
+    for name in sorted(names, key=_written)[:MAX_FILES]:
+        try:
+            found = _read(open_source(place / name))
+        except StabtreeError as error:
+            # A process that died at its start leaves an empty file.
+            found = Events(Points.nothing(), {}, (f"Not read: {clean(name, 80)} {clean(error.problem, 80)}.",))
+        events.append(_placed(found, place.absolute(), below))
+    return events
+
+
+def _placed(events: Events, place: Path, below: str) -> Events:
+    """The events with their tags as the columns of the run that the folder belongs to.
+
+    Args:
+        events: of one file.
+        place: its folder.
+        below: the folder's name below that of the run; empty for the run's own.
+    """
+    names = events.points.names
+    if below and len(names) == 1 and _of_tag(below, names[0]):
+        names = (below,)
+    elif normalize(place.name) in EVAL and (below or _is_beside_training(place)):
+        names = tuple(tag if normalize(tag).startswith(_SPOKEN) else f"eval_{tag}" for tag in names)
+    return replace(events, points=replace(events.points, names=names))
+
+
+def _is_beside_training(place: Path) -> bool:
+    """Whether a folder `eval` that was named alone is that of a run, and not a run that someone called so."""
+    folders, files = entries(place.parent)
+    return any(normalize(name) in TRAIN for name in folders) or any(MARK in name for name in files)
+
+
+def _written(name: str) -> tuple[int, str]:
+    """The time in the name of an event file, for sorting."""
+    stamp = re.search(MARK + r"\.(\d{1,15})", name)
+    return (int(stamp[1]) if stamp else 0, name)
+
+
+def _settings(place: Path) -> Events:
+    """Lightning's hparams.yaml beside the event files."""
+    values, notes = yamlfile.load(place / "hparams.yaml")
+    config, mistakes = read_config(values)
+    return Events(Points.nothing(), config, (*notes, *mistakes))

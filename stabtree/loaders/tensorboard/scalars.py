@@ -1,0 +1,183 @@
+"""The scalars of TensorBoard's events.
+
+Events of one length mostly differ in nothing but time, step, tag and value. So one of them is parsed, which
+gives a template, and all that fit it are read as columns of the matrix of their bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.loaders.points import Points
+from stabtree.loaders.tensorboard.event import Event, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from stabtree._lazy import Bools, Ints
+    from stabtree.loaders.tensorboard.records import Damage, Records
+
+# A file with more names than this logs something else than metrics.
+MAX_TAGS = 20_000
+# Groups of records that fit no template are parsed one by one once so many templates were tried.
+MAX_TEMPLATES = 12
+# Several tags of one length are told apart by comparing with the first one left; this often.
+MAX_PEELED = 16
+
+
+class Template(NamedTuple):
+    """Events that differ in time, step, tags and values only.
+
+    Attributes:
+        event: one of them, taken apart.
+        mask: uint8 (length,), zero where they may differ.
+        expected: uint8 (length,), the bytes under the mask.
+    """
+
+    event: Event
+    mask: NDArray[np.uint8]
+    expected: NDArray[np.uint8]
+
+    def fits(self, data: NDArray[np.uint8]) -> Bools:
+        """Which rows of the matrix of bytes are such events."""
+        return np.asarray(~((data ^ self.expected) & self.mask).any(axis=1))
+
+
+def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
+    """The template of an event; None where something in it has to be looked at one by one."""
+    if event.config or any(scalar.value is not None for scalar in event.scalars):
+        return None
+    mask = np.full(len(data), 255, dtype=np.uint8)
+    if event.time >= 0:
+        mask[event.time : event.time + 8] = 0
+    first, end = event.step
+    # All but the last byte of a varint have their high bit set; the others are the number.
+    mask[first:end] = 128
+    for scalar in event.scalars:
+        mask[slice(*scalar.tag)] = mask[scalar.start : scalar.end] = 0
+    return Template(event, mask, data & mask)
+
+
+@dataclass(slots=True)
+class Scalars:
+    """Collects the scalars of a file.
+
+    Attributes:
+        damage: where events that are none are counted.
+        names: the tags that were met, each with its number.
+        config: hyperparameters that were met.
+        crowded: values of tags beyond `MAX_TAGS`, which were left out.
+    """
+
+    damage: Damage
+    names: dict[str, int] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    crowded: int = 0
+    _tags: dict[bytes, int] = field(default_factory=dict)
+    _templates: dict[int, list[Template]] = field(default_factory=dict)
+    _parts: list[Mapping[str, Any]] = field(default_factory=list)
+    _block: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, block: list[Records]) -> None:
+        """Read the records of one block of the file."""
+        for records in block:
+            self._group(records.data, records.places)
+        if self._block:
+            whole = {key: np.concatenate([part[key] for part in self._block]) for key in self._block[0]}
+            order = np.argsort(whole.pop("place"), kind="stable")
+            self._parts.append({key: values[order] for key, values in whole.items()})
+            self._block.clear()
+
+    def points(self) -> Points:
+        """All scalars in the order of the file."""
+        if not self._parts:
+            return Points.nothing()
+        whole = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
+        return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
+
+    def _group(self, data: NDArray[np.uint8], places: Ints) -> None:
+        """Read records of one length."""
+        templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
+        for template in tuple(templates):
+            if not len(data):
+                return
+            fits = template.fits(data)
+            if fits.any():
+                self._columns(template.event, data[fits], places[fits])
+                data, places = data[~fits], places[~fits]
+        at = 0
+        while at < len(data):
+            event = self._parsed(data[at])
+            made = _template(event, data[at]) if event and len(templates) < MAX_TEMPLATES else None
+            if event and made:
+                templates.append(made)
+                fits = made.fits(data[at:])
+                self._columns(event, data[at:][fits], places[at:][fits])
+                data, places = data[at:][~fits], places[at:][~fits]
+                at = 0
+            else:
+                if event:
+                    self.config |= event.config
+                    self._columns(event, data[at : at + 1], places[at : at + 1])
+                at += 1
+
+    def _parsed(self, row: NDArray[np.uint8]) -> Event | None:
+        try:
+            return parse(row.tobytes())
+        except ValueError:
+            self.damage.records += 1
+            return None
+
+    def _columns(self, event: Event, data: NDArray[np.uint8], places: Ints) -> None:
+        """Read the scalars of events that are laid out like `event`."""
+        if not event.scalars:
+            return
+        count = len(data)
+        step = np.zeros(count, dtype=np.int64)
+        for place, column in enumerate(range(*event.step)):
+            step |= (data[:, column] & 127).astype(np.int64) << (7 * place)
+        time = _numbers(data, event.time, event.time + 8, "<f8") if event.time >= 0 else np.zeros(count)
+        for scalar in event.scalars:
+            tag = self._numbered(data[:, slice(*scalar.tag)])
+            if scalar.value is None:
+                value = _numbers(data, scalar.start, scalar.end, scalar.kind)
+            else:
+                value = np.full(count, scalar.value)
+            known = tag >= 0
+            self.crowded += count - int(np.count_nonzero(known))
+            part = {"place": places + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
+            self._block.append({key: values[known] for key, values in part.items()})
+
+    def _numbered(self, tags: NDArray[np.uint8]) -> Ints:
+        """The number of each row's tag; -1 for one too many."""
+        numbers = np.full(len(tags), -1, dtype=np.int64)
+        left = np.arange(len(tags))
+        for _ in range(MAX_PEELED):
+            if not len(left):
+                return numbers
+            same = (tags[left] == tags[left[0]]).all(axis=1)
+            numbers[left[same]] = self._number(tags[left[0]].tobytes())
+            left = left[~same]
+        for place in left.tolist():
+            numbers[place] = self._number(tags[place].tobytes())
+        return numbers
+
+    def _number(self, tag: bytes) -> int:
+        number = self._tags.get(tag)
+        if number is None:
+            if len(self._tags) >= MAX_TAGS:
+                return -1
+            number = self._tags[tag] = self.names.setdefault(tag.decode("utf-8", "replace"), len(self.names))
+        return number
+
+
+def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:
+    raw: Any = np.ascontiguousarray(data[:, start:end])
+    if kind == "bfloat16":
+        return np.asarray((raw.view("<u2").astype("<u4") << 16).view("<f4").ravel(), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(raw.view(kind).ravel(), dtype=np.float64)

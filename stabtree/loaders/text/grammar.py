@@ -1,0 +1,144 @@
+"""The grammar of training logs: how numbers, names, prefixes, overflow lines and blocks are written.
+
+Frameworks differ in punctuation, not in kind: a line names a step and some numbers. What follows is a table
+of spellings; `textlog_line` reads any line with it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from stabtree.metrics.table import EPOCH_ALIASES, RANK_ALIASES, STEP_ALIASES, match, normalize
+
+# A longer line is no line of metrics: what stands behind is not looked at.
+MAX_LINE = 20_000
+# The longest key that a logger writes, with the words before it.
+MAX_KEY = 120
+
+DIGITS = re.compile(r"[\d.]+")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
+
+# A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none.
+NUMBER = re.compile(
+    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+    r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
+    re.IGNORECASE,
+)
+# The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
+KEY = re.compile(
+    r"(?P<name>[^\W\d][\w./()%+\-]*(?: [^\W\d(][\w./()%+\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
+    r"(?P<sep>\s*[:=]\s*|\s*\[\s*|\s+)['\"‘“]?(?:tensor\()?[\[(]*\s*$"
+)
+
+# What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
+PREFIX = re.compile(
+    r"\s*(?:(?:\[(?![^\]]*(?:step|iter|epoch|batch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
+    r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
+    r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
+)
+RANK = re.compile(
+    r"^\s*(?:\[?(?:rank|default) ?(\d{1,6})\]?:|\[\d+,(\d{1,6})\]<std\w+>:|(\d{1,5}): (?=\S))"
+    r"|\[rank[ =]?(\d{1,6})\]|\brank=(\d{1,6})[\],]",
+    re.IGNORECASE,
+)
+
+# Marks what follows on the line as measured on held-out data, or on training data again.
+EVALUATED = re.compile(
+    r"(?:^|[\s|\[(])(?:(?P<held>valid(?:ation)?|val|eval(?:uation)?|test|dev)|train(?:_inner|ing)?)"
+    r"(?:(?: set| results)?\s*[\]):|]|\s+-\s|\s+on\b)",
+    re.IGNORECASE,
+)
+
+# What is glued to a number: a unit, a rate.
+UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
+# Names of a step that may stand alone above or below the lines of metrics.
+HEADER_STEPS = frozenset(
+    ["step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch", "num_updates"]
+)
+
+# A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
+KERAS_BAR = re.compile(r"\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
+TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
+GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
+# `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run.
+SUMMARY = re.compile(r"train_runtime|train_samples_per_second")
+
+# A step that was skipped because its gradient was not finite, with the loss scale from then on.
+OVERFLOW = re.compile(
+    r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)"
+    r"|Reducing dynamic loss scale from \S{1,40} to)"
+    r"\s+(?P<to>\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
+    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d+(?:\.\d*)?(?:e[+-]?\d+)?), but hysteresis",
+    re.IGNORECASE,
+)
+OVERFLOW_WORDS = ("verflow", "VERFLOW", "dynamic loss scale")
+# Some trainers stop at the first NaN, and this line is all that they say of it.
+NAN_LOSS = re.compile(r"\bloss (?:became|is|was) (?:infinite or nan|nan|inf(?:inite)?)\b", re.IGNORECASE)
+NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
+
+# Source code that a trainer prints of itself: assignments, calls and statements are no lines of a log.
+CODE = re.compile(
+    r"\s*(?:(?:def|class|return|import|from|if|elif|else|for|while|with|assert|raise|try|except|self|parser)\b(?!:?\s*[\d|])"
+    r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)"
+    r"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
+)
+STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
+
+# What a line of metrics can't be without.
+ANCHOR = re.compile(
+    r"loss|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]",
+    re.IGNORECASE,
+)
+LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
+
+BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
+TABLE_ROW = re.compile(r"^\s*\|(.*\|.*)\|\s*$")
+TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]*---[\s:|-]*\|?\s*$")
+MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
+
+# Steps as text logs name them beyond the aliases that every format shares, best first.
+_STEPS = {
+    name: place
+    for place, name in enumerate(
+        (
+            *STEP_ALIASES,
+            "train_num_updates",
+            "step_num",
+            "iter(train)",
+            "iter_train",
+            "s",
+            "num_batches",
+            "batch",
+            "nupdates",
+            "total_timesteps",
+            "samples_count",
+        )
+    )
+}
+_EPOCHS = (*EPOCH_ALIASES, "epoch(train)", "epoch(val)", "train_epoch")
+_NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
+_NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
+
+
+@lru_cache(maxsize=8192)
+def role(name: str) -> tuple[str, int]:
+    """What a name stands for: `step`, `epoch`, `rank`, a metric, or nothing; and its place, 0 best.
+
+    >>> role("validation loss at iteration"), role("time per iteration"), role("lm loss")[0]
+    (('step', 13), ('', 0), 'loss')
+    """
+    key = normalize(name.replace("'", ""))
+    if key in _STEPS:
+        return "step", _STEPS[key]
+    if key in _EPOCHS:
+        return "epoch", 0
+    if key in RANK_ALIASES:
+        return "rank", 0
+    found = match(name)
+    if found:
+        return found
+    words = name.lower().split()
+    if len(words) > 1 and words[-1] in ("step", "iteration", "iter", "epoch") and words[-2] not in _NO_STEP_AFTER:
+        return ("epoch", 0) if words[-1] == "epoch" else ("step", _STEPS[words[-1]])
+    return "", 0

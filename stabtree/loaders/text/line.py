@@ -1,0 +1,219 @@
+"""One line of a text log as pairs of name and number, whatever framework wrote it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from stabtree.loaders.text import grammar
+from stabtree.loaders.text.grammar import role
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A name and its number.
+
+    Attributes:
+        name: as the line spells it, `valid/` before it where the line marks it as evaluated.
+        text: the number as written.
+        start: where the number begins in the line, for learning the line's layout.
+    """
+
+    name: str
+    text: str
+    start: int = -1
+
+
+@dataclass(slots=True)
+class Line:
+    """What one line holds.
+
+    Attributes:
+        metrics: pairs that are neither step nor epoch nor rank, known and unknown ones.
+        known: whether one of them is a known metric.
+        step: the pair that names the step best.
+        epoch: the pair that names the epoch.
+        rank: the pair, or prefix, that names the rank.
+        position: (done, total) of a progress bar or of `[12/391]`.
+        bar: `keras`, `tqdm` or nothing.
+        words: words of the line that belong to no pair.
+        problem: why a line that looks like metrics can't be read.
+    """
+
+    metrics: list[Pair] = field(default_factory=list)
+    known: bool = False
+    step: Pair | None = None
+    epoch: Pair | None = None
+    rank: Pair | None = None
+    position: tuple[int, int] | None = None
+    bar: str = ""
+    words: int = 0
+    problem: str = ""
+
+
+_WORD = re.compile(r"[^\W\d]{2,}")
+_BLANKS = re.compile(r"\s\s+|\s-+\s")
+# A line that names so many different numbers is a table of something, not a step.
+MAX_PAIRS = 2000
+# No count of steps is longer.
+MAX_DIGITS = 16
+MAX_STEP = 2.0**53
+
+
+def to_float(text: str) -> float:
+    """The number that a pair holds.
+
+    >>> to_float("1,234.5"), to_float("2e+3")
+    (1234.5, 2000.0)
+    """
+    return float(text.replace(",", ""))
+
+
+def parse(line: str) -> Line:
+    """Read one line, free of escape codes."""
+    found = grammar.MLLOG.search(line)
+    if found:
+        return _mllog(found[1])
+    # Braces and quotes are how a dict is written; a blank in their place keeps the names apart.
+    begin = grammar.PREFIX.match(line)
+    start = begin.end() if begin else 0
+    out = Line()
+    prefix = grammar.RANK.search(line[:200])
+    if prefix:
+        place = next(i for i in range(1, 6) if prefix[i] is not None)
+        out.rank = Pair("rank", prefix[place], prefix.start(place))
+    end = start
+    for number in grammar.NUMBER.finditer(line, start):
+        if len(out.metrics) >= MAX_PAIRS:
+            break
+        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number)
+        if pair:
+            out.words += _words(line[end : number.start()], pair.name)
+            end = _past(line, number.end())
+            _take(pair, out)
+        elif _is_digit(number["value"]):
+            if number["total"] and out.position is None:
+                out.position = _position(number["value"], number["total"])
+            out.words += _words(line[end : number.start()], "")
+            end = _past(line, number.end())
+    out.words += _words(line[end:], "")
+    _finish(line, out)
+    return out
+
+
+def _position(done: str, total: str) -> tuple[int, int] | None:
+    if done.isdigit() and len(done) < MAX_DIGITS and len(total) < MAX_DIGITS:
+        return int(done), int(total)
+    return None
+
+
+def _past(line: str, end: int) -> int:
+    """Where the text behind a number and its unit begins."""
+    unit = grammar.UNIT.match(line, end)
+    return unit.end() if unit else end
+
+
+def _is_digit(text: str) -> bool:
+    return text.replace(",", "").isdigit() or not text[-1].isalpha()
+
+
+def _words(text: str, name: str) -> int:
+    return max(0, len(_WORD.findall(text)) - len(_WORD.findall(name)))
+
+
+def _pair(line: str, start: int, number: re.Match[str]) -> Pair | None:
+    """The pair that ends with a number; nothing where no name stands before it."""
+    key = grammar.KEY.search(line, start, number.start()) if start < number.start() else None
+    if not key:
+        return None
+    name = key["name"]
+    parts = _BLANKS.split(name)
+    name = parts[-1].strip(".-/ ")
+    name = name if "(" in name else name.rstrip(")")
+    kind = role(name)[0]
+    if ":" not in key["sep"] and "=" not in key["sep"]:
+        # `loss 3.2` is a pair, `Loaded 12 files` and `number of nan iterations` are not.
+        bracket = "[" in key["sep"] and kind not in ("epoch", "step")
+        if not kind or bracket:
+            return None
+    if kind in ("step", "epoch", "rank") and number["value"][-1:].isalpha():
+        return None
+    return Pair(name, number["value"], number.start("value")) if name else None
+
+
+def _take(pair: Pair, out: Line) -> None:
+    kind, place = role(pair.name)
+    if kind == "step":
+        if not out.step or place < role(out.step.name)[1]:
+            out.step = pair
+        elif pair.text != out.step.text and role(out.step.name)[1] == place:
+            out.problem = "names several steps"
+    elif kind == "epoch":
+        out.epoch = out.epoch or pair
+    elif kind == "rank":
+        out.rank = pair
+    else:
+        out.metrics.append(pair)
+        out.known = out.known or bool(kind) or "loss" in pair.name.lower()
+
+
+def _finish(line: str, out: Line) -> None:
+    """Settle what only the whole line tells: held-out data, bars, steps that are none."""
+    if out.known:
+        _mark_evaluated(line, out)
+    if not out.epoch and (glued := grammar.GLUED_EPOCH.search(line)):
+        out.epoch = Pair("epoch", glued[1])
+    if out.step and not abs(to_float(out.step.text)) < MAX_STEP:
+        out.problem = out.problem or "names a step that is impossible"
+    elif out.step and not _is_step(line, out.step):
+        out.metrics.append(out.step)
+        out.step = None
+    if out.position:
+        out.bar = "keras" if grammar.KERAS_BAR.search(line) else "tqdm" if grammar.TQDM_BAR.search(line) else ""
+    if (
+        not out.problem
+        and (out.step or "'" in line)
+        and not any(role(pair.name)[0] in ("loss", "eval_loss") for pair in out.metrics)
+        and grammar.LOSS_WITHOUT_NUMBER.search(line)
+    ):
+        out.problem = "has no number behind its loss"
+
+
+def _is_step(line: str, pair: Pair) -> bool:
+    """Whether a number can be a step: whole, with no unit glued to it."""
+    value = to_float(pair.text)
+    after = line[pair.start + len(pair.text) : pair.start + len(pair.text) + 1]
+    return value.is_integer() and 0 <= value < MAX_STEP and not (after.isalpha() or after == "%")
+
+
+def _mark_evaluated(line: str, out: Line) -> None:
+    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line)]
+    if not any(held for _, held in tags):
+        return
+    marked = []
+    for pair in out.metrics:
+        before = [held for start, held in tags if start < pair.start - len(pair.name)]
+        held = bool(before) and before[-1] and role(pair.name)[0] not in ("", "eval_loss", "lr")
+        marked.append(Pair(f"valid/{pair.name}", pair.text) if held else pair)
+    out.metrics = marked
+
+
+def _mllog(text: str) -> Line:
+    """An event of MLPerf: its number in `value` or beside it in `metadata`, the step in `metadata`."""
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        return Line(problem="is an MLLOG event cut short" if "loss" in text else "")
+    out = Line()
+    if not isinstance(event, dict):
+        return out
+    meta, value = event.get("metadata"), event.get("value")
+    meta = meta if isinstance(meta, dict) else {}
+    cells = {**(value if isinstance(value, dict) else {str(event.get("key")): value}), **meta}
+    for name, cell in cells.items():
+        if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
+            _take(Pair(str(name), repr(float(cell)) if isinstance(cell, float) else str(cell)), out)
+    # Events of the set-up name rates and sizes too, but no step.
+    out.known = out.known and out.step is not None
+    return out

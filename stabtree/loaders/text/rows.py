@@ -1,0 +1,276 @@
+"""The rows of a text log: lines of one step joined, overflow lines kept in their place."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.loaders.table import Column
+from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.line import Line, Pair, to_float
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.loaders.table import Select
+
+# A log with more names than this prints something else than metrics.
+MAX_NAMES = 20_000
+FLUSH_ROWS = 8192
+SKIPPED_NAN = "number of nan iterations"
+
+
+@dataclass(slots=True)
+class Cells:
+    """The cells of one column, sparse."""
+
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+    def set(self, row: int, value: float) -> None:
+        """Write one cell; of two in one row the later one counts."""
+        self.rows.append(row)
+        self.values.append(value)
+
+
+@dataclass(slots=True)
+class Block:
+    """Rows of lines that share one layout, read without looking at them one by one.
+
+    Attributes:
+        names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
+        step_name: how the lines spell the step.
+        trains: whether they hold the training loss.
+        rows: the number of each row.
+        texts: the numbers as written, not yet parsed.
+        parts: what was parsed: float64 (n, len(names)).
+        last: the row that was parsed last, as written.
+        bad: (row, place in names) of texts that are no numbers.
+    """
+
+    names: tuple[str, ...]
+    step_name: str
+    trains: bool
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    texts: list[Sequence[str]] = field(default_factory=list)
+    parts: list[Floats] = field(default_factory=list)
+    last: Sequence[str] = ()
+    bad: list[tuple[int, int]] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Parse what is waiting, so that a long log need not be kept as text."""
+        if self.texts:
+            size = len(self.texts) * len(self.names)
+            try:
+                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
+            except ValueError:
+                values = np.fromiter(map(self._checked, chain.from_iterable(self.texts), range(size)), np.float64, size)
+            self.parts.append(values.reshape(len(self.texts), len(self.names)))
+            self.last = self.texts[-1]
+            self.texts.clear()
+
+    def _checked(self, text: str, index: int) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            row, place = divmod(index, len(self.names))
+            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], place))
+            return 0.0
+
+
+@dataclass(slots=True)
+class Open:
+    """The row that following lines may still join."""
+
+    row: int
+    step: float | None = None
+    epoch: float | None = None
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Rows:
+    """All rows of a log, and the row that is open for each rank.
+
+    Attributes:
+        select: which columns are wanted.
+        count: rows so far.
+        names: every metric column met and whether it is wanted, in the order of first appearance.
+        roles: cells of `step`, `epoch`, `rank`, `bar` (the progress bar above a row without a step).
+        events: rows that are overflows, not lines of metrics.
+    """
+
+    select: Select
+    count: int = 0
+    names: dict[str, bool] = field(default_factory=dict)
+    roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ("step", "epoch", "rank", "bar")})
+    cells: dict[str, Cells] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    events: array[int] = field(default_factory=lambda: array("q"))
+    step_names: Counter[str] = field(default_factory=Counter)
+    head: Open | None = None
+    head_name: str = "step"
+    trailing: bool = False
+    opened: dict[float | None, Open] = field(default_factory=dict)
+    last_event: tuple[str, int] = ("", -1)
+    bar: tuple[int, int] | None = None
+    bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
+
+    def wanted(self, name: str) -> bool:
+        """Whether the cells of a column are worth keeping; remembers that it was met."""
+        known = self.names.get(name)
+        if known is None:
+            if len(self.names) >= MAX_NAMES:
+                return False
+            known = self.names[name] = self.select(name)
+        return known or name == SKIPPED_NAN
+
+    def add(self, line: Line, place: int, *, dict_row: bool = False) -> None:
+        """A line of metrics: it joins the open row of its rank and step, or begins a row."""
+        rank = _value(line.rank)
+        step, epoch = _value(line.step), _value(line.epoch)
+        names = {pair.name for pair in line.metrics}
+        row = self.opened.get(rank)
+        same_bar = row is not None and line.bar == "keras" and self._same_bar(row, line, place)
+        if not row or not (same_bar or self._joins(row, step, epoch, names, dict_row=dict_row)):
+            row = self._new(rank, step, epoch)
+        if step is not None and row.step is None:
+            self._role("step", row.row, step)
+            row.step = step
+        if line.step:
+            self.step_names[line.step.name] += 1
+        if epoch is not None and row.epoch is None:
+            self._role("epoch", row.row, epoch)
+            row.epoch = epoch
+        self._fill(row, line.metrics)
+        if line.bar == "keras":
+            self.bar_row = row.row, place, line.position or (0, 0)
+
+    def _same_bar(self, row: Open, line: Line, place: int) -> bool:
+        """Whether a bar is drawn anew over the one of the row, whose means go on."""
+        last, before, done = self.bar_row
+        goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
+        return last == row.row and (place == before + 1 or goes_on)
+
+    def _joins(self, row: Open, step: float | None, epoch: float | None, names: set[str], *, dict_row: bool) -> bool:
+        if step is not None and step != row.step and not (row.step is None and not row.names):
+            return False
+        if epoch is not None and row.epoch is not None and epoch != row.epoch:
+            return False
+        trains = any(role(name)[0] == "loss" for name in names)
+        if step is None and dict_row and trains:
+            return False
+        # The same metric twice is the same step logged again, which `canonical` resolves.
+        return not any(name in row.names for name in names if role(name)[0])
+
+    def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
+        """A row of its own, of the step that a line above named if it names none."""
+        if step is None and self.head and not self.trailing:
+            step, epoch = self.head.step, epoch if epoch is not None else self.head.epoch
+            self.step_names[self.head_name] += 1
+        row = Open(self.count)
+        self.count += 1
+        if step is not None:
+            self._role("step", row.row, step)
+        elif self.bar:
+            self._role("bar", row.row, self.bar[0])
+        if epoch is not None:
+            self._role("epoch", row.row, epoch)
+        if rank is not None:
+            self._role("rank", row.row, rank)
+        row.step, row.epoch = step, epoch
+        self.opened[rank] = row
+        return row
+
+    def _fill(self, row: Open, pairs: Iterable[Pair]) -> None:
+        for pair in pairs:
+            if self.wanted(pair.name):
+                self.cells.setdefault(pair.name, Cells()).set(row.row, to_float(pair.text))
+            row.names.add(pair.name)
+
+    def _role(self, name: str, row: int, value: float) -> None:
+        self.roles[name].set(row, value)
+
+    def header(self, line: Line) -> None:
+        """A line that names a step and nothing else: of the lines below it, or of those above."""
+        rank, step, epoch = _value(line.rank), _value(line.step), _value(line.epoch)
+        above = self.opened.get(rank)
+        if line.step:
+            self.head_name = line.step.name
+        if step is not None and above and above.names and above.step is None and (self.trailing or not self.head):
+            self.trailing = True
+            self._role("step", above.row, step)
+            self.step_names[self.head_name] += 1
+            self.opened.pop(rank)
+            return
+        if self.trailing:
+            return
+        head = self.head
+        same = head and (step is None or step == head.step) and (epoch is None or head.epoch in (None, epoch))
+        if not head or not same:
+            self.head = Open(-1, step, epoch)
+            self.opened.pop(rank, None)
+        elif head.epoch is None and epoch is not None:
+            head.epoch = epoch
+            if above and above.epoch is None:
+                above.epoch = epoch
+                self._role("epoch", above.row, epoch)
+
+    def overflow(self, scale: str | None) -> None:
+        """A skipped step, without a scale if its gradient is NaN: a row between those of metrics; ranks repeat it."""
+        event = (scale or "nan", self.count)
+        if event == self.last_event:
+            return
+        row = self.count
+        self.count += 1
+        self.events.append(row)
+        self.last_event = (event[0], self.count)
+        if self.bar:
+            self._role("bar", row, self.bar[0])
+        name, value = ("grad_norm", float("nan")) if scale is None else ("loss_scale", float(scale))
+        self.wanted(name)
+        self.wanted("grad_norm")
+        self.cells.setdefault(name, Cells()).set(row, value)
+
+    def moved(self, position: tuple[int, int]) -> None:
+        """A progress bar went on: what it says holds for lines that name no step."""
+        if position != self.bar:
+            self.bar, self.last_event = position, ("", -1)
+
+    def step_name(self) -> str:
+        """How most rows spell the step."""
+        names = Counter(self.step_names)
+        for block in self.blocks:
+            names[block.step_name] += len(block.rows)
+        return names.most_common(1)[0][0] if names else "step"
+
+    def dense(self, name: str) -> tuple[Floats, Bools]:
+        """A column or role over all rows: (values, logged)."""
+        values, logged = np.zeros(self.count), np.zeros(self.count, dtype=np.bool_)
+        for block in self.blocks:
+            if name in block.names and block.parts:
+                rows = np.frombuffer(block.rows, dtype=np.int64)
+                values[rows] = np.concatenate([part[:, block.names.index(name)] for part in block.parts])
+                logged[rows] = True
+                logged[[row for row, place in block.bad if block.names[place] == name]] = False
+        cells = self.roles.get(name) or self.cells.get(name)
+        if cells and cells.rows:
+            rows = np.frombuffer(cells.rows, dtype=np.int64)
+            values[rows] = np.frombuffer(cells.values, dtype=np.float64)
+            logged[rows] = True
+        return values, logged
+
+
+def column(values: Floats, logged: Bools, keep: Ints) -> Column:
+    """A column of some rows."""
+    some = logged[keep]
+    return Column(values[keep], None if some.all() else some)
+
+
+def _value(pair: Pair | None) -> float | None:
+    return to_float(pair.text) if pair else None

@@ -1,0 +1,252 @@
+"""From the rows of a text log to tables: steps for rows that name none, and the runs told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.loaders.table import Column, Skips, Table
+from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.rows import SKIPPED_NAN, column
+from stabtree.metrics.table import STEP_ALIASES, normalize
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.text.messages import Telling
+    from stabtree.loaders.text.rows import Rows
+    from stabtree.loaders.text.settings import ConfigDump
+
+# Shorter stretches are rows out of order, not runs.
+MIN_ROWS = 3
+MIN_NEXT_ROWS = 2
+MAX_RUNS = 500
+BAR = "progress bar"
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """All rows of a log: each pair is (values, logged) over them."""
+
+    rows: Rows
+    dense: dict[str, tuple[Floats, Bools]]
+    step_name: str
+    step: tuple[Floats, Bools]
+    epoch: tuple[Floats, Bools]
+    rank: tuple[Floats, Bools]
+    event: Bools
+
+
+def tables(
+    source: Source, rows: Rows, skips: Skips, config: ConfigDump, telling: Telling, notes: tuple[str, ...]
+) -> Table | tuple[Table, ...]:
+    """One table for each run of a log.
+
+    Args:
+        source: the file.
+        rows: what was read of it.
+        skips: its lines that could not be read.
+        config: the settings that it prints.
+        telling: its lines that may tell of errors.
+        notes: what was changed while decoding it.
+    """
+    dense = {name: rows.dense(name) for name, wanted in rows.names.items() if wanted or name == SKIPPED_NAN}
+    losses = np.zeros(rows.count, dtype=np.bool_)
+    for name, (_, logged) in dense.items():
+        if role(name)[0] == "loss":
+            losses |= logged
+    event = np.zeros(rows.count, dtype=np.bool_)
+    event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
+    notes = (*notes, *_hidden_nan(rows, dense, losses, event))
+    step_name, step, logged = _steps(rows, losses)
+    if logged.any() and normalize(step_name) not in STEP_ALIASES:
+        notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
+    log = _Log(rows, dense, step_name, (step, logged), rows.dense("epoch"), rows.dense("rank"), event)
+    several_ranks = len(np.unique(log.rank[0][log.rank[1] & losses])) > 1
+    starts = [0] if several_ranks else _starts(step, logged, log.epoch, losses)
+    parts = []
+    for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
+        count, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
+        # Nobody can tell which run a line that was not read belongs to: the first one names them all.
+        mine = skips if number == 1 else Skips()
+        parts.append(
+            Table(
+                path=source.path,
+                format=source.describe("text"),
+                rows=count,
+                columns=columns,
+                config=config.until(int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end),
+                skipped=tuple(mine.first),
+                skipped_count=mine.count,
+                notes=notes,
+                lines=telling.between(begin, end),
+                run="" if len(starts) == 1 else str(number),
+            )
+        )
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _steps(rows: Rows, losses: Bools) -> tuple[str, Floats, Bools]:
+    """What the steps are called, and (values, logged) of each row."""
+    step, logged = rows.dense("step")
+    if not logged.any():
+        return (BAR, *_bar_steps(rows, losses))
+    if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
+        # The line that names the step of the last row was never written.
+        step[-1], logged[-1] = 2 * step[-2] - step[-3], True
+    return rows.step_name(), step, logged
+
+
+def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
+    """The columns of one run, and how many rows they have."""
+    here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
+    kept, own = _place_events(here, log.step[0][span], log.step[1][span], log.event[span])
+    columns: dict[str, Column | None] = {log.step_name: column(*own, kept)}
+    columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
+    if several_ranks:
+        columns["rank"] = column(log.rank[0][span], log.rank[1][span], kept)
+    for name, wanted in log.rows.names.items():
+        columns[name] = column(*here[name], kept) if wanted else None
+    _mark_sporadic(columns, here, log.event[span])
+    return len(kept), {name: found for name, found in columns.items() if found is None or _any(found)}
+
+
+def _mark_sporadic(columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], event: Bools) -> None:
+    """Columns that only overflow lines write are silent while all is well."""
+    for name in ("loss_scale", "grad_norm"):
+        found = columns.get(name)
+        if found and not (cells[name][1] & ~event).any():
+            columns[name] = replace(found, sporadic=True)
+
+
+def _any(found: Column) -> bool:
+    return found.logged is None or bool(found.logged.any())
+
+
+def _bar_steps(rows: Rows, losses: Bools) -> tuple[Floats, Bools]:
+    """Steps from the progress bar above each row, where bar and rows were printed in their order."""
+    bar, seen = rows.dense("bar")
+    at = bar[losses]
+    gaps = np.diff(at)
+    regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
+    if regular and np.count_nonzero(gaps != np.median(gaps)) <= max(1, 0.1 * len(gaps)):
+        return bar, seen
+    return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
+
+
+def _hidden_nan(rows: Rows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
+    """Megatron leaves a loss that is NaN out of its line: write it where the line says so."""
+    name = next((name for name in dense if role(name)[0] == "loss"), None)
+    counted = dense.get(SKIPPED_NAN)
+    if not counted:
+        return []
+    nan = counted[1] & (counted[0] > 0)
+    for other, (values, logged) in dense.items():
+        if role(other)[0] == "grad_norm":
+            nan |= counted[1] & logged & np.isnan(values)
+    nan &= ~losses & ~event
+    if not nan.any():
+        return []
+    if not name:
+        name = "lm loss"
+        rows.names[name] = True
+        dense[name] = np.zeros(len(nan)), np.zeros_like(nan)
+    values, logged = dense[name]
+    values[nan], logged[nan] = np.nan, True
+    losses |= nan
+    return [f"Lines without a loss whose gradient norm or count of iterations is NaN: {int(nan.sum())}, read as NaN."]
+
+
+def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bools) -> list[int]:
+    """The rows at which a run begins: where the log is back at its first step, or before it."""
+    at = np.flatnonzero(losses & logged) if (losses & logged).any() else np.flatnonzero(losses & epoch[1])
+    if len(at) < MIN_ROWS + MIN_NEXT_ROWS:
+        return [0]
+    axis = step[at] if logged[at].all() else epoch[0][at]
+    if not (np.isfinite(axis).all() and np.isfinite(epoch[0][at]).all()):
+        return [0]
+    if logged[at].all() and epoch[1][at].all():
+        # Steps that are counted in each epoch go back without being a restart.
+        axis = axis + epoch[0][at] * (axis.max() + 1.0)
+    starts = [0]
+    begin = 0
+    # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
+    early = 2.0 * float(np.median(np.abs(np.diff(axis))))
+    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
+        ahead = axis[place : place + MIN_NEXT_ROWS]
+        again = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
+        if (
+            place - begin < MIN_ROWS
+            or len(ahead) < MIN_NEXT_ROWS
+            or not ahead[0] <= ahead[1] <= axis[place - 1]
+            or not again
+        ):
+            continue
+        if len(starts) >= MAX_RUNS:
+            return [0]
+        row = int(at[place])
+        while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= step[at[place]]):
+            row -= 1
+        starts.append(row)
+        begin = place
+    return starts
+
+
+def _place_events(
+    columns: dict[str, tuple[Floats, Bools]], step: Floats, logged: Bools, event: Bools
+) -> tuple[Ints, tuple[Floats, Bools]]:
+    """Give each overflow its step, or its cells to the row below where the log names no steps.
+
+    Returns:
+        Which rows remain, and (steps, logged).
+    """
+    everything = np.arange(len(step))
+    if not event.any():
+        return everything, (step, logged)
+    scale, norm = columns.get("loss_scale"), columns["grad_norm"]
+    if not (logged & ~event).any():
+        if event.all():
+            norm[0][~norm[1]], norm[1][:] = np.inf, True
+            return everything, (step, logged)
+        _give_to_next(event, scale, norm)
+        return np.flatnonzero(~event), (step, logged)
+    step, logged = step.copy(), logged.copy()
+    _number_events(step, logged, event)
+    known = np.zeros(len(step), dtype=np.bool_)
+    for name, (_, present) in columns.items():
+        if role(name)[0] == "grad_norm":
+            known |= present
+    alone = event & ~norm[1] & ~np.isin(step, step[known & ~event])
+    norm[0][alone], norm[1][alone] = np.inf, True
+    return everything, (step, logged)
+
+
+def _number_events(step: Floats, logged: Bools, event: Bools) -> None:
+    """Overflows between two logged steps happened at the last of the steps between, the second included."""
+    metric = np.flatnonzero(logged & ~event)
+    places = np.flatnonzero(event & ~logged)
+    after = np.searchsorted(metric, places)
+    for index in np.unique(after).tolist():
+        group = places[after == index]
+        previous = step[metric[index - 1]] if index else -1.0
+        if index == len(metric):
+            step[group] = previous + 1 + np.arange(len(group))
+        else:
+            following = step[metric[index]]
+            steps = following - np.arange(len(group))[::-1]
+            least = min(previous + 1, following) if following > previous else max(0.0, following - len(group))
+            step[group] = np.maximum(steps, max(0.0, least))
+    logged[places] = True
+
+
+def _give_to_next(event: Bools, scale: tuple[Floats, Bools] | None, norm: tuple[Floats, Bools]) -> None:
+    own = np.flatnonzero(~event)
+    for place in np.flatnonzero(event).tolist():
+        after = int(np.searchsorted(own, place))
+        target = int(own[min(after, len(own) - 1)])
+        if scale and scale[1][place]:
+            scale[0][target], scale[1][target] = scale[0][place], True
+        if not norm[1][target]:
+            norm[0][target], norm[1][target] = norm[0][place] if norm[1][place] else np.inf, True

@@ -1,0 +1,172 @@
+"""Weights & Biases: `.wandb` files, and the folders that its runs leave behind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.config import read_config
+from stabtree.loaders.json import lines as jsonl
+from stabtree.loaders.json.rows import Rows
+from stabtree.loaders.paths import yamlfile
+from stabtree.loaders.paths.walk import entries
+from stabtree.loaders.source import open_source
+from stabtree.loaders.table import Table
+from stabtree.loaders.unpack import chunks
+from stabtree.loaders.wandb.records import MAGIC, Log
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Select
+
+_RUN = re.compile(r"(offline-)?run-\S+")
+_HINT = "name the run's folder, or its run-*.wandb file"
+
+
+def sniff(source: Source) -> int:
+    """How surely this is a file of W&B, 0 to 100; those without a history are known too, to be refused."""
+    return 95 if source.data.startswith(MAGIC) or _finals(source) else 0
+
+
+def _finals(source: Source) -> str:
+    """What a file of W&B that is no log of metrics holds; empty for any other file."""
+    name = source.file.name if source.file else ""
+    if source.head.startswith(("wandb_version:", "_wandb:")):
+        return "the configuration"
+    if not source.head.lstrip().startswith("{"):
+        return ""
+    if name.endswith("wandb-summary.json"):
+        return "the final values"
+    try:
+        only = jsonl.parse(source.head)
+    except ValueError:
+        return ""
+    return "the final values" if isinstance(only, dict) and {"_wandb", "_runtime"} <= only.keys() else ""
+
+
+def read(source: Source, select: Select) -> Table:
+    """The history of a `.wandb` file.
+
+    Raises:
+        StabtreeError: where it holds none.
+    """
+    if finals := _finals(source):
+        raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
+    table = _log(source, select)
+    if not table.rows:
+        raise StabtreeError(
+            "is a W&B run without a history: nothing was logged, or it is lost",
+            where=source.path,
+            hint=table.notes[0] if table.notes else "name another run",
+        )
+    return table
+
+
+def _log(source: Source, select: Select) -> Table:
+    notes: list[str] = []
+    rows, log = Rows(select), Log()
+    for place, row in enumerate(log.rows(chunks(source, notes)), 1):
+        rows.add(row, place)
+    config, mistakes = read_config({"display_name": log.name or None, **log.config})
+    return Table(
+        path=source.path,
+        format=", ".join(part for part in ("wandb", source.packed) if part),
+        rows=rows.count,
+        columns=rows.columns(),
+        config=config,
+        notes=(*notes, *log.notes(), *rows.notes, *mistakes),
+    )
+
+
+def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
+    """The run of a folder, or of the folder `wandb` in it; of several only the one named `run` is read.
+
+    Raises:
+        StabtreeError: where the run has no history.
+    """
+    runs = _runs(path)
+    if len(runs) == 1:
+        return _run(next(iter(runs.values())), select)
+    tables: list[Table] = []
+    for name, place in runs.items():
+        if name == run:
+            tables += (replace(table, run=name) for table in _run(place, select))
+        else:
+            tables.append(Table(clean(path), "wandb", 0, {}, run=name))
+    return tuple(tables)
+
+
+def _runs(path: Path) -> dict[str, Path]:
+    """The folders of runs by name: this one, else those in it, else those in its sub-folder `wandb`."""
+    if _is_run(path):
+        return {path.name: path}
+    if path.name == "files" and _is_run(path.parent):
+        return {path.parent.name: path.parent}
+    for place in (path, path / "wandb"):
+        found = {name: place / name for name in entries(place)[0] if _RUN.fullmatch(name) and _is_run(place / name)}
+        if found:
+            return found
+    return {}
+
+
+def _is_run(place: Path) -> bool:
+    folders, files = entries(place)
+    if any(name.endswith(".wandb") for name in files):
+        return True
+    inner = entries(place / "files")[1] if "files" in folders else []
+    return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
+
+
+def _run(place: Path, select: Select) -> tuple[Table, ...]:
+    """The history of one run, from the first of its files that holds one, with its configuration.
+
+    Raises:
+        StabtreeError: where none does.
+    """
+    logs = [place / name for name in entries(place)[1] if name.endswith(".wandb")]
+    told: list[str] = []
+    for file in (*logs, place / "files" / "wandb-history.jsonl", place / "files" / "output.log"):
+        if file.is_file():
+            try:
+                tables = _any(file, select)
+            except StabtreeError as error:
+                told.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
+                continue
+            config, notes = _config(place / "files" / "config.yaml")
+            return tuple(
+                replace(table, config={**table.config, **config}, notes=(*told, *notes, *table.notes))
+                for table in tables
+            )
+    raise StabtreeError(
+        "is a W&B run whose history is not here: its files hold only settings and final values",
+        where=clean(place),
+        hint="look for its run-*.wandb, or export the run's history as CSV",
+    )
+
+
+def _any(file: Path, select: Select) -> tuple[Table, ...]:
+    """The tables of a file, by whichever loader knows it: what a run printed is of the trainer's own format."""
+    # `files` lists this loader among the others, so it can be asked only once both are imported.
+    from stabtree.loaders.formats import choose
+
+    source = open_source(file)
+    tables = choose(source).read(source, select)
+    return tables if isinstance(tables, tuple) else (tables,)
+
+
+def _config(file: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The settings in config.yaml, where each is wrapped as `key: {desc: ..., value: ...}`."""
+    content, notes = yamlfile.load(file)
+    values = {
+        key: value["value"] if isinstance(value, dict) and "value" in value else value
+        for key, value in content.items()
+        if key not in ("_wandb", "wandb_version")
+    }
+    config, mistakes = read_config(values)
+    return config, (*notes, *mistakes)

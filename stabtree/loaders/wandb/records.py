@@ -1,0 +1,181 @@
+"""W&B's own `.wandb` files: records of protocol buffers in the blocks of LevelDB's log format."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stabtree.loaders.json.lines import parse
+from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAGIC = b":W&B"
+HEADER = 7
+BLOCK = 1 << 15
+WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+# A record that is put together of more blocks than this holds no row of metrics.
+MAX_RECORD = 16 << 20
+# Numbers of the fields in W&B's schema wandb_internal.proto.
+HISTORY, CONFIG, RUN = 2, 5, 17
+ITEM, STEP = 1, 2
+KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16
+RUN_CONFIG, DISPLAY_NAME = 4, 8
+UPDATE = 1
+
+
+@dataclass(slots=True)
+class Log:
+    """What a `.wandb` file holds.
+
+    Attributes:
+        config: the run's configuration.
+        name: its display name.
+        damaged: places where a checksum is wrong or no record stands.
+        cut: bytes of a last record that is not whole.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    damaged: int = 0
+    cut: int = 0
+
+    def rows(self, chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+        """The rows of the history, one after the other; the rest of the log is kept meanwhile."""
+        for record in self._records(chunks):
+            try:
+                row = self._row(record)
+            except ValueError:
+                self.damaged += 1
+                continue
+            if row:
+                yield row
+
+    def notes(self) -> list[str]:
+        """What could not be read."""
+        notes = []
+        if self.damaged:
+            notes.append(f"Damaged places: {self.damaged:,}, the records there were not read.")
+        if self.cut:
+            notes.append(f"The file ends inside a record, whose {self.cut:,} bytes were not read.")
+        return notes
+
+    def _records(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        for block, whole in _blocks(chunks):
+            for kind, piece in self._pieces(block, whole=whole):
+                if kind in (WHOLE, FIRST):
+                    # A record that was begun before and never ended.
+                    self.damaged += bool(parts)
+                    parts, size = [], 0
+                elif not parts:
+                    # The rest of a record whose beginning is lost, which was counted there.
+                    continue
+                size += len(piece)
+                if size <= MAX_RECORD:
+                    parts.append(piece)
+                if kind in (WHOLE, LAST):
+                    if size <= MAX_RECORD:
+                        yield b"".join(parts)
+                    else:
+                        self.damaged += 1
+                    parts, size = [], 0
+        self.cut += size
+
+    def _pieces(self, block: bytes, *, whole: bool) -> Iterator[tuple[int, bytes]]:
+        """(kind, content) of the records and parts of records in one block, which may be the cut last one."""
+        at = 0
+        while at + HEADER <= len(block):
+            crc, length, kind = struct.unpack_from("<IHB", block, at)
+            start = at + HEADER
+            end = start + length
+            if not kind and not length:
+                return
+            if end > len(block) or not WHOLE <= kind <= LAST:
+                if whole or not WHOLE <= kind <= LAST:
+                    # The next block begins with a record again.
+                    self.damaged += 1
+                else:
+                    self.cut += len(block) - at
+                return
+            piece = block[start:end]
+            if zlib.crc32(piece, zlib.crc32(bytes([kind]))) == crc:
+                yield kind, piece
+            else:
+                self.damaged += 1
+            at = end
+        if not whole:
+            self.cut += len(block) - at
+
+    def _row(self, data: bytes) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for part in fields(data):
+            if part.wire != BYTES:
+                continue
+            if part.number == HISTORY:
+                row |= _history(data, part)
+            elif part.number == CONFIG:
+                self.config |= _items(data, part, UPDATE)
+            elif part.number == RUN:
+                for inner in fields(data, part.start, part.end):
+                    if inner.number == RUN_CONFIG and inner.wire == BYTES:
+                        self.config |= _items(data, inner, UPDATE)
+                    elif inner.number == DISPLAY_NAME and inner.wire == BYTES:
+                        self.name = text(data, inner)
+        return row
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The blocks of the file, and whether each is whole. The first begins with the file's own header, left out."""
+    rest = b""
+    begin = HEADER
+    for chunk in chunks:
+        data = rest + chunk
+        whole = len(data) - len(data) % BLOCK
+        for at in range(0, whole, BLOCK):
+            yield data[at + begin : at + BLOCK], True
+            begin = 0
+        rest = data[whole:]
+    if rest:
+        yield rest[begin:], False
+
+
+def _history(data: bytes, whole: Field) -> dict[str, Any]:
+    row = _items(data, whole, ITEM)
+    if "_step" not in row:
+        for part in fields(data, whole.start, whole.end):
+            if part.number == STEP and part.wire == BYTES:
+                numbers = [inner.varint for inner in fields(data, part.start, part.end) if inner.wire == VARINT]
+                row["_step"] = signed(numbers[0]) if numbers else 0
+    return row
+
+
+def _items(data: bytes, whole: Field, number: int) -> dict[str, Any]:
+    """The keys and values of a history or configuration; nested keys are joined with `/`."""
+    found: dict[str, Any] = {}
+    for item in fields(data, whole.start, whole.end):
+        if item.number != number or item.wire != BYTES:
+            continue
+        keys: list[str] = []
+        value = ""
+        for part in fields(data, item.start, item.end):
+            if part.wire == BYTES and part.number in (KEY, NESTED_KEY):
+                keys.append(text(data, part))
+            elif part.wire == BYTES and part.number == VALUE_JSON:
+                value = text(data, part)
+        name = "/".join(key for key in keys if key)
+        if name:
+            found[name] = _value(value)
+    return found
+
+
+def _value(text_: str) -> Any:
+    """The value of an item; text that is no JSON stays text, which no number is read from."""
+    try:
+        return parse(text_) if text_ else None
+    except ValueError:
+        return text_

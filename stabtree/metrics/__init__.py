@@ -1,0 +1,1 @@
+"""What a column means: the one table of known metrics."""

@@ -1,0 +1,1 @@
+"""Trees: the model, from YAML to it, and its checks."""

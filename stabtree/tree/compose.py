@@ -1,0 +1,151 @@
+"""Putting trees together: several into one, checks into questions and leaves, signatures into the leaves they name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.answer import NO, UNKNOWN, YES
+from stabtree.predicates import PREDICATES
+from stabtree.tree.model import Cause, Leaf, Part, Question, Section, Severity, Signature, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.predicates.registry import Param
+    from stabtree.tree.model import Check
+
+NOTHING = "Nothing found"
+LINE_RULE = "a line of the log matches {pattern}"
+
+
+def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
+    """One tree from several: the first one's path, then the sections of all in order.
+
+    Args:
+        trees: the trees; the signatures of each are added to the leaves of all.
+        left_out: trees that were not loaded, whose leaves a signature may name all the same.
+
+    Raises:
+        ValueError: where two of them use an id twice, or a signature names a leaf that none has.
+    """
+    first = trees[0]
+    parts = [
+        (*tree.questions, *tree.leaves, *tree.groups, *tree.entries, *(section.id for section in tree.sections))
+        for tree in trees
+    ]
+    ids = [id_ for part in parts for id_ in dict.fromkeys(part)]
+    twice = sorted({id_ for id_ in ids if ids.count(id_) > 1}) if len(set(ids)) < len(ids) else []
+    if twice:
+        raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
+    leaves = {id_: node for tree in trees for id_, node in tree.leaves.items()}
+    signatures = tuple(item for tree in trees for item in tree.signatures)
+    _sign(leaves, signatures, complete=not left_out)
+    return replace(
+        first,
+        sections=tuple(replace(section, tree=tree.name) for tree in trees for section in tree.sections),
+        questions={id_: node for tree in trees for id_, node in tree.questions.items()},
+        leaves=leaves,
+        groups={id_: node for tree in trees for id_, node in tree.groups.items()},
+        entries={id_: node for tree in trees for id_, node in tree.entries.items()},
+        signatures=signatures,
+        parts=(*(Part(tree.name, tree.title, tree.when) for tree in trees), *left_out),
+    )
+
+
+def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete: bool) -> None:
+    """Add each signature to the leaves that it names."""
+    for item in signatures:
+        cause = Cause(item.id, item.text, item.test, item.params, fixes=item.fixes, see=item.see, quiet=item.quiet)
+        for id_ in item.of:
+            if id_ in leaves:
+                known = any(cause.id == item.id for cause in leaves[id_].causes)
+                leaf = leaves[id_]
+                leaves[id_] = leaf if known else replace(leaf, causes=(*leaf.causes, cause))
+            elif complete:
+                raise ValueError(f"the cause {item.id} is of {id_!r}, which is no leaf of the trees put together")
+
+
+def ok_leaf(tree: str) -> str:
+    """The id of the leaf at which all checks of a tree end that find nothing."""
+    return f"{tree}-ok"
+
+
+def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Question], list[Leaf]]:
+    """The sections, questions and leaves that checks stand for."""
+    sections: list[Section] = []
+    questions: list[Question] = []
+    leaves: list[Leaf] = []
+    for check in checks:
+        own = not check.section
+        if own:
+            sections.append(Section(check.id, check.title, check.id, check.when, check=True))
+        then = check.then or ok_leaf(tree)
+        predicate = PREDICATES.get(check.test)
+        verdicts = predicate.verdicts if predicate else (YES, NO)
+        go = {verdict: check.leaf for verdict in verdicts if verdict not in (NO, UNKNOWN)}
+        go |= {verdict: f"{check.leaf}-{verdict}" for verdict in check.severities}
+        questions.append(
+            Question(
+                id=check.id,
+                section=check.section or check.id,
+                ask=check.ask,
+                go={**go, NO: then} if NO in verdicts else {**go, UNKNOWN: then},
+                why=check.why or check.means,
+                rule=check.rule or (LINE_RULE if check.test == "line_says" else ""),
+                test=check.test,
+                params=check.params,
+                person=check.person,
+                see=check.see,
+                source=check.source,
+            )
+        )
+        leaves += _leaves(check)
+    if any(not check.then for check in checks):
+        leaves.append(
+            Leaf(
+                id=ok_leaf(tree),
+                of=next(check.id for check in checks if not check.then),
+                title=NOTHING,
+                severity=Severity.OK,
+                why="Nothing that these checks look for is in the log.",
+                fixes=("Nothing to do.",),
+                source="stabtree",
+            )
+        )
+    return sections, questions, leaves
+
+
+def _leaves(check: Check) -> list[Leaf]:
+    leaf = Leaf(
+        id=check.leaf,
+        of=check.id,
+        title=check.title,
+        severity=check.severity,
+        why=check.means,
+        causes=check.causes,
+        fixes=check.fixes,
+        restart=check.restart,
+        see=check.see,
+        source=check.source,
+    )
+    milder = [
+        replace(leaf, id=f"{check.leaf}-{verdict}", severity=Severity(severity), restart=False)
+        for verdict, severity in check.severities.items()
+        if severity in set(Severity)
+    ]
+    return [leaf, *milder]
+
+
+def settings(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:
+    """The parameters that the tree sets for a question or a cause, inherited ones first.
+
+    Inherited names that the node's own predicate does not have are left out by the caller.
+    """
+    found: dict[str, Param] = {}
+    if node.like:
+        found.update(settings(tree, tree.questions[node.like], literal=literal))
+    found.update(node.params)
+    if literal and isinstance(node, Question):
+        found.update(node.literal)
+    return found

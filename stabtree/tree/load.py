@@ -1,0 +1,179 @@
+"""Trees from YAML files, checked completely: all mistakes at once, each with its line.
+
+A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `leaves`, or the short form of all three,
+`checks`; besides `entries`, and `causes` for leaves of other trees. Their keys are the attributes of the classes in
+`stabtree.tree.model`. Further rules: every edge leads to a question or a leaf,
+no walk can come back to where it was, every node can be reached, every verdict of a predicate has an
+edge (`unknown` may lack one: the walk then goes on along `no`), every parameter exists and has the type
+of its default, every leaf has a fix and a source.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.text import clean
+from stabtree.tree.build import Builder
+from stabtree.tree.check import check
+from stabtree.tree.compose import compose
+from stabtree.tree.model import Part, Tree
+from stabtree.yaml12 import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.run import Run
+
+LARGEST_BYTES = 1_000_000
+HEAD = 2000
+_HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
+_TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
+DEFAULT = ("phase19", "convergence", "precision", "sft", "grpo", "signatures", "errors")
+
+
+def shipped() -> dict[str, Path]:
+    """The trees that come with stabtree, by name."""
+    package = Path(__file__).parent.parent
+    folder = package / "_trees"  # in a wheel; in a checkout the trees stand beside the package
+    if not folder.is_dir():
+        folder = package.parent / "trees"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree:
+    """The trees that `diagnose` walks unless told otherwise, put together: Phase-19 first, then those beside it.
+
+    Args:
+        run: leave out the trees that have nothing to ask of this run.
+        folder: a folder with more trees.
+
+    Raises:
+        StabtreeError: where a tree of the folder is no tree, or has an id that another one has.
+    """
+    known = shipped()
+    heads = {name: _head(known[name]) for name in DEFAULT if name in known}
+    out = {
+        name: head
+        for name, head in heads.items()
+        if run is not None and head.when and not any(run.has(item) for item in head.when)
+    }
+    trees = [load_tree(name) for name in heads if name not in out]
+    if folder is not None:
+        trees += [load_tree(path) for path in _files(Path(folder))]
+    try:
+        return compose(trees, tuple(out.values()))
+    except ValueError as error:
+        raise StabtreeError(
+            str(error), where=str(folder or "the trees"), hint="give its nodes ids of their own"
+        ) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError as error:
+        raise StabtreeError(
+            f"the folder can't be read: {error.strerror}", where=clean(folder, 100), hint="name a folder of YAML trees"
+        ) from None
+    if not found:
+        raise StabtreeError("no YAML file in it", where=clean(folder, 100), hint="name a folder of YAML trees")
+    return found
+
+
+def _head(path: Path) -> Part:
+    """What the first lines of a shipped tree say of it, without parsing the rest."""
+    text = path.read_text(encoding="utf-8")[:HEAD]
+    found = dict(_HEAD.findall(text))
+    when = tuple(word.strip() for word in found.get("when", "").strip("[] ").split(",") if word.strip())
+    return Part(found["name"], found["title"], when, loaded=False)
+
+
+def load_defining(word: str) -> Tree | None:
+    """The shipped trees that define an id, put together, without parsing the others; None where none does."""
+    id_ = re.escape(word.strip())
+    mark = re.compile(rf"\bid: [\"']?{id_}[\"']?\s*[,\n}}]|\bleaf: {id_}\s*[,\n]|\bof: \[[^]]*\b{id_}\b")
+    known = shipped()
+    texts = {name: known[name].read_text(encoding="utf-8") for name in DEFAULT if name in known}
+    trees = [load_tree(name) for name, text in texts.items() if word.strip() in text and mark.search(text)]
+    return compose(trees, (Part("others", "", loaded=False),)) if trees else None
+
+
+@cache
+def shipped_titles() -> Mapping[str, str]:
+    """What the nodes of all shipped trees are called, by id, found without parsing them."""
+    texts = (path.read_text(encoding="utf-8") for path in shipped().values())
+    return {id_: title.strip("\"' ") for text in texts for id_, title in _TITLED.findall(text)}
+
+
+def load_tree(name: str | Path = "phase19") -> Tree:
+    """Load a tree by the name of a shipped one, or from a YAML file.
+
+    Raises:
+        StabtreeError: with every mistake in the file as `file:line: what`, or where there is no such tree.
+    """
+    known = shipped()
+    path = known.get(str(name)) or Path(name)
+    if not _is_file(path):
+        near = difflib.get_close_matches(str(name), known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"shipped trees: {', '.join(known)}; or give a YAML file"
+        raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
+    try:
+        raw = path.read_bytes()
+        if len(raw) > LARGEST_BYTES:
+            raise StabtreeError(f"a tree of {len(raw):,} bytes is no tree", where=str(name), hint="the limit is 1 MB")
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise StabtreeError("the file is not UTF-8 text", where=str(name), hint="save the tree as UTF-8") from None
+    except OSError as error:
+        raise StabtreeError(
+            f"it can't be read: {error.strerror}", where=str(name), hint="check its permissions"
+        ) from None
+    return build(text, path.name if str(name) in known else str(name))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False  # a name too long, or one with a NUL
+
+
+def build(text: str, where: str) -> Tree:
+    """Build a tree from YAML text; `where` names it in messages.
+
+    Raises:
+        StabtreeError: with every mistake found.
+    """
+    document = parse(text, where)
+    builder = Builder(document)
+    tree = builder.tree()
+    mistakes = [*document.mistakes, *builder.mistakes]
+    if tree is not None and not mistakes:
+        tree, strange = _with_used(tree)
+        mistakes += strange or check(tree, builder.places)
+    if mistakes or tree is None:
+        lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
+        count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''} in the tree"
+        raise StabtreeError(
+            "\n  ".join([count, *lines]), where=where, hint="mend them, then `stabtree tree check FILE`"
+        )
+    return tree
+
+
+def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
+    """The tree put together with those that it uses, and what stands in the way of it."""
+    if not tree.uses:
+        return tree, []
+    known = shipped()
+    missing = [name for name in tree.uses if name not in known]
+    if missing:
+        return tree, [(1, f"uses {missing[0]!r}, which is no shipped tree; those are {', '.join(known)}")]
+    try:
+        return compose([tree, *(load_tree(name) for name in tree.uses)]), []
+    except ValueError as error:
+        return tree, [(1, str(error))]

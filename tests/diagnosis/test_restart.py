@@ -1,0 +1,78 @@
+"""The checkpoint to restart from: never one from inside the trouble, nor from right before a NaN storm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.render.machine import to_dict
+from stabtree.render.screen import screen
+from tests.conftest import falling, make_run
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
+
+
+def dead_at(step: int, **config: Any) -> Diagnosis:
+    """The diagnosis of a run whose loss is NaN from a step on."""
+    loss = falling(1000)
+    loss[step:] = np.nan
+    return diagnose(make_run({"loss": loss}, **config))
+
+
+@pytest.mark.parametrize(
+    ("step", "config", "checkpoint", "fresh"),
+    [
+        (650, {"checkpoint_every": 100}, 600, None),
+        (611, {"checkpoint_every": 100}, 600, None),  # 610 is the last good step: 600 is 10 before it
+        (610, {"checkpoint_every": 100}, 500, 600),
+        (601, {"checkpoint_every": 100}, 500, 600),
+        (600, {"checkpoint_every": 100}, 500, None),
+        (650, {"checkpoint_every": 1}, 639, 649),
+        (205, {"checkpoint_every": 200}, 200, 200),  # no older one
+        (5, {"checkpoint_every": 200}, None, None),
+        (650, {"checkpoints": (100, 333, 641, 645, 649, 650)}, 333, 649),
+        (650, {"checkpoints": (645,)}, 645, 645),
+        (405, {}, 200, 400),  # every 200 steps, assumed
+    ],
+)
+def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
+    step: int, config: dict[str, Any], checkpoint: int | None, fresh: int | None
+) -> None:
+    """The newest one that is at least 10 steps older than the last good step, unless there is none."""
+    restart = dead_at(step, **config).findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.fresh_step) == (checkpoint, fresh)
+    assert restart.lost_steps == 999 - (checkpoint or 0)
+
+
+def test_the_reason_is_given() -> None:
+    """The restart line names the checkpoint that was passed over, or warns of the one that had to do."""
+    found = dead_at(605, checkpoint_every=100)
+    assert "Not from step 600: that one was written right before the loss broke" in screen(found, width=300)
+    assert to_dict(found)["findings"][0]["restart"]["fresh_step"] == 600
+    assert "It was written right before the loss broke and is the oldest" in screen(
+        dead_at(205, checkpoint_every=200), width=300
+    )
+    assert "right before the loss broke" not in screen(dead_at(650, checkpoint_every=100), width=300)
+
+
+def test_other_trouble_takes_the_newest_checkpoint_before_it() -> None:
+    """A jump of the schedule comes from outside the weights: the checkpoint of the step before it is sound."""
+    loss, at = falling(1000, 0.01), np.arange(1000)
+    loss[500:504] += 4
+    run = make_run({"loss": loss, "lr": np.where(at < 500, 1e-3, 1e-2)}, checkpoint_every=1)
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.fresh_step) == (499, None)
+
+
+@pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "ruled out"), (None, "not checkable")])
+def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: str) -> None:
+    """The number format makes the overflow likely; its fix is offered unless another format is known."""
+    finding = dead_at(650, **({"dtype": dtype} if dtype else {})).findings[0]
+    assert {str(judged.state) for judged in finding.causes if judged.cause.id == "Q1.4.fp8"} == {state}
+    assert any("FP8 interval" in fix for fix in finding.fixes) == (dtype != "bf16")

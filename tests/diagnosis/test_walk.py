@@ -1,0 +1,285 @@
+"""Walking: every leaf has a fixture that ends there, every question is answered both ways, options do what they say."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from stabtree.answer import NO, UNKNOWN
+from stabtree.diagnosis.walk import diagnose
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from stabtree.run import Gap, Run
+from stabtree.tree.load import load_tree
+from tests.conftest import FIXTURES, falling, make_run, series
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.tree.model import Question
+
+TREE = load_tree()
+APPLIED = {"nan-structural": ["Q1.4"]}
+HEALTHY = sorted(path.name for path in (FIXTURES / "healthy").iterdir() if path.is_dir())
+
+
+@cache
+def of_fixture(folder: Path, applied: tuple[str, ...] = ()) -> Diagnosis:
+    """The diagnosis of a fixture run."""
+    return diagnose(load_run(folder), TREE, applied=applied)
+
+
+def of_leaf(leaf: str) -> Diagnosis:
+    """The diagnosis of the fixture that is named after a leaf."""
+    return of_fixture(FIXTURES / "phase19" / leaf, tuple(APPLIED.get(leaf, ())))
+
+
+@pytest.mark.parametrize("leaf", TREE.leaves)
+def test_the_fixture_of_a_leaf_ends_there(leaf: str) -> None:
+    """Every leaf has a run, made by a real training, whose path ends at that leaf."""
+    found = of_leaf(leaf)
+    assert found.end.id == leaf
+    assert found.verdict == TREE.leaves[leaf].severity
+    if found.verdict != "ok":
+        assert found.findings[0].leaf.id == leaf
+        assert found.findings[0].evidence
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_fixtures_raise_no_alarm(name: str) -> None:
+    """Noisy, smooth, step-decayed, sparsely logged and backing-off runs are all ok."""
+    assert of_fixture(FIXTURES / "healthy" / name).verdict == "ok"
+
+
+def test_every_answer_of_every_question_is_given_by_some_fixture() -> None:
+    """No edge of the tree is untested: each verdict that has an edge is answered by a fixture or a made run."""
+    given: dict[str, set[str]] = {id_: set() for id_ in TREE.questions}
+    found = [of_leaf(leaf) for leaf in TREE.leaves] + [of_fixture(FIXTURES / "healthy" / name) for name in HEALTHY]
+    found += [
+        diagnose(run, TREE)
+        for run in (
+            _weights_collapse(),
+            _spike_at_end(),
+            _climb(),
+            _rising_alone(),
+            _bf16_healthy(),
+            _fp8(),
+            _bf16_nan(),
+            _structural_fp16(),
+            _no_scaler(),
+        )
+    ]
+    for one in found:
+        for visit in (*one.path, *(visit for visits in one.further for visit in visits)):
+            given[visit.question.id].add(visit.answer.verdict)
+    for question in TREE.questions.values():
+        wanted = set(question.go) - {UNKNOWN}
+        assert wanted <= given[question.id], f"{question.id} never answered {wanted - given[question.id]}"
+
+
+def _weights_collapse() -> Run:
+    loss = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
+    return make_run(
+        {
+            "loss": loss,
+            "lr": np.full(600, 1e-3),
+            "weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200))),
+        }
+    )
+
+
+def _spike_at_end() -> Run:
+    loss = falling(400)
+    loss[-10:] += 5
+    return make_run({"loss": loss})
+
+
+def _climb() -> Run:
+    loss = falling(400)
+    loss[150:] += np.clip((np.arange(250) - 10) / 6, 0, 20)
+    return make_run({"loss": loss}, steps=np.arange(400) * 50)
+
+
+def _rising_alone() -> Run:
+    loss = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
+    return make_run({"loss": loss, "lr": np.full(600, 1e-3), "weight_norm": np.ones(600), "grad_norm": np.ones(600)})
+
+
+def _bf16_healthy() -> Run:
+    return make_run({"loss": falling(400), "grad_norm": np.ones(400)}, dtype="bf16")
+
+
+def _fp8() -> Run:
+    loss = falling(400)
+    loss[300:] = np.nan
+    return make_run({"loss": loss}, dtype="fp8")
+
+
+def _bf16_nan() -> Run:
+    loss = falling(400)
+    loss[300:] = np.nan
+    return make_run({"loss": loss, "grad_norm": np.where(np.isnan(loss), np.nan, 1.0)}, dtype="bf16")
+
+
+def _structural_fp16() -> Run:
+    loss = falling(400)
+    loss[300:] = np.nan
+    scale = np.where(np.arange(400) < 100, 1024.0, 2048.0)
+    return make_run(
+        {"loss": loss, "grad_norm": np.where(np.isnan(loss), np.nan, 1.0), "loss_scale": scale}, dtype="fp16"
+    )
+
+
+def _no_scaler() -> Run:
+    loss = falling(400)
+    loss[300:] = np.nan
+    return make_run({"loss": loss}, dtype="fp16")
+
+
+def test_the_onset_and_the_restart_come_before_the_trouble() -> None:
+    """The advised checkpoint is the newest multiple of checkpoint_every not after the last good step."""
+    loss = falling(1000)
+    loss[650:] = np.nan
+    finding = diagnose(make_run({"loss": loss}, checkpoint_every=100), TREE).findings[0]
+    assert (finding.onset_step, finding.last_good_step) == (650, 649)
+    assert finding.restart is not None
+    assert (finding.restart.checkpoint_step, finding.restart.lost_steps, finding.restart.assumed) == (600, 399, False)
+
+
+@pytest.mark.parametrize(
+    ("config", "checkpoint", "assumed"),
+    [
+        ({}, 600, True),
+        ({"checkpoint_every": 700}, None, False),
+        ({"checkpoints": (100, 333, 639, 649, 650, 700)}, 639, False),
+        ({"checkpoints": (900,)}, None, False),
+    ],
+)
+def test_checkpoints_are_assumed_listed_or_absent(
+    config: dict[str, Any], checkpoint: int | None, assumed: bool
+) -> None:
+    """Every 200 steps when nothing is known; from a list when there is one; none when all are too young."""
+    loss = falling(1000)
+    loss[650:] = np.nan
+    restart = diagnose(make_run({"loss": loss}, **config), TREE).findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.assumed) == (checkpoint, assumed)
+
+
+def test_missing_columns_are_named_not_passed_over() -> None:
+    """With only a loss, the panels of a spike are unknown and the report says what to log."""
+    loss = falling(600)
+    loss[400] += 8
+    found = diagnose(make_run({"loss": loss}), TREE)
+    assert found.findings[0].leaf.id == "spike-unexplained"
+    missing = {miss.id: miss.metrics for miss in found.missing}
+    assert missing["Q2.3"] == ("lr", "batch_id", "grad_norm")
+    assert {str(cause.state) for cause in found.findings[0].causes} == {"not checkable"}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 11, 30])
+def test_too_short_a_run_is_not_judged(rows: int) -> None:
+    """A healthy-looking loss of a few rows is unknown, which is not ok."""
+    assert diagnose(make_run({"loss": falling(rows)}), TREE).verdict == UNKNOWN
+
+
+def test_a_short_run_that_is_nan_is_judged() -> None:
+    """One NaN row is enough for the verdict critical."""
+    assert diagnose(make_run({"loss": [np.nan]}), TREE).verdict == "critical"
+
+
+def test_a_later_failure_is_not_hidden_by_the_first() -> None:
+    """The path ends at the spike, and the rise after it is a further finding."""
+    loss = np.concatenate(
+        (falling(400, 0.02), 1 + np.linspace(0, 3, 600) + np.random.default_rng(1).normal(0, 0.02, 600))
+    )
+    loss[250] += 8
+    found = diagnose(make_run({"loss": loss, "lr": np.linspace(1e-4, 1e-3, 1000)}), TREE)
+    assert found.end.id == "spike-unexplained"
+    assert [finding.leaf.id for finding in found.findings] == ["lr-rising", "spike-unexplained"]
+
+
+def test_a_loss_that_stops_being_logged_is_never_clean() -> None:
+    """A gap at the end of the loss is a finding from its first missing step."""
+    run = make_run({"loss": falling(300)}, gaps=(Gap("loss", 300, 500, 40, at_end=True),))
+    found = diagnose(run, TREE)
+    assert (found.verdict, found.findings[0].leaf.id, found.findings[0].onset_step) == ("critical", "loss-stops", 300)
+
+
+def test_the_first_rank_to_blow_up_is_named() -> None:
+    """Per-rank series tell on which rank the NaN began."""
+    ranks = {}
+    for rank, start in (("0", 320), ("1", 300), ("2", 1000)):
+        values = falling(400)
+        values[start:] = np.nan
+        ranks[rank] = {"loss": series("loss", values)}
+    merged = falling(400)
+    merged[300:] = np.nan
+    found = diagnose(make_run({"loss": merged}, ranks=ranks), TREE)
+    texts = [item.text for item in found.findings[0].evidence]
+    assert any(text == "rank 1 was first, at step 300; 1 of 3 ranks stayed finite" for text in texts)
+
+
+def test_literal_takes_the_documents_letter() -> None:
+    """Noise alone sets off the 3σ rule and no guarded one; a rising noisy loss is not monotonic."""
+    noise = make_run({"loss": 2 + np.random.default_rng(3).normal(0, 0.1, 3000)})
+    assert diagnose(noise, TREE).findings == () or diagnose(noise, TREE).verdict == "note"
+    literal = diagnose(noise, TREE, literal=True)
+    assert [visit.answer.verdict for visit in literal.path if visit.question.id == "Q2.1"] == ["yes"]
+    rising = make_run({"loss": np.linspace(1, 2, 600) + np.random.default_rng(4).normal(0, 0.05, 600)})
+    verdicts = [
+        next(v.answer.verdict for v in (*d.path, *(v for w in d.further for v in w)) if v.question.id == "Q4.1")
+        for d in (diagnose(rising, TREE), diagnose(rising, TREE, literal=True))
+    ]
+    assert verdicts == ["yes", NO]
+
+
+def test_overrides_reach_the_questions_that_are_like_it() -> None:
+    """Raising Q2.1's sigma makes the spike vanish for Q2.2 and Q2.3 as well."""
+    loss = falling(600)
+    loss[400] += 3
+    run = make_run({"loss": loss})
+    assert diagnose(run, TREE).end.of == "Q2.3"
+    assert diagnose(run, TREE, overrides={"Q2.1": {"sigma": 1e6}}).end.id == "healthy"
+
+
+def test_answers_go_before_the_data_and_ask_fills_the_gaps() -> None:
+    """`answers` overrules a test; `ask` is called only for what stays unknown, None leaves it so."""
+    loss = falling(600)
+    loss[500:] = np.nan
+    run = make_run({"loss": loss}, dtype="fp32")
+    assert diagnose(run, TREE, answers={"Q1.3": "backward"}).end.id == "nan-backward"
+    asked: list[str] = []
+
+    def ask(question: Question) -> str | None:
+        asked.append(question.id)
+        return "forward" if question.id == "Q1.3" else None
+
+    found = diagnose(run, TREE, ask=ask)
+    assert found.end.id == "nan-forward"
+    assert asked[0] == "Q1.3"
+    assert next(visit for visit in found.path if visit.question.id == "Q1.3").given_by == "person"
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "text"),
+    [
+        ({"overrides": {"Q2.11": {"sigma": 1.0}}}, "--set", "did you mean 'Q2.1'?"),
+        ({"overrides": {"Q2.1": {"sgma": 1.0}}}, "--set", "did you mean 'sigma'?"),
+        ({"overrides": {"Q2.1": {"sigma": "high"}}}, "--set", "must be of type float"),
+        ({"answers": {"Q9": "yes"}}, "--answer", "there is no question 'Q9'"),
+        ({"answers": {"Q1.2": "fp61"}}, "--answer", "'fp61' is no answer to Q1.2; did you mean 'fp16'?"),
+        ({"applied": ["Q1.5"]}, "--applied", "did you mean 'Q1.4'?"),
+    ],
+)
+def test_wrong_options_get_the_nearest_right_name(options: dict[str, object], where: str, text: str) -> None:
+    """An unknown id, parameter, type or verdict is an error with a hint, before anything is walked."""
+    with pytest.raises(StabtreeError) as caught:
+        diagnose(make_run({"loss": falling(100)}), TREE, **options)  # type: ignore[arg-type]  # one table for three options
+    assert caught.value.where == where
+    assert text in caught.value.problem
+    assert caught.value.hint

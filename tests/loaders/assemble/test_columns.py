@@ -1,0 +1,160 @@
+"""Which column becomes which metric."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from stabtree.metrics.table import match
+from stabtree.run import ColumnUse, Run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def uses(run: Run) -> dict[str, ColumnUse]:
+    """The columns of the first file by name."""
+    return {use.name: use for use in run.sources[0].columns}
+
+
+def test_columns_are_named_metrics(tmp_path: Path) -> None:
+    """Usual names are known, groups keep theirs, and every column is accounted for."""
+    run = load_run(
+        write(
+            tmp_path,
+            "train/global_step,train/loss,train/learning_rate,weight_norm/blocks.0,param_norm.head,h0/absmax,fps\n"
+            "0,4.5,0.1,7,8,1,100\n1,4.4,0.1,7,8,2,100\n",
+        )
+    )
+    assert sorted(run.series) == [
+        "activation_max/h0",
+        "loss",
+        "lr",
+        "weight_norm/blocks.0",
+        "weight_norm/head",
+    ]
+    found = uses(run)
+    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0)
+    assert found["fps"] == ColumnUse("fps", None, "not a known metric")
+    assert run.series["loss"].origin == "train/loss"
+
+
+def test_the_best_alias_wins(tmp_path: Path) -> None:
+    """Of two losses the better name is read, the other is named as ignored."""
+    run = load_run(write(tmp_path, "step,train/loss,loss\n0,1,2\n1,1,2\n"))
+    assert points(run)["loss"] == [(0, 2), (1, 2)]
+    assert uses(run)["train/loss"].why == "loss is read from loss"
+
+
+def test_a_far_denser_column_wins(tmp_path: Path) -> None:
+    """`train/loss` at evaluations only gives way to the loss of every step."""
+    rows = "".join(f"{i},{i if i % 10 == 0 else ''},{100 + i}\n" for i in range(50))
+    run = load_run(write(tmp_path, "step,train/loss,train/step_loss\n" + rows))
+    assert run.series["loss"].origin == "train/step_loss"
+    assert uses(run)["train/loss"].why == "loss is read from train/step_loss, which has far more values"
+
+
+def test_a_column_that_was_never_logged_gives_way(tmp_path: Path) -> None:
+    """An empty column carries nothing, whatever its name."""
+    run = load_run(write(tmp_path, "step,loss,train_loss,grad_norm\n0,,1,\n1,,1,\n"))
+    assert run.series["loss"].origin == "train_loss"
+    assert uses(run)["grad_norm"].why == "never logged"
+    assert "grad_norm" not in run.series
+
+
+def test_nonfinite_values_are_counted(tmp_path: Path) -> None:
+    """First and last are of the finite values; the others are counted."""
+    run = load_run(write(tmp_path, "step,loss\n0,nan\n1,4\n2,3\n3,inf\n4,nan\n"))
+    assert uses(run)["loss"] == ColumnUse("loss", "loss", "", 5, 4.0, 3.0, 3)
+
+
+def test_a_column_can_be_named(tmp_path: Path) -> None:
+    """The user's word counts over the aliases, for groups too."""
+    file = write(tmp_path, "step,loss,nll,w\n0,1,2,3\n1,1,2,3\n")
+    run = load_run(file, columns={"loss": "nll", "weight_norm/all": "w"})
+    assert points(run)["loss"] == [(0, 2), (1, 2)]
+    assert "weight_norm/all" in run.series
+    assert uses(run)["loss"].metric is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "hint"),
+    [
+        ({"los": "nll"}, "--column", "did you mean loss?"),
+        ({"lr/group": "nll"}, "--column", "did you mean lr?"),
+        ({"accuracy": "nll"}, "--column", ""),
+        ({"loss": "train/nl"}, "metrics.csv", "type --column loss=train/nll"),
+    ],
+)
+def test_a_wrong_name_gets_the_right_one_back(tmp_path: Path, columns: dict[str, str], where: str, hint: str) -> None:
+    """An unknown metric or column is an error with the nearest name."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, "step,train/nll\n0,1\n1,2\n"), columns=columns)
+    assert caught.value.where.endswith(where)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [("step,box_loss", "loss=box_loss"), ("Wall time,Value", "loss=Value"), ("step,lr", "loss=NAME")],
+)
+def test_no_loss_lists_what_is_there(tmp_path: Path, header: str, hint: str) -> None:
+    """Without a loss the error lists the columns and guesses."""
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, f"{header}\n0,1\n1,2\n"))
+    assert header.split(",")[1] in caught.value.problem
+    assert caught.value.hint == f"name it: --column {hint}"
+
+
+def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
+    """The first of two columns with one name is read."""
+    run = load_run(write(tmp_path, "step,loss,loss,\n0,1,2,3\n1,1,2,3\n"))
+    assert points(run)["loss"] == [(0, 1), (1, 1)]
+    assert [use.name for use in run.sources[0].columns] == ["step", "loss", "loss (2)", "column 4"]
+
+
+def test_thousands_of_columns(tmp_path: Path) -> None:
+    """A log with every layer's norms is read without squares of its width."""
+    names = [f"grad_norm/layer{i}" for i in range(3000)]
+    rows = "".join(f"{step},1," + ",".join(["0.5"] * 3000) + "\n" for step in range(5))
+    assert len(load_run(write(tmp_path, "step,loss," + ",".join(names) + "\n" + rows)).series) == 3001
+
+
+def test_names_from_a_file_are_harmless(tmp_path: Path) -> None:
+    """A column name can't send escape sequences to the terminal."""
+    run = load_run(write(tmp_path, "step,loss,\x1b]0;title\x07\x1b[2Jred\n0,1,2\n1,1,2\n"))
+    assert run.sources[0].columns[2].name == "red"
+
+
+@pytest.mark.parametrize("name", ["value_loss", "kl_loss", "aux_loss", "box_loss", "loss/aux", "critic/vf_loss"])
+def test_false_friends_are_no_training_loss(name: str) -> None:
+    """A part of the loss, or another network's, is not the loss."""
+    assert match(name) is None
+
+
+@pytest.mark.parametrize("name", ["global_step", "update_step", "num_updates", "trainer/global_step", "optimizer_step"])
+def test_optimizer_steps_count_before_micro_batches(tmp_path: Path, name: str) -> None:
+    """Where both stand in a row, `step` counts what the accumulation makes of one update."""
+    rows = "".join(f"{4 * i},{i},{4 - i / 50}\n" for i in range(20))
+    run = load_run(write(tmp_path, f"step,{name},loss\n{rows}"))
+    assert run.sources[0].steps_from == name
+    assert run.last_step == 19
+
+
+def test_a_sparse_or_broken_better_name_gives_way(tmp_path: Path) -> None:
+    """A count that most rows lack, or that holds fractions, is no index."""
+    sparse = "".join(f"{i},{i // 10 if i % 10 == 0 else ''},{4 - i / 50}\n" for i in range(20))
+    assert load_run(write(tmp_path, f"step,global_step,loss\n{sparse}")).last_step == 19
+    fractions = "".join(f"{i},{i / 7},{4 - i / 50}\n" for i in range(20))
+    assert load_run(write(tmp_path, f"step,update_step,loss\n{fractions}")).sources[0].steps_from == "step"
+
+
+def test_nemo_logs_a_running_mean_beside_its_loss(tmp_path: Path) -> None:
+    """`reduced_train_loss` is the loss of the step over all ranks."""
+    rows = "".join(f"{i},{3},{4 - i / 50}\n" for i in range(20))
+    run = load_run(write(tmp_path, f"step,loss,reduced_train_loss\n{rows}"))
+    assert run.series["loss"].origin == "reduced_train_loss"

@@ -1,0 +1,215 @@
+"""Which step a row has, and what happens where the steps go back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from stabtree.loaders.assemble.steps import history
+from stabtree.run import Resume, Run
+from tests.loaders.make import points, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def load(folder: Path, header: str, *rows: str, **options: str) -> Run:
+    """The run of a CSV file."""
+    return load_run(write(folder, "\n".join([header, *rows]) + "\n"), **options)  # type: ignore[arg-type]
+
+
+def steps(run: Run) -> list[int]:
+    """The steps of the loss."""
+    return [int(step) for step in run.series["loss"].steps]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "step",
+        "Step",
+        "global_step",
+        "train/global_step",
+        "trainer/global_step",
+        "iter",
+        "Iteration",
+        "num_updates",
+        "_step",
+    ],
+)
+def test_step_columns_by_name(tmp_path: Path, name: str) -> None:
+    """Every usual name of the step is known."""
+    run = load(tmp_path, f"{name},loss", "10,2", "20,1")
+    assert steps(run) == [10, 20]
+    assert run.sources[0].steps_from == name
+    assert not run.notes
+
+
+def test_epochs_stand_in_for_steps(tmp_path: Path) -> None:
+    """Without a step, whole rising epochs count."""
+    run = load(tmp_path, "epoch,loss", "1,2", "2,1")
+    assert steps(run) == [1, 2]
+    assert run.notes == ("No column holds the step: the epoch stands for it.",)
+
+
+@pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1"), ("2,2", "1,1")])
+def test_epochs_that_do_not_rise_are_no_steps(tmp_path: Path, rows: Sequence[str]) -> None:
+    """Rounded or repeated epochs would give rows the same step: rows are counted instead."""
+    run = load(tmp_path, "epoch,loss", *rows)
+    assert steps(run) == [0, 1]
+    assert run.sources[0].steps_from == "row number"
+
+
+def test_rows_are_counted_where_nothing_else_is(tmp_path: Path) -> None:
+    """Keras writes no step: rows are, and a note says so."""
+    run = load(tmp_path, "loss,lr", "3,1", "2,1")
+    assert steps(run) == [0, 1]
+    assert run.notes == ("No column holds the step: rows are numbered from 0.",)
+
+
+def test_steps_within_the_epoch_are_no_steps(tmp_path: Path) -> None:
+    """A step that starts again in each epoch would look like a resume in each epoch."""
+    run = load(tmp_path, "epoch,step,loss", *[f"{e},{s},{9 - e - s / 10}" for e in range(3) for s in range(5)])
+    assert steps(run) == list(range(15))
+    assert not run.resumes
+    assert run.notes == ("Column step starts again in each epoch: rows are numbered from 0.",)
+
+
+def test_fractions_are_no_steps(tmp_path: Path) -> None:
+    """A column of fractions is not rounded to steps."""
+    assert load(tmp_path, "step,loss", "0.1,2", "0.2,1").sources[0].steps_from == "row number"
+
+
+def test_whole_floats_are_steps(tmp_path: Path) -> None:
+    """A frame writes 10.0 once a column had an empty cell."""
+    assert steps(load(tmp_path, "step,loss", "10.0,2", "2e1,1")) == [10, 20]
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-5", "1e300", "12.5"])
+def test_impossible_steps_are_skipped(tmp_path: Path, cell: str) -> None:
+    """One broken step among many costs its row only."""
+    run = load(tmp_path, "step,loss", *[f"{cell if i == 50 else i},1" for i in range(200)])
+    assert steps(run) == [i for i in range(200) if i != 50]
+    assert run.notes[0].startswith("Rows with an impossible step in step: 1 skipped")
+
+
+def test_a_row_without_a_step_takes_the_one_before(tmp_path: Path) -> None:
+    """An eval row that follows its train row belongs to its step."""
+    run = load(tmp_path, "step,loss,eval_loss", "10,2,", ",,1.9", "20,1,")
+    assert points(run)["eval_loss"] == [(10, 1.9)]
+    assert run.notes == ("Rows without a step in column step: 1, read with the step of the row before.",)
+
+
+def test_train_and_eval_rows_merge(tmp_path: Path) -> None:
+    """Two rows of one step are one point of each metric, without a note."""
+    run = load(tmp_path, "step,loss,eval_loss", "0,2,", "0,,3", "10,1,")
+    assert points(run) == {"loss": [(0, 2), (10, 1)], "eval_loss": [(0, 3)]}
+    assert not run.notes
+
+
+def test_the_later_of_two_values_counts(tmp_path: Path) -> None:
+    """A step logged twice has the value that was logged last."""
+    run = load(tmp_path, "step,loss", "0,3", "1,2", "1,5", "2,1")
+    assert points(run)["loss"] == [(0, 3), (1, 5), (2, 1)]
+    assert run.notes == ("Steps that are logged more than once: 1, the later value counts.",)
+
+
+def test_a_resume_replaces_what_it_abandons(tmp_path: Path) -> None:
+    """After a restart from a checkpoint the later rows are the run; the abandoned ones are counted."""
+    rows = [f"{i * 10},{9 - i / 10}" for i in range(10)] + [f"{i * 10 + 5},{5 - i / 10}" for i in range(4, 12)]
+    run = load(tmp_path, "step,loss", *rows)
+    assert run.resumes == (Resume(90, 45, 5),)
+    assert steps(run) == [0, 10, 20, 30, 40, *range(45, 120, 10)]
+
+
+def test_a_resume_takes_its_eval_rows_along(tmp_path: Path) -> None:
+    """Eval rows of the abandoned stretch go, one written just before the first new row stays."""
+    rows = [
+        "0,9,",
+        "10,8,",
+        "20,7,",
+        "20,,7.5",
+        "30,6,",
+        "40,5,",
+        "40,,5.5",
+        "20,,1.5",
+        "20,3,",
+        "30,2,",
+        "40,1,",
+        "50,1,",
+    ]
+    run = load(tmp_path, "step,loss,eval_loss", *rows)
+    assert points(run)["eval_loss"] == [(20, 1.5)]
+    assert run.resumes == (Resume(40, 20, 5),)
+
+
+def test_several_resumes(tmp_path: Path) -> None:
+    """Each resume is recorded, one within the stretch of another too."""
+    order = [*range(10), *range(5, 9), *range(3, 12)]
+    run = load(tmp_path, "step,loss", *[f"{step},{place}" for place, step in enumerate(order)])
+    assert [(item.from_step, item.to_step) for item in run.resumes] == [(9, 5), (8, 3)]
+    assert steps(run) == list(range(12))
+    assert run.series["loss"].values.tolist() == [0, 1, 2, *range(14, 23)]
+
+
+@pytest.mark.parametrize("order", [[1, 2, 4, 3, 5, 6], [1, 2, 3, 10, 4, 5, 6, 7], [5, 1, 2, 3], [1, 2, 3, 1]])
+def test_a_row_out_of_order_is_put_in_its_place(tmp_path: Path, order: list[int]) -> None:
+    """A stray row is no resume and costs nothing."""
+    run = load(tmp_path, "step,loss", *[f"{step},{place}" for place, step in enumerate(order)])
+    assert steps(run) == sorted(set(order))
+    assert not run.resumes
+    assert "Rows out of order: 1, put in the place of their step." in run.notes
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
+def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
+    """The last row stays, and a row is dropped only where a later one went back to it or below."""
+    at = np.array(order, dtype=np.int64)
+    past = history(at, None)
+    keep = np.ones(len(at), dtype=bool) if past.keep is None else past.keep
+    assert keep[-1]
+    for row in np.flatnonzero(~keep):
+        assert at[row + 1 :].min() <= at[row]
+    assert sum(item.replaced_rows for item in past.resumes) == np.count_nonzero(~keep)
+
+
+def test_a_shuffled_log_is_sorted(tmp_path: Path) -> None:
+    """A log in no order is put in order, in reasonable time."""
+    order = np.random.default_rng(0).permutation(20_000)
+    run = load(tmp_path, "step,loss", *[f"{step},{step}" for step in order])
+    assert run.series["loss"].values.tolist() == list(range(20_000))
+
+
+def test_the_step_column_can_be_named(tmp_path: Path) -> None:
+    """The user's word counts over the aliases."""
+    run = load(tmp_path, "step,tokens,loss", "0,100,2", "1,200,1", step_column="tokens")
+    assert steps(run) == [100, 200]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("token", "has no column 'token' for --step-column"), ("words", "holds no number")]
+)
+def test_a_wrong_step_column_is_an_error(tmp_path: Path, name: str, problem: str) -> None:
+    """A named column that can't be the step is not replaced silently."""
+    with pytest.raises(StabtreeError) as caught:
+        load(tmp_path, "step,tokens,words,loss", "0,100,a,2", "1,200,b,1", step_column=name)
+    assert problem in caught.value.problem
+
+
+def test_one_row_is_a_run(tmp_path: Path) -> None:
+    """A run that died at once is still a run."""
+    assert steps(load(tmp_path, "step,loss", "0,nan")) == [0]
+
+
+def test_json_rows_without_a_step_key(tmp_path: Path) -> None:
+    """Rows of JSON without any step are counted."""
+    content = "".join(json.dumps({"loss": 3 - i}) + "\n" for i in range(3))
+    assert steps(load_run(write(tmp_path, content, "a.jsonl"))) == [0, 1, 2]

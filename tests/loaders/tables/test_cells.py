@@ -1,0 +1,152 @@
+"""What a cell means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabtree.loaders.tables.cells import ColumnBuilder, number
+
+
+@pytest.mark.parametrize("text", ["", " ", "null", "None", "n/a", "N/A", "-", "NA", "<NA>", '""', "' '"])
+def test_nothing_was_logged(text: str) -> None:
+    """An empty cell, in whatever words, is not a value."""
+    assert number(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nan",
+        "NaN",
+        "NAN",
+        "-nan",
+        "+nan",
+        '"nan"',
+        "1.#IND",
+        "-1.#IND",
+        "1.#QNAN",
+        "NaN (skipped)",
+        "nan(ind)",
+    ],
+)
+def test_a_written_nan_is_a_value(text: str) -> None:
+    """NaN was logged, so it comes back as NaN."""
+    value = number(text)
+    assert value is not None
+    assert math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("inf", math.inf),
+        ("+Inf", math.inf),
+        ("-INF", -math.inf),
+        ("Infinity", math.inf),
+        ("-infinity", -math.inf),
+        ("1e400", math.inf),
+        ("-1e400", -math.inf),
+        ("1.#INF", math.inf),
+        ("-1.#INF00", -math.inf),
+        ("inf (overflow)", math.inf),
+        ("1.5", 1.5),
+        (" 1.5 ", 1.5),
+        ("'1.5'", 1.5),
+        ("1.2e-4", 1.2e-4),
+        ("+3", 3.0),
+        ("true", 1.0),
+        ("False", 0.0),
+        ("76,631", 76631.0),
+        ("-1,234.5", -1234.5),
+    ],
+)
+def test_numbers_in_their_spellings(text: str, value: float) -> None:
+    """Every spelling seen in a log reads as its number."""
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("0,5", 0.5), ("-1.234,5", -1234.5), ("1,2e-3", 1.2e-3), ("1.5", 1.5)])
+def test_decimal_commas(text: str, value: float) -> None:
+    """Where a comma is the decimal point, a point between thousands is dropped."""
+    assert number(text, "decimal") == value
+
+
+@pytest.mark.parametrize("text", ["oops", "1.2.3", "1,23", "12 apples", "0x1f", "nano", "info", "--5"])
+def test_text_is_no_number(text: str) -> None:
+    """Anything else is a mistake, never a silent zero."""
+    with pytest.raises(ValueError, match=r".*"):
+        number(text)
+
+
+def test_bad_cells_are_counted_and_the_first_is_named() -> None:
+    """A column remembers where its first unreadable cell stands, without its control characters."""
+    builder = ColumnBuilder()
+    builder.add(["1", "\x1b[31mred", "x" * 100, ""], [2, 3, 4, 5])
+    column = builder.column()
+    assert (column.bad, column.bad_example) == (2, "line 3: 'red'")
+    assert column.logged is not None
+    assert column.logged.tolist() == [True, False, False, False]
+
+
+def test_huge_integers_are_bad_cells() -> None:
+    """An integer beyond float64 is not logged, and not a crash."""
+    builder = ColumnBuilder()
+    builder.add([10**400, 1.0], [1, 2])
+    assert builder.column().bad == 1
+
+
+def test_numeric_labels_stay_numbers() -> None:
+    """Batch numbers keep their values."""
+    builder = ColumnBuilder(labels=True)
+    builder.add(["7", "8.0", "7", ""], [1, 2, 3, 4])
+    column = builder.column()
+    assert not column.coded
+    assert column.logged is not None
+    assert column.values[column.logged].tolist() == [7, 8, 7]
+
+
+@pytest.mark.parametrize("other", ["3fb6d286", "1e500001", "12345678901234567890"])
+def test_hashes_stay_distinct(other: str) -> None:
+    """Hex hashes that look like numbers are labels, each with a code of its own."""
+    builder = ColumnBuilder(labels=True)
+    builder.add(["20052005", "1e500000", other, "20052005", "12345678901234567891"], [1, 2, 3, 4, 5])
+    column = builder.column()
+    assert column.coded
+    assert np.isfinite(column.values).all()
+    assert column.values[0] == column.values[3]
+    assert len(set(column.values.tolist())) == 4
+
+
+def test_a_label_has_the_same_code_everywhere() -> None:
+    """Two files' codes can be compared."""
+    first, second = ColumnBuilder(labels=True), ColumnBuilder(labels=True)
+    first.add(["aa", "bb"], [1, 2])
+    second.add(["bb", "cc"], [1, 2])
+    assert first.column().values[1] == second.column().values[0]
+
+
+@given(st.lists(st.floats() | st.none(), min_size=1))
+def test_written_numbers_come_back(cells: list[float | None]) -> None:
+    """What repr writes is read as the same float64, an empty cell as nothing."""
+    builder = ColumnBuilder()
+    builder.add(["" if cell is None else repr(cell) for cell in cells], range(len(cells)))
+    column = builder.column()
+    logged = np.ones(len(cells), dtype=bool) if column.logged is None else column.logged
+    assert logged.tolist() == [cell is not None for cell in cells]
+    expected = [cell for cell in cells if cell is not None]
+    assert np.array_equal(column.values[logged], np.array(expected, dtype=float), equal_nan=True)
+
+
+@given(st.text())
+def test_any_text_is_a_number_nothing_or_an_error(text: str) -> None:
+    """No cell makes the reader fall over."""
+    try:
+        value = number(text)
+    except ValueError:
+        return
+    assert value is None or isinstance(value, float)

@@ -1,0 +1,156 @@
+"""Loading trees: what is shipped is whole, and every mistake in a file is reported with its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.predicates import PREDICATES
+from stabtree.tree.check import resolved
+from stabtree.tree.load import build, load_tree, shipped
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = """
+name: tiny
+title: A tiny tree
+sections:
+  - {id: "1", title: All, entry: Q1}
+questions:
+  - id: Q1
+    section: "1"
+    ask: Is the loss NaN?
+    test: spike
+    params: {sigma: 3.0}
+    rule: "> {sigma:g}σ"
+    go: {yes: bad, no: good}
+    source: a test
+leaves:
+  - {id: bad, of: Q1, title: Bad, severity: critical, fixes: [mend it], source: a test}
+  - {id: good, of: Q1, title: Good, severity: ok, fixes: [nothing], source: a test}
+"""
+
+
+def mistakes(text: str) -> str:
+    """All that is wrong with a tree, as it is shown."""
+    with pytest.raises(StabtreeError) as caught:
+        build(text, "t.yaml")
+    return caught.value.problem
+
+
+def test_a_good_tree_loads() -> None:
+    """The smallest tree with a question and two leaves loads."""
+    tree = build(GOOD, "t.yaml")
+    assert list(tree.questions) == ["Q1"]
+    assert tree.leaves["bad"].severity is Severity.CRITICAL
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "test: spike",
+            "test: spik",
+            "t.yaml:7: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
+        ),
+        (
+            "no: good",
+            "no: goood",
+            "t.yaml:7: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?",
+        ),
+        ("no: good", "nope: good", "question Q1 has no edge for 'no', which spike may answer"),
+        ("no: good", "nope: good", "question Q1 has an edge for 'nope', which spike never answers"),
+        ("yes: bad", "yes: Q1", "the walk can go round in a circle: Q1 → Q1"),
+        ("yes: bad", "yes: good", "t.yaml:16: bad can't be reached from any section"),
+        ("sigma: 3.0}", "sigma: high}", "question Q1 sets 'sigma' to 'high'; it must be of type float"),
+        ("sigma: 3.0}", "sigm: 3.0}", "question Q1 sets 'sigm', which spike does not have; did you mean 'sigma'?"),
+        (
+            "{sigma:g}σ",
+            "{segma:g}σ",
+            "question Q1 names {segma} in its rule, which spike does not have; did you mean 'sigma'?",
+        ),
+        ("{sigma:g}σ", "{sigma:>99999999}", "question Q1 formats {sigma} as '>99999999'"),
+        ("{sigma:g}σ", "{sigma.real}", "question Q1 names {sigma.real} in its rule"),
+        ("sigma: 3.0}", "sigma: -1}", "question Q1 sets 'sigma' to -1; it must be of type float, from 0 on"),
+        ("{yes: bad, no: good}", "{yes: bad}", "question Q1 has no edge for 'unknown' and none for 'no'"),
+        ("of: Q1, title: Good", "of: Q9, title: Good", "leaf good is of 'Q9', which is no question and no group"),
+        ("{sigma:g}σ", "{sigma", "question Q1 has braces that don't close"),
+        ("entry: Q1", "entry: Q11", "section 1 enters at Q11, which is no question; did you mean 'Q1'?"),
+        ("    ask:", "    aks:", "question Q1 has no key 'aks'; did you mean 'ask'?"),
+        ("    ask:", "    aks:", "question Q1 lacks the key 'ask'"),
+        ("fixes: [mend it], ", "", "leaf bad lacks a fix"),
+        ("fixes: [mend it], source: a test", "fixes: [mend it]", "leaf bad lacks a source"),
+        ("critical", "terrible", "t.yaml:16: severity is one of ok, note, warning, critical"),
+        ("[mend it]", "[{mend: it}]", "'fixes' of leaf bad must hold text only"),
+        ("id: bad, of: Q1", "id: good, of: Q1", "the id good is used twice"),
+        ("name: tiny", "name: tiny\nname: again", "t.yaml:3: the key 'name' stands here a second time"),
+        ("title: A tiny tree", "titel: A tiny tree", "the key 'title' is missing"),
+        ('section: "1"', 'section: "9"', "question Q1 is in section '9', which does not exist"),
+    ],
+)
+def test_each_mistake_is_named(old: str, new: str, expected: str) -> None:
+    """A mistake is reported by file and line, with the nearest right name where there is one."""
+    assert old in GOOD
+    assert expected in mistakes(GOOD.replace(old, new, 1))
+
+
+def test_all_mistakes_come_at_once() -> None:
+    """Independent mistakes are reported together."""
+    found = mistakes(GOOD.replace("test: spike", "test: spik").replace("no: good", "no: goood"))
+    assert found.startswith("2 mistakes in the tree")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "a: 1", "42", "questions: {}\nleaves: 3\nsections: x\nname: 1\ntitle: []"]
+)
+def test_what_is_no_tree_is_said_to_be_none(text: str) -> None:
+    """Any other YAML ends in an error, not in a crash."""
+    assert "mistake" in mistakes(text)
+
+
+def test_an_unknown_tree_gets_a_hint(tmp_path: Path) -> None:
+    """A misspelt name leads to the shipped one; a folder, a binary and a huge file are refused."""
+    with pytest.raises(StabtreeError) as caught:
+        load_tree("phase-19")
+    assert caught.value.hint == "did you mean phase19?"
+    binary = tmp_path / "b.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\x01\x80")
+    huge = tmp_path / "h.yaml"
+    huge.write_bytes(b"#" * 2_000_000)
+    for path in (tmp_path, binary, huge):
+        with pytest.raises(StabtreeError):
+            load_tree(path)
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_shipped_trees_are_whole(name: str) -> None:
+    """Every shipped tree loads without a mistake, explains every node, and states a rule for every test."""
+    tree = load_tree(name)
+    for question in tree.questions.values():
+        assert question.why
+        assert question.rule.format_map(resolved(tree, question)) or (question.person and not question.test)
+    for leaf in tree.leaves.values():
+        assert leaf.why
+
+
+def test_every_node_of_the_document_is_there() -> None:
+    """All ids of the Phase-19 document exist, as questions or as the node that leaves belong to."""
+    tree = load_tree()
+    ids = set(tree.questions) | {leaf.of for leaf in tree.leaves.values()}
+    document = {f"Q{s}.{n}" for s in (1, 2, 3, 4) for n in (1, 2, 3, 4)}
+    assert document <= ids
+
+
+def test_every_predicate_is_used() -> None:
+    """A predicate that no shipped tree asks would be dead code."""
+    used: set[str] = set()
+    for name in shipped():
+        tree = load_tree(name)
+        used |= {question.test for question in tree.questions.values()}
+        used |= {cause.test for leaf in tree.leaves.values() for cause in leaf.causes}
+        used |= {item.test for item in tree.signatures}
+    assert used - {""} == set(PREDICATES)

@@ -1,0 +1,301 @@
+"""The command line as whole commands: output, exit codes, errors in two lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIXTURES, falling
+
+NAN = str(FIXTURES / "phase19" / "nan-forward")
+HEALTHY = str(FIXTURES / "phase19" / "healthy")
+WARNING = str(FIXTURES / "phase19" / "spike-bad-batch")
+NOTE = str(FIXTURES / "phase19" / "plateau")
+COMMAND = [sys.executable, "-W", "error", "-m", "stabtree"]
+
+
+def run(*arguments: str, given: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run stabtree as a process of its own, 100 columns wide and without colour."""
+    env = {**os.environ, "COLUMNS": "100", **environ}
+    env.pop("FORCE_COLOR", None) if "FORCE_COLOR" not in environ else None
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, input=given, env=env, check=False)
+
+
+def failed(*arguments: str, given: str | None = None) -> str:
+    """Standard error of a command that must end in a two-line error and exit code 2."""
+    done = run(*arguments, given=given)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "\n next: " in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("folder", "levels", "code"),
+    [
+        (NAN, [], 1),
+        (NAN, ["never"], 0),
+        (NAN, ["warning"], 1),
+        (WARNING, [], 0),
+        (WARNING, ["warning"], 1),
+        (WARNING, ["note"], 1),
+        (NOTE, ["warning"], 0),
+        (NOTE, ["note"], 1),
+        (HEALTHY, ["note"], 0),
+        (HEALTHY, ["note,unknown"], 0),
+    ],
+)
+def test_the_exit_code_follows_the_severity(folder: str, levels: list[str], code: int) -> None:
+    """0 below --fail-on, 1 from it on; the default is critical."""
+    options = [part for level in levels for part in ("--fail-on", level)]
+    assert run("diagnose", folder, "-q", *options).returncode == code
+
+
+def test_a_run_that_can_not_be_judged_fails_only_when_asked(tmp_path: Path) -> None:
+    """Verdict unknown: exit 0 by default, 1 with --fail-on unknown, and never the word OK."""
+    path = tmp_path / "short.csv"
+    path.write_text("step,loss\n1,2.0\n2,1.9\n")
+    done = run("diagnose", str(path))
+    assert done.returncode == 0
+    assert "NOT JUDGED" in done.stdout
+    assert " OK " not in done.stdout
+    assert run("diagnose", str(path), "--fail-on", "unknown").returncode == 1
+
+
+def test_json_is_whole_and_finite() -> None:
+    """--json prints one document of schema 1 whose numbers are finite and whose steps are integers."""
+    done = run("diagnose", NAN, "--json")
+    found = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    assert (found["schema"], found["verdict"], found["tree"]) == (1, "critical", "phase19")
+    assert [visit["id"] for visit in found["path"]] == ["Q1.1", "Q1.2", "Q1.3"]
+    finding = found["findings"][0]
+    assert {
+        "id",
+        "section",
+        "severity",
+        "title",
+        "onset_step",
+        "last_good_step",
+        "evidence",
+        "causes",
+        "fixes",
+        "restart",
+    } <= set(finding)
+    assert isinstance(finding["onset_step"], int)
+    assert {"text", "metric", "steps", "observed", "threshold"} == set(finding["evidence"][0])
+    assert finding["restart"]["checkpoint_step"] <= finding["last_good_step"]
+
+
+@pytest.mark.parametrize("width", ["60", "80", "100", "160"])
+@pytest.mark.parametrize("leaf", ["fp16-overflow", "spike-lr-jump", "healthy", "slow-rise"])
+def test_the_screen_fits_its_width(width: str, leaf: str) -> None:
+    """No line is wider than the terminal, none ends in blanks, and without a terminal there is no escape code."""
+    done = run("diagnose", str(FIXTURES / "phase19" / leaf), "--fail-on", "never", COLUMNS=width)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    for line in done.stdout.splitlines():
+        assert len(line) <= int(width)
+        assert line == line.rstrip()
+
+
+def test_colour_comes_only_when_wanted() -> None:
+    """FORCE_COLOR colours a pipe, NO_COLOR wins over it."""
+    assert "\x1b[" in run("diagnose", HEALTHY, FORCE_COLOR="1").stdout
+    assert "\x1b[" not in run("diagnose", HEALTHY, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_quiet_is_one_line() -> None:
+    """--quiet prints the verdict, the run, the leaf and the step in one line."""
+    assert run("diagnose", NAN, "-q").stdout.count("\n") == 1
+
+
+def test_standard_input_is_a_file() -> None:
+    """`-` reads standard input."""
+    text = "step,loss\n" + "\n".join(f"{i},{v:.4f}" for i, v in enumerate(falling(400)))
+    done = run("diagnose", "-", given=text)
+    assert done.returncode == 0
+    assert " OK " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["diagnose", "no/such/file.csv"], "no/such/file.csv"),
+        (["diagnose", HEALTHY, "--tree", "phase18"], "did you mean phase19?"),
+        (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is no level"),
+        (["diagnose", HEALTHY, "--fail-on", "never,note"], "never goes with no other level"),
+        (["diagnose", HEALTHY, "--set", "Q2.1.sigma"], "type --set Q2.1.sigma=4"),
+        (["diagnose", HEALTHY, "--set", "Q2.1.sigmo=4"], "did you mean 'sigma'?"),
+        (["diagnose", HEALTHY, "--set", "Q2.7.sigma=4"], "there is no question 'Q2.7'"),
+        (["diagnose", HEALTHY, "--set", "Q2.1.sigma=much"], "'much' is not a number"),
+        (["diagnose", HEALTHY, "--set", "Q2.1.sigma=nan"], "makes no sense"),
+        (["diagnose", HEALTHY, "--set", "Q2.1.window_steps=1.5"], "is not a whole number"),
+        (["diagnose", HEALTHY, "--set", "Q4.1.strict=perhaps"], "is not true or false"),
+        (["diagnose", HEALTHY, "--answer", "Q1.2=fp15"], "did you mean 'fp16'?"),
+        (["diagnose", HEALTHY, "--applied", "Q9.9"], "nodes: "),
+        (["diagnose", HEALTHY, "--dtype", "fp12"], "fp12"),
+        (["diagnose", HEALTHY, "--checkpoint-every", "0"], "checkpoint"),
+        (["diagnose", HEALTHY, "--column", "loss=nope"], "nope"),
+        (["diagnose", HEALTHY, "--column", "los=loss"], "los"),
+        (["diagnose", HEALTHY, "--step-column", "nope"], "nope"),
+        (["diagnose", HEALTHY, "--format", "xls"], "xls"),
+        (["explain", "Q7.7"], "nothing is called 'Q7.7'"),
+        (["explain"], "which node?"),
+        (["tree", "check", "nope.yaml"], "no such tree"),
+    ],
+)
+def test_a_mistake_ends_in_two_lines(arguments: list[str], text: str) -> None:
+    """What is wrong and where, then the next thing to type; exit code 2, no traceback, nothing on stdout."""
+    assert text in failed(*arguments)
+
+
+def test_broken_trees_are_refused_with_lines(tmp_path: Path) -> None:
+    """A tree with a cycle, an unknown predicate and a missing edge is refused with file:line for each."""
+    path = tmp_path / "my.yaml"
+    path.write_text(
+        "name: my\ntitle: My\nsections: [{id: '1', title: A, entry: Q1}]\nquestions:\n"
+        "- {id: Q1, section: '1', ask: A?, test: spik, go: {yes: Q2, no: x}, source: s}\n"
+        "- {id: Q2, section: '1', ask: B?, test: spike, go: {yes: Q1}, source: s}\nleaves: []\n"
+    )
+    text = failed("tree", "check", str(path))
+    assert f"{path}:5: question Q1 asks the predicate 'spik'" in text
+    assert f"{path}:6: question Q2 has no edge for 'no'" in text
+    assert "Traceback" not in failed("diagnose", HEALTHY, "--tree", str(path))
+
+
+def test_interactive_asks_on_standard_error() -> None:
+    """--interactive asks what the log can't tell; the result alone is on standard output."""
+    done = run(
+        "diagnose",
+        str(FIXTURES / "phase19" / "nan-unlocated"),
+        "--interactive",
+        "-q",
+        given="perhaps\nbackward\n" + "\n" * 10,
+    )
+    assert "nan-backward" in done.stdout
+    assert "'perhaps' is not one of them" in done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "word", ["Q2.3", "q2.3", "spike-minor", "Q1.4.log0", "§2", "2", "Q1.4", "Q3.4", "fp16", "learning rate"]
+)
+def test_explain_finds_nodes_by_id_and_by_word(word: str) -> None:
+    """A question, a leaf, a cause, a node that holds leaves, a section, or words."""
+    done = run("explain", word)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) > 2
+
+
+def test_explain_all_explains_every_node() -> None:
+    """Every id is in `explain --all`, each question with its rule, each leaf with its fixes."""
+    from stabtree.tree.load import load_trees
+
+    text = run("explain", "--all").stdout
+    tree = load_trees()
+    for id_ in (*tree.questions, *tree.leaves):
+        assert f"{id_}  " in text
+    rules = [node.rule for node in tree.questions.values()] + [node.rule for node in tree.groups.values()]
+    assert text.count("\n rule ") == len([rule for rule in rules if rule])
+
+
+def test_thresholds_are_those_of_the_document() -> None:
+    """The quick-reference table, generated from the tree, holds the document's six rows."""
+    text = run("tree", "show", "phase19", "--thresholds", "--literal").stdout
+    for part in (
+        "any",
+        "loss > μ + 3σ of 100 steps",
+        "spike and no return in 50 steps",
+        "over 200 steps",
+        "> 2× in 200 steps",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("language", ["mermaid", "dot"])
+def test_graphs_name_every_node(language: str) -> None:
+    """Both graph languages draw every question and every leaf."""
+    from stabtree.tree.load import load_tree
+
+    text = run("tree", "graph", "--format", language).stdout
+    for leaf in load_tree().leaves.values():
+        assert leaf.title.split(",")[0].split()[0] in text
+    assert text.count("-->" if language == "mermaid" else " -> ") >= 40
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    """`stabtree explain --all | head -1` ends without a word on standard error."""
+    with subprocess.Popen(
+        [*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are a POSIX matter")
+def test_ctrl_c_ends_without_a_traceback() -> None:
+    """An interrupt while reading standard input ends at once, with 130 and no traceback."""
+    with subprocess.Popen(
+        [*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        text = process.stderr.read()
+        assert process.wait(10) == 130
+    assert "Traceback" not in text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+def test_a_closed_or_full_output_is_a_clear_error() -> None:
+    """Standard output that is closed or full ends in exit code 2, without a traceback."""
+    for redirection in (">&-", ">/dev/full"):
+        command = f"{' '.join(COMMAND)} diagnose {HEALTHY} {redirection}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+
+
+def test_interactive_at_the_end_of_its_input_goes_on_without_answers() -> None:
+    """No one to ask is unknown, not an abort."""
+    done = run("diagnose", str(FIXTURES / "phase19" / "nan-unlocated"), "--interactive", "-q", given="")
+    assert done.returncode == 1
+    assert "nan-unlocated" in done.stdout
+
+
+def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    """Escape codes in a tree's texts and in its name are taken out of every screen."""
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        'name: "a\\e[31mb"\ntitle: "c\\e[31md"\nsections: [{id: "1", title: "e\\e[31mf", entry: Q1}]\nquestions:\n'
+        '- {id: Q1, section: "1", ask: "g\\e[31mh", test: spike, go: {yes: bad, no: bad}, source: s,\n'
+        '   quick: {symptom: "i\\e[31mj", threshold: "k\\e[31ml", first: "m\\e[31mn"}}\nleaves:\n'
+        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n'
+    )
+    tree = str(path)
+    commands = [["tree", "check", tree], ["tree", "show", tree], ["tree", "show", tree, "--thresholds"]]
+    commands += [["tree", "graph", tree], ["diagnose", NAN, "--tree", tree], ["diagnose", NAN, "-q", "--tree", tree]]
+    commands += [["explain", "--all", "--tree", tree], ["diagnose", NAN, "--tree", "\x1b[31mx\n"]]
+    for command in commands:
+        done = run(*command)
+        assert "\x1b" not in done.stdout + done.stderr, command
+        assert "Traceback" not in done.stderr
+
+
+def test_version_and_module() -> None:
+    """`python -m stabtree --version` prints the version."""
+    from stabtree import __version__
+
+    assert run("--version").stdout == f"stabtree {__version__}\n"

@@ -1,0 +1,54 @@
+"""Healthy runs are called healthy: simulated ones of every shape, in numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+TREE = load_trees()
+SEVERE = ("warning", "critical")
+
+
+def healthy(seed: int) -> Run:
+    """A healthy run: length, interval, noise and its tail, schedule and decay of the loss all drawn at random."""
+    rng = np.random.default_rng(seed)
+    rows, every = int(rng.integers(60, 3000)), int(rng.choice([1, 1, 1, 5, 10, 50]))
+    at = np.arange(rows) / rows
+    floor, start, speed = rng.uniform(0.01, 2), rng.uniform(2, 10), rng.uniform(2, 30)
+    level = floor + start * np.exp(-speed * at)
+    if rng.random() < 0.3:
+        level *= np.where(at > rng.uniform(0.4, 0.8), rng.uniform(0.6, 0.95), 1.0)
+    noise = rng.standard_t(4, rows) if rng.random() < 0.4 else rng.normal(size=rows)
+    if rng.random() < 0.3:
+        noise = np.convolve(noise, np.ones(5) / np.sqrt(5), mode="same")
+    width = rng.choice([0.003, 0.01, 0.03, 0.1])
+    loss = level * (1 + width * noise) if rng.random() < 0.5 else level + width * noise
+    if rng.random() < 0.2:
+        loss = np.round(loss, 2)
+    lr = np.minimum(at / 0.05, 0.5 * (1 + np.cos(np.pi * at))) * 1e-3
+    grad_norm = rng.uniform(0.1, 3) * np.exp(rng.normal(0, 0.3, rows))
+    return make_run({"loss": loss, "lr": lr, "grad_norm": grad_norm}, steps=np.arange(rows) * every)
+
+
+def alarms(count: int) -> list[tuple[int, str]]:
+    """The seeds below `count` that raise an alarm, with what they are called."""
+    found = ((seed, diagnose(healthy(seed), TREE)) for seed in range(count))
+    return [(seed, d.findings[0].leaf.id) for seed, d in found if d.verdict in SEVERE]
+
+
+def test_at_most_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
+    """400 simulated healthy runs give at most 4 warnings; `python -m tests.whole.test_false_alarms 2000` runs more."""
+    assert len(alarms(400)) <= 4
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{alarms(int(sys.argv[1]))}\n")

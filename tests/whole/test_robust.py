@@ -1,0 +1,279 @@
+"""The same run logged otherwise gets the same verdict, unless the evidence went with what is missing.
+
+`python -m tests.whole.test_robust DIR 1000` tells every verdict that changes over the labelled runs of a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.predicates.spikes import worst_spike
+from stabtree.tree.load import load_trees
+from tests import variants
+from tests.conftest import FIXTURES, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.run import Run
+
+    Make = Callable[[], Run]
+
+TREE = load_trees()
+ALARMS = ("warning", "critical")
+NAMES = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/manifest.json"))
+FAULTBENCH = ROOT.parent / "shared" / "faultbench" / "dev"
+CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT")
+
+THINNED = ((2, (0, 1)), (5, (0, 1, 2, 3, 4)), (10, (0, 3, 5, 6, 9)))
+KEPT = (("loss",), ("loss", "lr"), ("loss", "grad_norm"))
+DROPPED = ("grad_norm", "lr", "batch_id", "loss_scale", "eval_loss", "weight_norm")
+CUTS = 60
+PHASE19 = ("1", "2", "3", "4")
+WASHED_OUT = ("averaged", "spaced")  # a mean hides a single row, wider steps make a short spike a long one
+RISE_LEVELS_ROWS = 40  # eight levels of five rows: fewer show no trend
+LEARNING_ROWS = 100  # rows that show beyond doubt whether a loss falls
+LATE = 0.9  # of the way from the onset of a slow fault to its end, where there is no doubt left
+SPIKE_ROWS = 13  # rows before a spike: fewer have no window with noise to judge it by
+HORIZON = 50  # steps after which a spike that is not back counts as lasting
+
+# Alarms, silences and other sections for no good reason, each a bug to be mended; take a line out once it is.
+FALSE_ALARMS = {
+    # An even-numbered half of the noise has a trend of z 2.9 and 2.2 times the scatter from its low to the end.
+    "healthy/noisy": {"thin 2+1"},
+    # Ordinary overflows of fp16 without the loss scale that would explain them.
+    "healthy/fp16-backoffs": {"only loss, grad_norm", "without loss_scale"},
+    "phase19/normal-backoff": {"only loss, grad_norm", "without loss_scale"},
+}
+SILENCES = {
+    # The slow rise is told after a lasting spike at 606 to 570: one row above the bar, and a climb of under 100 steps.
+    "phase19/grad-norm-rising": {"thin 2+0", "thin 5+1", "thin 5+4"},
+    # A rise by 13 to 18% of the range: its trend scores 1.1 to 2.3 with fewer rows, 3.7 with all.
+    "phase19/lr-rising": {"thin 5+2", "thin 10+0", "thin 10+3", "thin 10+5", "thin 10+6", "thin 10+9"},
+    "phase19/slow-rise": {"thin 5+3", "thin 10+5", "thin 10+6"},
+    "phase19/weight-decay-low": {"thin 5+2", "thin 5+4"},
+    # A loss that stays where it began, noisily: half of its rows have a trend at the end, and the rate is warming up.
+    "convergence/updates-too-large": {"thin 2+1"},
+    # The spike is back at 414; chance allows 0.005 to 0.006 so high in the shorter log, the bar is 0.005.
+    "phase19/spike-duplicate-batch": {f"cut {step}" for step in (416, *range(442, 533, 13))},
+}
+
+
+@cache
+def fixture(name: str) -> Run:
+    """A fixture's run."""
+    return load_run(FIXTURES / name)
+
+
+def worst(run: Run) -> Finding | None:
+    """The alarm of a run, None where there is none."""
+    return alarm(diagnose(run, TREE))
+
+
+def alarm(found: Diagnosis) -> Finding | None:
+    """The worst finding that is a warning or worse, None where there is none."""
+    return found.findings[0] if found.verdict in ALARMS else None
+
+
+def told(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
+    """All that a diagnosis says, with the steps shifted back."""
+    steps = [None if f.onset_step is None else f.onset_step - shift for f in found.findings]
+    return [(found.verdict, found.end.id, None)] + [
+        (f.leaf.id, f.section, step) for f, step in zip(found.findings, steps, strict=True)
+    ]
+
+
+HEALTHY = [name for name in NAMES if worst(fixture(name)) is None]
+FAULTED = [name for name in NAMES if name not in HEALTHY]
+
+
+def with_less(run: Run) -> Iterator[tuple[str, Make]]:
+    """Variants that leave something out: rows, columns, the end."""
+    for every, offsets in THINNED:
+        for offset in offsets:
+            yield f"thin {every}+{offset}", partial(variants.thin, run, every, offset)
+    for metrics in KEPT:
+        yield f"only {', '.join(metrics)}", partial(variants.keep, run, metrics)
+    for metric in DROPPED:
+        if run.get(metric) or run.group(metric):
+            yield f"without {metric}", partial(variants.without, run, metric)
+    steps = variants.all_steps(run)
+    for step in steps[:: max(1, len(steps) // CUTS)].tolist():
+        yield f"cut {step}", partial(variants.cut, run, step)
+
+
+def elsewise(run: Run) -> Iterator[tuple[str, Make]]:
+    """Variants that hold the same rows in other numbers, or means of them."""
+    for every in (2, 5, 10):
+        yield f"averaged {every}", partial(variants.averaged, run, every)
+    for factor in (0.25, 64.0, 1000.0):
+        yield f"scaled {factor:g}", partial(variants.scaled, run, factor)
+    for every in (5, 100):
+        yield f"spaced {every}", partial(variants.spaced, run, every)
+    yield "shifted", partial(variants.shifted, run, 70_000)
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_run_raises_no_alarm_however_it_is_logged(name: str) -> None:
+    """Thinned, averaged, cut, scaled, shifted or without columns: never a warning."""
+    run = fixture(name)
+    found = {label: worst(make()) for all_of in (with_less, elsewise) for label, make in all_of(run)}
+    alarms = {label: finding.leaf.id for label, finding in found.items() if finding is not None}
+    assert alarms.keys() <= FALSE_ALARMS.get(name, set()), alarms
+
+
+@pytest.mark.parametrize("name", FAULTED)
+def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(name: str) -> None:
+    """With the rows and the columns that show the fault, the worst finding lies in the same section."""
+    run = fixture(name)
+    before = worst(run)
+    assert before is not None
+    changed: dict[str, str] = {}
+    for label, make in with_less(run):
+        variant = make()
+        if shows(before, run, variant):
+            now = worst(variant)
+            if now is None or now.section != before.section:
+                changed[label] = now.leaf.id if now else "no alarm"
+    assert changed.keys() <= SILENCES.get(name, set()), changed
+
+
+def shows(finding: Finding, run: Run, variant: Run) -> bool:
+    """Whether a variant still holds what a finding of the whole run rests on."""
+    loss, grad_norm, scaled = variant.series["loss"], variant.get("grad_norm"), variant.get("loss_scale") is not None
+    onset, end, last = finding.onset_step, run.last_step, variant.last_step
+    assert onset is not None
+    assert end is not None
+    if last is None or last < onset:
+        return False
+    if finding.section == "2":
+        return _shows_spike(finding, run, variant)
+    if finding.section not in PHASE19:
+        return last == end and variant.series.keys() == run.series.keys() and len(loss) >= LEARNING_ROWS
+    late = last >= onset + LATE * (end - onset)
+    broken = grad_norm is not None and not np.isfinite(grad_norm.values[grad_norm.steps >= onset]).all()
+    if finding.section == "4":
+        return late and int((loss.steps >= onset).sum()) >= RISE_LEVELS_ROWS
+    needs = {
+        "scale-constant": broken and scaled and len(loss) >= RISE_LEVELS_ROWS,
+        "scale-collapse": late and (broken or scaled),
+        "grad-nonfinite": broken,
+    }
+    return needs.get(finding.leaf.id, bool(variant.gaps) or not np.isfinite(loss.values).all())
+
+
+def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
+    """Whether the peak is logged, the log goes on until the loss was back, and a column names the cause."""
+    loss = variant.series["loss"]
+    top = worst_spike(run, run.series["loss"], 100, 3.0, 0.1, 0.5)
+    assert top is not None
+    assert variant.last_step is not None
+    assert run.last_step is not None
+    if finding.leaf.id == "spike-lr-jump" and not variant.series.keys() & {"lr", "grad_norm"}:
+        return False
+    over = top.recovered_step if top.recovered_step is not None else min(top.step + HORIZON, run.last_step)
+    seen = top.peak_step in loss.steps and int((loss.steps < top.step).sum()) >= SPIKE_ROWS
+    return seen and variant.last_step >= over
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_units_and_other_steps_change_nothing(name: str) -> None:
+    """A loss times a power of two and steps that begin later give the same findings to the row."""
+    run = fixture(name)
+    before = relative(diagnose(run, TREE))
+    for factor in (0.25, 64.0, 1000.0):
+        assert relative(diagnose(variants.scaled(run, factor), TREE)) == before
+    assert relative(diagnose(variants.shifted(run, 70_000), TREE), 70_000) == before
+
+
+def relative(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
+    """What a diagnosis says but for ln(classes), the first row of a log and the planned steps, which are absolute."""
+    return [
+        item
+        for item in told(found, shift)[1:]
+        if item[1] not in ("learning", "schedule") and not item[1].startswith("O")
+    ]
+
+
+ALIASES = {"step": "global_step", "loss": "train/loss", "grad_norm": "train/grad_norm", "lr": "learning_rate"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_resume_and_other_names_change_nothing(name: str, tmp_path: Path) -> None:
+    """Rows written twice, by a stretch that was worse or the same, and columns under their other names."""
+    run = fixture(name)
+    before, lines = told(diagnose(run, TREE)), variants.rows(run)
+    middle, end = len(lines) // 2, 3 * len(lines) // 4
+    written = {
+        "as it is": lines,
+        "resumed": variants.resumed(lines, middle, end),
+        "resumed after a stretch that was worse": variants.resumed(lines, middle, end, 1.5),
+        "resumed in the middle": variants.resumed(lines, middle // 2, middle),
+        "renamed": variants.renamed(lines, ALIASES),
+    }
+    for label, content in written.items():
+        file = tmp_path / "metrics.csv"
+        file.write_text(variants.as_csv(content), encoding="utf-8")
+        loaded = load_run(file)
+        assert len(loaded.resumes) == int(label.startswith("resumed")), label
+        assert told(diagnose(replace(loaded, config=run.config), TREE)) == before, label
+
+
+def sampled(run: Run, seed: int, count: int) -> Iterator[tuple[str, Run]]:
+    """At most so many variants of each kind, drawn at random; the first word of a label is its kind."""
+    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
+    by_kind: dict[str, list[tuple[str, Make]]] = {}
+    for all_of in (with_less, elsewise):
+        for label, make in all_of(run):
+            by_kind.setdefault(label.partition(" ")[0], []).append((label, make))
+    for kind in by_kind.values():
+        yield from ((label, make()) for label, make in rng.sample(kind, min(len(kind), count)))
+
+
+def judged(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
+    """What the sampled variants of labelled runs are called: kind, outcome, and of what."""
+    for seed, path in enumerate(sorted((folder / "truth").glob("*.json"))):
+        fault = json.loads(path.read_text(encoding="utf-8"))["fault"]
+        run = load_run(folder / "runs" / path.stem)
+        before = worst(run)
+        for label, variant in sampled(run, seed, count):
+            kind, now, outcome = label.partition(" ")[0], worst(variant), "fine"
+            if fault in CALM and now:
+                # An overflow that the scaler got over looks like any other where its scale is not logged.
+                bare = variant.get("loss_scale") is None and now.leaf.id == "grad-nonfinite"
+                outcome = "no scale" if bare else "false"
+            elif fault not in CALM and before and not now and before.section in PHASE19 and kind not in WASHED_OUT:
+                outcome = "missed" if shows(before, run, variant) else "fine"
+            yield kind, outcome, f"{path.stem} {fault} {label}: {now.leaf.id if now else '-'}"
+
+
+@pytest.mark.skipif(not FAULTBENCH.is_dir(), reason="the labelled runs are not here")
+def test_labelled_runs_keep_their_verdict() -> None:
+    """Of some 600 sampled variants of healthy runs and 1,000 of faulted ones a handful changes sides, no more."""
+    found = list(judged(FAULTBENCH, 2))
+    outcomes = Counter(outcome for _, outcome, _ in found)
+    assert len(found) > 1200
+    assert outcomes["false"] <= 8, [what for _, outcome, what in found if outcome == "false"]
+    assert outcomes["missed"] <= 12, [what for _, outcome, what in found if outcome == "missed"]
+
+
+if __name__ == "__main__":
+    table = list(judged(Path(sys.argv[1]), int(sys.argv[2])))
+    for (kind, outcome), number in sorted(Counter(item[:2] for item in table).items()):
+        sys.stdout.write(f"{kind} {outcome} {number}\n")
+    for _, outcome, what in table:
+        if outcome != "fine":
+            sys.stdout.write(f"{outcome}: {what}\n")
