@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
 from stabtree.tree.load import load_tree, load_trees
-from tests.conftest import falling, make_run
+from tests.conftest import ask, ask_node, falling, make_run
 
 TREES = load_trees()
 CHECKS = {section.entry for name in ("sft", "grpo") for section in load_tree(name).sections}
@@ -99,7 +98,7 @@ def test_every_check_has_a_fault() -> None:
 def test_a_check_says_yes_of_its_fault_and_no_of_the_healthy_run(id_: str) -> None:
     """Its leaf is among the findings, with the onset and the evidence of its own metric."""
     question = TREES.questions[id_]
-    assert PREDICATES[question.test].ask(make_run(HEALTHY, max_completion_length=1024), question.params).verdict == "no"
+    assert ask_node(question, make_run(HEALTHY, max_completion_length=1024)).verdict == "no"
     found = {finding.section: finding for finding in diagnose(faulty(id_), TREES).findings}
     assert found[id_].leaf.id == question.go["yes"]
     assert found[id_].onset_step is not None
@@ -111,7 +110,7 @@ def test_a_few_rows_are_not_judged(id_: str) -> None:
     """Three rows decide none of the checks but those of what was never a number."""
     columns = {name: values[-3:] for name, values in {**HEALTHY, **FAULTS[id_]}.items() if values is not None}
     question = TREES.questions[id_]
-    verdict = PREDICATES[question.test].ask(make_run(columns), question.params).verdict
+    verdict = ask_node(question, make_run(columns)).verdict
     assert verdict in (("yes",) if id_ == "S3" else ("unknown", "no"))
 
 
@@ -138,10 +137,9 @@ def test_a_kl_of_nan_is_not_judged() -> None:
 def test_the_cap_may_come_from_the_configuration() -> None:
     """A run that logs no longest answer may say the cap itself; without both nobody knows."""
     columns = {"reward": HEALTHY["reward"], "completion_length": np.minimum(200 + 900 * AT, 1000)}
-    ask = PREDICATES["climbs_to_cap"].ask
-    assert ask(make_run(columns, max_completion_length=1000), {}).verdict == "yes"
-    assert ask(make_run(columns, max_completion_length=4000), {}).verdict == "no"
-    assert ask(make_run(columns), {}).verdict == "unknown"
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=1000)).verdict == "yes"
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=4000)).verdict == "no"
+    assert ask("climbs_to_cap", make_run(columns)).verdict == "unknown"
 
 
 def test_a_loss_that_rises_beside_a_reward_that_rises_is_no_finding() -> None:
@@ -168,22 +166,21 @@ def test_a_reward_too_short_to_fall_spares_the_loss(rows: int) -> None:
     run = make_run({"loss": np.linspace(0.1, 9, ROWS) + noise(0.05)})
     short = make_run({"reward": HEALTHY["reward"][:rows]}, steps=np.linspace(0, ROWS - 1, rows).astype(int))
     both = type(run)("made", {**run.series, **short.series})
-    assert PREDICATES["loss_rising"].ask(both, {}).verdict == "no"
-    assert PREDICATES["settled"].ask(both, {}).verdict in ("flat", "falling")
+    assert ask("loss_rising", both).verdict == "no"
+    assert ask("settled", both).verdict in ("flat", "falling")
 
 
 def test_the_reward_says_whether_the_run_goes_on_learning() -> None:
     """Its rise in the second half counts in place of the loss's fall."""
-    ask = PREDICATES["settled"].ask
     rising = make_run({"loss": noise(0.01), "reward": AT + noise(0.02, 1)})
     still = make_run({"loss": noise(0.01), "reward": np.minimum(AT, 0.3) + noise(0.003, 1)})
-    assert (ask(rising, {}).verdict, ask(still, {}).verdict) == ("falling", "flat")
+    assert (ask("settled", rising).verdict, ask("settled", still).verdict) == ("falling", "flat")
 
 
 def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
     run = make_run({"reward": np.exp(9 * AT)})
-    assert PREDICATES["falls_back"].ask(run, {}).verdict == "no"
+    assert ask("falls_back", run).verdict == "no"
 
 
 def test_a_burst_of_a_loss_beside_a_reward_is_no_spike() -> None:

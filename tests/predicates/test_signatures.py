@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
 from stabtree.run import Gap, Resume, Run
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import Severity
-from tests.conftest import falling, make_run
+from tests.conftest import ask, ask_node, falling, make_run
 
 TREES = load_trees()
 ALL = {item.id: item for name in ("sft", "grpo", "signatures") for item in load_tree(name).signatures}
@@ -98,7 +97,7 @@ CASES: dict[str, tuple[Run, Run]] = {
 
 def verdict(id_: str, run: Run) -> str:
     """What a signature's test answers for a run."""
-    return PREDICATES[ALL[id_].test].ask(run, ALL[id_].params).verdict
+    return ask_node(ALL[id_], run).verdict
 
 
 def test_every_signature_with_a_test_has_its_two_runs() -> None:
@@ -159,11 +158,11 @@ def test_signatures_raise_no_alarm() -> None:
 @pytest.mark.parametrize("key", ["dtype", "grad_clip", "overlap_comm"])
 def test_a_setting_that_is_not_known_is_unknown(key: str) -> None:
     """Silence is no answer."""
-    assert PREDICATES["setting_is"].ask(make_run(FINE), {"key": key, "value": "x"}).verdict == "unknown"
+    assert ask("setting_is", make_run(FINE), key=key, value="x").verdict == "unknown"
 
 
 def test_a_number_is_compared_as_one() -> None:
     """`0` is 0.0, and a word is no number."""
-    ask = PREDICATES["setting_is"].ask
-    assert ask(make_run(FINE, grad_clip=0.0), {"key": "grad_clip", "value": "0"}).verdict == "likely"
-    assert ask(make_run(FINE, grad_clip=0.0), {"key": "grad_clip", "value": "none"}).verdict == "no"
+    run = make_run(FINE, grad_clip=0.0)
+    assert ask("setting_is", run, key="grad_clip", value="0").verdict == "likely"
+    assert ask("setting_is", run, key="grad_clip", value="none").verdict == "no"
