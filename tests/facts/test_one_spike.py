@@ -99,7 +99,7 @@ def test_a_user_s_tree_has_one_spike_as_well(tmp_path: Path) -> None:
     tree = load_tree(path)
     assert (tree.facts["spike"].params["window_steps"], tree.facts["spike"].params["sigma"]) == (30, 3.0)
     found = diagnose(two_spikes(), tree)
-    assert [finding.leaf.id for finding in found.findings][0] == "ours"
+    assert found.findings[0].leaf.id == "ours"
     assert steps_told(found) == {70}
 
 
