@@ -19,13 +19,12 @@ from stabtree.predicates import PREDICATES
 from stabtree.text import near
 from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
-from stabtree.tree.params import resolved
+from stabtree.tree.params import liked, resolved
 
 if TYPE_CHECKING:
     from stabtree.facts.registry import Param
     from stabtree.run import Run
-
-UNREAD_SHARE = 0.05  # with more lines than this unread, what was read does not stand for the run
+    from stabtree.tree.params import Asking
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
@@ -169,12 +168,12 @@ class _Walk:
                 return _told(question, told)
         return Visit(question, answer)
 
-    def params(self, node: Question | Cause) -> dict[str, Param]:
+    def params(self, node: Asking) -> dict[str, Param]:
         """All parameters of a node's own: what the tree states, `--literal`, then `--set`."""
         found = resolved(self.tree, node, literal=self.literal, facts=self.facts.params)
-        chain = [node.id]
+        chain: list[str] = [node.id]
         while node.like:
-            node = self.tree.questions[node.like]
+            node = liked(self.tree, node.like)
             chain.append(node.id)
         for id_ in reversed(chain):
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
@@ -187,6 +186,7 @@ class _Walk:
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         storm = any(visit.answer.storm for visit in told)
         causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
+        start = onset if leaf.restart else None
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -194,8 +194,8 @@ class _Walk:
             last_good_step=good,
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
-            precursors=self.facts.get("precursors").before(onset) if leaf.restart and onset is not None else (),
-            restart=advise(self.run, onset, good, storm=storm) if leaf.restart and onset is not None else None,
+            precursors=self.facts.get("precursors").before(start) if start is not None else (),
+            restart=advise(self.facts.get("checkpoints"), start, good, storm=storm) if start is not None else None,
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:
@@ -219,8 +219,7 @@ class _Walk:
         worst = findings[0].leaf.severity if findings else end.severity
         answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
         blind = all(visit.answer.verdict == UNKNOWN for visit in path)
-        unread = sum(source.skipped_count for source in self.run.sources)
-        thin = unread > UNREAD_SHARE * sum(source.rows for source in self.run.sources)
+        thin = not self.facts.get("reading").stands
         if worst.rank < Severity.WARNING.rank and (thin or blind or not set(self._needs(end)) <= answered):
             return UNKNOWN
         return worst

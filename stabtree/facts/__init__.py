@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from stabtree.facts import batches, levels, loss_break, precursors, rise, scale, seam, spike
+from stabtree.facts import batches, checkpoints, levels, loss_break, precursors, reading, rise, scale, seam, spike
 from stabtree.facts.registry import Fact
 
 FACTS: dict[str, Fact] = {
     item.name: item
     for item in (
         batches.batches,
+        checkpoints.checkpoints,
         levels.levels,
         loss_break.loss_break,
         precursors.precursors,
+        reading.reading,
         rise.rise,
         scale.scale,
         seam.seam,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.stats import NORMAL_99, blocks, interval, kendall_z
+from stabtree.stats import blocks, interval, kendall_z
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     from stabtree._lazy import Floats
     from stabtree.run import Run, Series
 
-LEVELS = 20  # block medians that a run is judged by
-LEAST_ROWS = 30
-AT_CHANCE = 0.8  # a loss that begins below this share of ln(classes) is not that of an untrained model
-THROWN = 1.3  # first rows this many times as high as the very first one were thrown up by the first updates
-WARM = 0.9  # share of its peak from which on the learning rate has warmed up
-SETTLED = 0.15  # a run that wins less than this share of its gain in its second half has settled
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
-STILL = 1e-6  # relative change that float32 weights show by rounding alone
+STILL = 1e-6  # float32: the relative change that weights show by rounding alone
 
 
 def n_classes(run: Run) -> int | None:
@@ -36,33 +30,46 @@ def n_classes(run: Run) -> int | None:
     return None
 
 
-def first_level(values: Floats) -> float:
+def first_level(values: Floats, thrown: float) -> float:
     """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
 
-    Only the first row comes before any update: where the rows after it are a third higher, it is the level.
+    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
+    threw them up, and it is the level.
     """
     early, first = float(np.median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
-    return first if 0 < first * THROWN < early else early
+    return first if 0 < first * thrown < early else early
 
 
-def _too_early(run: Run, loss: Series, lr: Series | None, least_steps: int, least_progress: float) -> str:
+class Young(NamedTuple):
+    """When a run is too young to be called flat; see `leaves_start`."""
+
+    least_rows: int
+    least_steps: int
+    least_progress: float
+    warm_share: float
+    late_start_steps: int
+    late_start_rows: int
+
+
+def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_loss: float) -> str:
     """Why a run can't be called flat yet; nothing where it can."""
     steps, values = finite(loss)
-    if len(values) < LEAST_ROWS:
-        return f"the loss has {len(values):,} finite rows, {LEAST_ROWS} are needed to call it flat"
+    least_steps, least_progress = bars.least_steps, bars.least_progress
+    if len(values) < bars.least_rows:
+        return f"the loss has {len(values):,} finite rows, {bars.least_rows} are needed to call it flat"
     first, last = int(steps[0]), int(steps[-1])
     planned = run.setting("max_steps")
     by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
     young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
     warm = 0
     if lr is not None and len(lr) > 2 and lr.values.max() > 0:
-        warm = int(lr.steps[int(np.argmax(lr.values >= WARM * lr.values.max()))])
-    late_start = first > max(10.0, 5 * interval(steps))
+        warm = int(lr.steps[int(np.argmax(lr.values >= bars.warm_share * lr.values.max()))])
+    late_start = first > max(bars.late_start_steps, bars.late_start_rows * interval(steps))
     reasons = {
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "the loss begins at or below 0, where a share of it has no meaning": first_level(values) <= 0,
+        "the loss begins at or below 0, where a share of it has no meaning": first_loss <= 0,
         "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -74,47 +81,59 @@ def leaves_start(
     loss: Series,
     lr: Series | None = None,
     *,
-    least_share: float = 0.06,
-    least_steps: int = 300,
-    least_progress: float = 0.25,
-    worse_share: float = 0.2,
+    least_share: float,
+    least_steps: int,
+    least_progress: float,
+    worse_share: float,
+    least_rows: int,
+    levels: int,
+    trend_z: float,
+    at_chance: float,
+    thrown: float,
+    warm_share: float,
+    late_start_steps: int,
+    late_start_rows: int,
 ) -> Answer:
     """Does the loss fall clearly below the level at which it began?
 
-    `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend;
-    `slow`: there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do
-    not learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged
-    from the beginning, for `least_steps` steps and `least_progress` of the planned ones, warm-up excluded: healthy runs
-    stay flat for up to 250 steps. A loss that begins well below ln(classes) is that of a trained model, from which a
-    slow fall is all that can be expected.
+    `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend; `slow`:
+    there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do not
+    learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged from the
+    beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
+    `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
+    250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
+    all that can be expected. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
+    `first_level`.
     """
-    early = _too_early(run, loss, lr, least_steps, least_progress)
+    steps, values = finite(loss)
+    first = first_level(values, thrown)
+    bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
+    early = _too_early(run, loss, lr, bars, first)
     if early:
         return unknown(early, "loss")
-    steps, values = finite(loss)
-    levels, starts = blocks(values, min(LEVELS, len(values) // 3))
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
-    low, first = float(min(smooth.min(), np.median(levels[-3:]))), first_level(values)
+    medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(medians, 3), axis=1)
+    low = float(min(smooth.min(), np.median(medians[-3:])))
     share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
-    trend = kendall_z(levels)
+    trend = kendall_z(medians)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
-    found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(levels))]])), share, least_share)
+    found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
     if share > least_share:
         return Answer(YES, (found,))
     if -share > worse_share:
         return Answer("worse", (found,), onset_step=int(steps[0]))
     classes = n_classes(run)
-    if trend < -NORMAL_99:
-        if classes and first < AT_CHANCE * math.log(classes):
+    if trend < -trend_z:
+        if classes and first < at_chance * math.log(classes):
             text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
             return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
         text = f"it does fall, with a trend of z {trend:.1f}"
         return Answer(
-            "slow", (found, Evidence(text, "loss", (), trend, -NORMAL_99)), onset_step=_settles(loss, first, low)
+            "slow", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=_settles(loss, first, low)
         )
-    text = f"no trend: z {trend:.1f} (a fall has less than {-NORMAL_99:g})"
-    return Answer("flat", (found, Evidence(text, "loss", (), trend, -NORMAL_99)), onset_step=int(steps[0]))
+    text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
+    return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
@@ -128,19 +147,21 @@ def weights_move(
     grad_norm: Series | None = None,
     weight_norm: Groups | None = None,
     update_ratio: Groups | None = None,
+    *,
+    zero_share: float,
 ) -> Answer:
     """Do the weights move at all?
 
-    `no_gradient`: grad_norm is exactly 0 in more than half of the rows: nothing flows back. `still`: every weight norm
-    stays within 1e-6 of itself (float32's rounding), or every update ratio is 0, under a gradient that is
+    `no_gradient`: grad_norm is exactly 0 in more than `zero_share` of the rows: nothing flows back. `still`: every
+    weight norm stays within 1e-6 of itself (float32's rounding), or every update ratio is 0, under a gradient that is
     not 0: the optimizer steps something else. An update ratio above 0 means that they move, however little.
     """
     if grad_norm is not None:
         _, values = finite(grad_norm)
         zero = float(np.mean(values == 0)) if len(values) else 0.0
-        if zero > 0.5:
+        if zero > zero_share:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer("no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, 0.5),))
+            return Answer("no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, zero_share),))
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
@@ -165,9 +186,7 @@ def _largest(groups: Groups, metric: str, measure: Callable[[Floats], float | No
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", labels=("low", "high", "usual"), min_points=2)
-def update_size(
-    update_ratio: Groups, *, usual: float = 0.001, low_factor: float = 10.0, high_factor: float = 10.0
-) -> Answer:
+def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_factor: float) -> Answer:
     """Is the update-to-weight ratio near 1e-3?
 
     Compared is the median over the run of each group's ratio. CS231n's rule of thumb is 1e-3; labelled healthy runs
@@ -193,23 +212,23 @@ def update_size(
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
-def updates_small(update_ratio: Groups, *, usual: float = 0.001, low_factor: float = 10.0) -> Answer:
+def updates_small(update_ratio: Groups, *, usual: float, low_factor: float, high_factor: float) -> Answer:
     """Is the update-to-weight ratio of every group far below 1e-3?
 
     The `low` of `update_size` alone, for a cause that it bears out or rules out.
     """
-    answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor)
+    answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor, high_factor=high_factor)
     return answer if answer.verdict == UNKNOWN else Answer(YES if answer.verdict == "low" else NO, answer.evidence)
 
 
 @predicate(source="convergence O12", min_points=30)
-def double_softmax(run: Run, loss: Series, *, near_share: float = 0.2, start_share: float = 0.02) -> Answer:
+def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: float, settled_share: float) -> Answer:
     """Does the loss settle on the floor of a cross-entropy over probabilities?
 
-    A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does.
-    Yes when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half
-    wins less than 15% of what the whole run did), and ends in the lowest `near_share` of the way from ln(C) down to the
-    floor. C is taken from the configuration, else from the first loss.
+    A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does. Yes
+    when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half wins
+    less than `settled_share` of what the whole run did), and ends in the lowest `near_share` of the way from ln(C) down
+    to the floor. C is taken from the configuration, else from the first loss.
     """
     steps, values = finite(loss)
     first = float(values[0])
@@ -230,5 +249,5 @@ def double_softmax(run: Run, loss: Series, *, near_share: float = 0.2, start_sha
     text += f"over {classes:,} classes can't leave {floor:.4g} to {ceiling:.4g}"
     found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
     within = least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
-    yes = within and above < near_share and middle - end < SETTLED * (first - end)
+    yes = within and above < near_share and middle - end < settled_share * (first - end)
     return Answer(YES if yes else NO, found, onset_step=int(steps[0]) if yes else None)

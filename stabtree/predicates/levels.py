@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 GUIDE = "axolotl, Training Stability & Debugging"
-LEVELS = 20  # block medians that a trend is read from
 
 
 def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
@@ -66,10 +65,10 @@ def stays_above(
     run: Run,
     *,
     metric: str = "kl",
-    level: float = 2.0,
-    share: float = 0.9,
-    rows: int = 10,
-    steps: int = 20,
+    level: float,
+    share: float,
+    rows: int,
+    steps: int,
     beside: str = "",
 ) -> Answer:
     """Does a metric stay at or above a level to the end?
@@ -89,10 +88,10 @@ def stays_near_zero(
     run: Run,
     *,
     metric: str = "reward",
-    level: float = 0.0,
-    share: float = 0.9,
-    rows: int = 10,
-    steps: int = 20,
+    level: float,
+    share: float,
+    rows: int,
+    steps: int,
     beside: str = "",
     unless: str = "",
 ) -> Answer:
@@ -111,24 +110,33 @@ def stays_near_zero(
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
 def no_trend(
-    run: Run, *, metric: str = "reward", falls: bool = False, rows: int = 100, trend_z: float = 1.64, beside: str = ""
+    run: Run,
+    *,
+    metric: str = "reward",
+    falls: bool = False,
+    rows: int,
+    trend_z: float,
+    noise_factor: float,
+    levels: int,
+    beside: str = "",
 ) -> Answer:
     """Does a metric that ought to rise never do so?
 
-    Judged are 20 block medians over at least `rows` rows: yes where their Mann-Kendall score stays below `trend_z` (1
-    in 20 without a trend) and no level, of three neighbours, stands more than three times their scatter above the
+    Judged are `levels` block medians over at least `rows` rows: yes where their Mann-Kendall score stays below
+    `trend_z` and no level, of three neighbours, stands more than `noise_factor` times their scatter above the
     beginning. With `falls` the metric ought to fall.
     """
     refused = not_asked(run, metric, beside)
     if refused:
         return refused
     at, values = finite(run.series[metric])
-    if len(values) < max(rows, LEVELS):
-        return unknown(f"{metric} has {len(values):,} finite rows, {max(rows, LEVELS)} are needed", metric)
-    levels, _ = blocks(-values if falls else values, LEVELS)
-    score, smooth = kendall_z(levels), np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
-    noise = NORMAL_MAD * float(np.median(np.abs(np.diff(levels)))) / 2**0.5
-    still = score < trend_z and float(smooth.max() - smooth[0]) <= 3 * noise
+    needed = max(rows, levels, 4)
+    if len(values) < needed:
+        return unknown(f"{metric} has {len(values):,} finite rows, {needed} are needed", metric)
+    medians, _ = blocks(-values if falls else values, max(levels, 4))
+    score, smooth = kendall_z(medians), np.median(np.lib.stride_tricks.sliding_window_view(medians, 3), axis=1)
+    noise = NORMAL_MAD * float(np.median(np.abs(np.diff(medians)))) / 2**0.5
+    still = score < trend_z and float(smooth.max() - smooth[0]) <= noise_factor * noise
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
     text = f"{metric} goes from {begin:.3g} to {end:.3g} over {len(values):,} rows: trend z "
     text += f"{-score if falls else score:.1f} ({'a fall is less' if falls else 'a rise is more'} than "
@@ -170,9 +178,9 @@ def climbs_to_cap(
     completion_length: Series,
     completion_length_max: Series | None = None,
     *,
-    cap_share: float = 0.95,
-    growth: float = 1.2,
-    pinned_rows: int = 5,
+    cap_share: float,
+    growth: float,
+    pinned_rows: int,
 ) -> Answer:
     """Do the answers grow until they reach the longest allowed length?
 
@@ -206,14 +214,16 @@ def _cap(run: Run, longest: Series | None, pinned_rows: int) -> float | None:
     return top if top > 0 and int((values == top).sum()) >= pinned_rows else None
 
 
-@predicate(source=f"{GUIDE}, loss plateau", min_points=100)
-def stops_early(loss: Series, *, level: float = 2.0, early_share: float = 0.25, gain_share: float = 0.1) -> Answer:
+@predicate(source=f"{GUIDE}, loss plateau", min_points=3)
+def stops_early(loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int) -> Answer:
     """Does the loss stop falling early, well above where fine-tuning usually ends?
 
     Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
     `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning.
     """
     at, values = finite(loss)
+    if len(values) < least_rows:
+        return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
     part = max(5, len(values) // 20)
     early = max(part, int(early_share * len(values)))
     first, middle, end = (

@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from stabtree._lazy import Floats
     from stabtree.run import Run, Series
 
-LEAST_ROWS = 20
-LEAST_SCALE = 128.0  # below it a scaled and an unscaled gradient look alike
-MOVED_OCTAVES = 2.0
-SLOPE = 0.6
-PLACEHOLDER = 0.95  # Megatron writes 0.000 where it does not clip, and so does not measure
-
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     """The finite positive values of two series at the steps that both have."""
@@ -31,43 +25,59 @@ def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
 
 
 @predicate(source="precision P7")
-def norm_is_scaled(grad_norm: Series, loss_scale: Series, *, least_ratio: float = 0.001) -> Answer:
+def norm_is_scaled(
+    grad_norm: Series,
+    loss_scale: Series,
+    *,
+    least_ratio: float,
+    least_scale: float,
+    moved_octaves: float,
+    least_slope: float,
+    least_rows: int,
+) -> Answer:
     """Is the logged grad_norm that of gradients still multiplied by the loss scale?
 
-    Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above 128) and, where
-    the scale moves by a factor of 4 or more, the norm moves with it: an unscaled norm knows nothing of the scale.
+    Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
+    `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
+    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale.
     """
     norm, scale = _paired(grad_norm, loss_scale)
-    if len(norm) < LEAST_ROWS:
-        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {LEAST_ROWS} are needed", "loss_scale")
+    if len(norm) < max(least_rows, 2):
+        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
     middle, level = float(np.median(norm)), float(np.median(scale))
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
-    large = ratio > least_ratio and min(middle, level) > LEAST_SCALE
+    large = ratio > least_ratio and min(middle, level) > least_scale
     logs = np.log2(scale)
-    if large and float(np.ptp(logs)) >= MOVED_OCTAVES:
+    if large and float(np.ptp(logs)) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
-        found.append(Evidence(text, "loss_scale", (), slope, SLOPE))
-        large = slope > SLOPE
+        found.append(Evidence(text, "loss_scale", (), slope, least_slope))
+        large = slope > least_slope
     return Answer(YES if large else NO, tuple(found))
 
 
 @predicate(source="precision P5 and P10", min_points=20)
 def gradients_underflow(
-    run: Run, grad_norm: Series, loss_scale: Series | None = None, *, zero_share: float = 0.05
+    run: Run,
+    grad_norm: Series,
+    loss_scale: Series | None = None,
+    *,
+    zero_share: float,
+    placeholder_share: float,
 ) -> Answer:
     """Do gradients vanish in fp16 for want of a loss scale?
 
     Yes in an fp16 run whose scale is 1 or not logged and whose grad_norm is exactly 0 in more than `zero_share` of the
-    rows: without a scale, small gradients are flushed to 0.
+    rows: without a scale, small gradients are flushed to 0. In more than `placeholder_share` of them it is not
+    measured: Megatron writes 0.000 where it does not clip.
     """
     if run.setting("dtype") != "fp16":
         return unknown("nothing says that the run is fp16", "dtype")
     values = finite(grad_norm)[1]
     share = float(np.mean(values == 0))
-    if share > PLACEHOLDER:
+    if share > placeholder_share:
         return unknown("grad_norm is 0 throughout, as where it is not measured", "grad_norm")
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
@@ -78,7 +88,7 @@ def gradients_underflow(
 
 
 @predicate(source="convergence O24; precision P10", min_points=20)
-def scale_drifts_down(loss_scale: Series, *, octaves: float = 6.0, late_halvings: int = 3) -> Answer:
+def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
     """Does the loss scale keep drifting down?
 
     Yes when it ends `octaves` doublings below its highest value and lost `late_halvings` on balance in the second half
@@ -99,7 +109,7 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float = 6.0, late_halvings
 
 
 @predicate(source="precision P13", min_points=50)
-def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95, depth: float = 10.0) -> Answer:
+def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
     """Is the gradient clipped at almost every step, and hard?
 
     Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. Clipping
@@ -119,7 +129,7 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float = 0.95, depth: f
 
 
 @predicate(source="precision P14", min_points=20)
-def skips_rise(skipped_steps: Series, *, late_share: float = 0.05, factor: float = 3.0, least: int = 10) -> Answer:
+def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least: int) -> Answer:
     """Are more and more steps skipped?
 
     The counter may be cumulative or per row. Yes when the second half has at least `least` skipped steps, in more than

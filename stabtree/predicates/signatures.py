@@ -77,7 +77,7 @@ def loss_zero_with_grad_nan(
     grad_norm: Series,
     lr: Series | None = None,
     *,
-    share: float = 0.3,
+    share: float,
     lr_moves: str = "any",
     key: str = "",
     value: str = "",
@@ -122,7 +122,7 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 
 
 @predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0) -> Answer:
+def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     Guessing costs ln(classes): above `factor` times that. Where neither `vocab_size` nor `n_classes` is known it is
@@ -139,10 +139,10 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float = 3.0) -> Answer:
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
-def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> Answer:
+def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int, most_share: float) -> Answer:
     """Is a metric not finite in single rows only, with ordinary ones around them?
 
-    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
+    At most `longest` rows in a row, in fewer than `most_share` of all, and finite at the end.
     """
     series = run.get(metric)
     if series is None:
@@ -151,13 +151,13 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int = 2) -> A
     most = max((b - a for a, b in stretches(bad)), default=0)
     text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
     found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
-    single = 0 < most <= longest and bad.sum() < len(bad) / 2 and not bad[-1]
+    single = 0 < most <= longest and bad.sum() < most_share * len(bad) and not bad[-1]
     return Answer(LIKELY if single else NO, (found,))
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("yes", "likely", "no"))
 def breaks_at_start(
-    run: Run, loss: Series, *, least_rows: int = 0, rows: int = 3, steps: int = 50, key: str = "", value: str = ""
+    run: Run, loss: Series, *, least_rows: int, rows: int, steps: int, key: str = "", value: str = ""
 ) -> Answer:
     """Is the loss not finite from its first rows on, for good?
 
@@ -175,17 +175,18 @@ def breaks_at_start(
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("yes", "likely", "no"))
-def loss_before_break(loss: Series, *, climbs: bool = True, factor: float = 1.5) -> Answer:
+def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: int, least_rows: int) -> Answer:
     """Did the loss climb before it broke?
 
-    Compared is the last finite loss before the first that is not with the median of the 20 rows before it: more than
-    `factor` times. Without `climbs` the question is whether it was ordinary to the last.
+    Compared is the last finite loss before the first that is not with the median of the `rows` rows before it: more
+    than `factor` times. Without `climbs` the question is whether it was ordinary to the last.
     """
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
-    if len(before) < 6:
-        return unknown(f"the loss has {len(before)} rows before it breaks, 6 are needed", "loss")
-    usual, last = float(np.median(before[-21:-1])), float(before[-1])
+    needed = max(least_rows, 2)
+    if len(before) < needed:
+        return unknown(f"the loss has {len(before)} rows before it breaks, {needed} are needed", "loss")
+    usual, last = float(np.median(before[-max(rows, 1) - 1 : -1])), float(before[-1])
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
@@ -193,7 +194,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float = 1.5)
 
 
 @predicate(source="gpt-neox#947")
-def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float = 2.0, tiny: float = 1e-7, rows: int = 10) -> Answer:
+def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float, tiny: float, rows: int) -> Answer:
     """Does the loss jump in the first steps, at a learning rate that can't move anything?
 
     By more than `factor` times within the first `rows` rows, while lr stays below `tiny`.
@@ -213,7 +214,7 @@ def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float = 2.0, tiny: floa
 
 
 @predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
-def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float = 1.0) -> Answer:
+def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Answer:
     """Does the loss go on falling although the loss scale is below 1?
 
     Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
@@ -236,7 +237,7 @@ def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float = 1.0) 
 
 @predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
 def grad_norm_off_scale(
-    loss: Series, grad_norm: Series, loss_scale: Series | None = None, *, level: float = 100.0, scaled: bool = False
+    loss: Series, grad_norm: Series, loss_scale: Series | None = None, *, level: float, scaled: bool = False
 ) -> Answer:
     """Is grad_norm far too large for a loss that falls as it should?
 

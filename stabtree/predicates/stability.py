@@ -8,20 +8,18 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.stats import NORMAL_99, NORMAL_MAD, blocks, kendall_z
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
     from stabtree.facts.spike import Spike
     from stabtree.run import Run, Series
 
-LEVELS = 20
 
-
-def _ends(values: Floats) -> tuple[float, float, float]:
+def _ends(values: Floats, levels: int) -> tuple[float, float, float]:
     """The level at the beginning, the level at the end, and the trend's z."""
-    levels, _ = blocks(values, min(LEVELS, max(1, len(values) // 3)))
-    return float(np.median(levels[:3])), float(np.median(levels[-3:])), kendall_z(levels)
+    medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
+    return float(np.median(medians[:3])), float(np.median(medians[-3:])), kendall_z(medians)
 
 
 @predicate(source="precision P12")
@@ -64,20 +62,27 @@ def grad_norm_leads(
 
 @predicate(source="precision P15")
 def logits_drift(
-    logits_max: Series | None = None, logsumexp: Series | None = None, *, growth: float = 2.0, least: float = 20.0
+    logits_max: Series | None = None,
+    logsumexp: Series | None = None,
+    *,
+    growth: float,
+    least: float,
+    trend_z: float,
+    levels: int,
 ) -> Answer:
     """Do the output logits drift away?
 
-    Yes when the absolute value of the largest logit or of log Z has a rising trend, ends above `growth` times its level
-    at the beginning and above `least`: at 20, exp() of it spans nine decades.
+    Yes when the absolute value of the largest logit or of log Z has a rising trend (that of `levels` block medians,
+    above `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans
+    nine decades.
     """
     told = []
     for name, series in (("logits_max", logits_max), ("logsumexp", logsumexp)):
         values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
-        if series is None or len(values) < LEVELS:
+        if series is None or len(values) < max(levels, 1):
             continue
-        begin, end, trend = _ends(values)
-        yes = trend > NORMAL_99 and end > growth * begin and end > least
+        begin, end, trend = _ends(values, levels)
+        yes = trend > trend_z and end > growth * begin and end > least
         text = f"|{name}| goes from {begin:.3g} to {end:.3g}, trend z {trend:.1f}"
         told.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
     if not told:
@@ -87,19 +92,21 @@ def logits_drift(
 
 
 @predicate(source="precision P16")
-def attention_logits_grow(attention_logits_max: Groups, *, growth: float = 2.0, least: float = 50.0) -> Answer:
+def attention_logits_grow(
+    attention_logits_max: Groups, *, growth: float, least: float, trend_z: float, levels: int
+) -> Answer:
     """Do the attention logits of some layer grow without a bound?
 
-    Yes when a layer's largest Q·K has a rising trend, ends above `growth` times its level at the beginning and above
-    `least`, where its softmax has long since put all its weight on one key.
+    Yes when a layer's largest Q·K has a rising trend (of `levels` block medians, above `trend_z`), ends above `growth`
+    times its level at the beginning and above `least`, where its softmax has long since put all its weight on one key.
     """
     worst: tuple[bool, float, str, float] | None = None
     for name, series in attention_logits_max.items():
         values = np.abs(finite(series)[1])
-        if len(values) < LEVELS:
+        if len(values) < max(levels, 1):
             continue
-        begin, end, trend = _ends(values)
-        yes = trend > NORMAL_99 and end > growth * begin and end > least
+        begin, end, trend = _ends(values, levels)
+        yes = trend > trend_z and end > growth * begin and end > least
         of = "" if name == "all" else f"{name}: "
         told = f"{of}{begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
         worst = max(worst or (False, -1.0, "", 0.0), (yes, end, told, max(growth * begin, least)))
@@ -110,14 +117,15 @@ def attention_logits_grow(attention_logits_max: Groups, *, growth: float = 2.0, 
 
 
 @predicate(source="precision P17", min_points=3)
-def diverges_early(run: Run, loss: Series, *, first_steps: int = 500, factor: float = 1.5) -> Answer:
+def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, begin_share: float) -> Answer:
     """Did the run break down in its first few hundred steps?
 
     Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
-    `first_steps` steps, in the run and in a rerun with another learning rate. One run alone can't tell it from a
-    rate that is too high: of 75 labelled faulted runs a dozen break so early, none for its initialisation.
+    `first_steps` steps (of which `begin_share` may be missing), in the run and in a rerun with another learning rate.
+    One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
+    for its initialisation.
     """
-    broke = _breaks_early(loss, first_steps, factor)
+    broke = _breaks_early(loss, first_steps, factor, begin_share)
     if broke is None:
         text = f"the loss holds through its first {first_steps:,} steps, or the log begins later"
         return Answer(NO, (Evidence(text, "loss", (), 0.0, factor),))
@@ -125,7 +133,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int = 500, factor: fl
     found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
     other = run.rerun.get("loss") if run.rerun else None
     rates = [item.setting("lr") for item in (run, run.rerun) if item]
-    again = _breaks_early(other, first_steps, factor) if other is not None else None
+    again = _breaks_early(other, first_steps, factor, begin_share) if other is not None else None
     if again is not None and len(set(rates)) == 2 and None not in rates:
         text = f"and so did the rerun at step {again:,}, with a learning rate of {rates[1]} instead of {rates[0]}"
         found.append(Evidence(text, "loss", (again,)))
@@ -133,8 +141,8 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int = 500, factor: fl
     return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell")
 
 
-def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
-    if not len(loss) or int(loss.steps[0]) > first_steps // 5:
+def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: float) -> int | None:
+    if not len(loss) or int(loss.steps[0]) > begin_share * first_steps:
         return None
     inside = loss.steps <= first_steps
     steps, values = loss.steps[inside], loss.values[inside]
@@ -151,19 +159,27 @@ def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
 
 @predicate(source="precision P18", min_points=40)
 def gradients_vanish(
-    loss: Series, grad_norm: Series, *, share: float = 0.001, loss_share: float = 0.3, tiny: float = 1e-7
+    loss: Series,
+    grad_norm: Series,
+    *,
+    share: float,
+    loss_share: float,
+    tiny: float,
+    trend_z: float,
+    levels: int,
 ) -> Answer:
     """Do the gradients vanish while the loss is still high?
 
-    Yes when grad_norm ends below `share` of its level at the beginning, or below `tiny`, with a falling trend, while
+    Yes when grad_norm ends below `share` of its level at the beginning, or below `tiny`, with a falling trend
+    (of `levels` block medians, below -`trend_z`), while
     the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its gradients along: no fault.
     """
-    begin, end, trend = _ends(finite(grad_norm)[1])
-    first, last, _ = _ends(finite(loss)[1])
+    begin, end, trend = _ends(finite(grad_norm)[1], levels)
+    first, last, _ = _ends(finite(loss)[1], levels)
     text = f"grad_norm goes from {begin:.3g} to {end:.3g} (z {trend:.1f}) while the loss goes from {first:.4g} to "
     text += f"{last:.4g}"
     found = (Evidence(text, "grad_norm", (), end, max(share * begin, tiny)),)
-    yes = trend < -NORMAL_99 and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
+    yes = trend < -trend_z and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
     return Answer(YES if yes else NO, found)
 
 

@@ -10,7 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.learning import first_level
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.stats import NORMAL_99, SAMPLE, blocks, kendall_z
+from stabtree.stats import SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -18,21 +18,28 @@ if TYPE_CHECKING:
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
 STEPPED = ("step", "milestone", "piecewise")
-LEFT = 0.1  # share of the plan for which a rate that has ended early must have been seen to stay down
-FIXED = 1e-3  # relative: below it a rate that is printed with four digits has not moved
+FIXED = 1e-3  # a rate printed with four digits has not moved below this relative change
 
 
 @predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
 def schedule_followed(
-    run: Run, lr: Series, *, least_fall: float = 0.02, early_share: float = 0.5, zero_share: float = 0.001
+    run: Run,
+    lr: Series,
+    *,
+    least_fall: float,
+    early_share: float,
+    zero_share: float,
+    left_share: float,
+    floor_share: float,
 ) -> Answer:
     """Does the logged learning rate do what the configured schedule says?
 
     `frozen`: the schedule should by now have lowered the rate by `least_fall` (a cosine does so after a tenth of its
     way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
     `early_share` of the planned steps the rate goes below `zero_share` of its peak for good, or, where the schedule
-    moves to its end, to a floor below half of its peak, and stays for a tenth of the plan at least: a scheduler that
-    is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the configuration.
+    moves to its end, to a floor below `floor_share` of its peak, and stays for `left_share` of the plan at least: a
+    scheduler that is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the
+    configuration.
     """
     steps, values = finite(lr)
     schedule = str(run.setting("lr_schedule") or "").lower()
@@ -56,40 +63,49 @@ def schedule_followed(
         onset = int(steps[steps >= by][0])
         found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
         return Answer("frozen", found, onset_step=onset, last_good_step=onset)
-    at = _ends(steps, values, schedule, zero_share)
-    if isinstance(planned, int) and at is not None and at < early_share * planned and last - at > LEFT * planned:
+    at = _ends(steps, values, schedule, zero_share, floor_share)
+    if isinstance(planned, int) and at is not None and at < early_share * planned and last - at > left_share * planned:
         text = f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, for good"
         return Answer("early", (Evidence(text, "lr", (at, last), at / planned, early_share),), onset_step=at)
     text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
     return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
 
 
-def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float) -> int | None:
+def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_share: float) -> int | None:
     """The step from which on the rate is next to nothing, or at the floor of a schedule that should still move."""
     if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
         return None  # may be this low early by design
     peak, floor = float(values.max()), float(values[-1])
     moves = any(word in schedule for word in MOVES) and "constant" not in schedule
     low = values < zero_share * peak
-    if moves and floor < peak / 2:
+    if moves and floor < floor_share * peak:
         low |= values <= floor + FIXED * peak
     high = np.flatnonzero(~low)
     return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
 
 
 @predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
-def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share: float = 0.05) -> Answer:
+def overfits(
+    loss: Series,
+    eval_loss: Series,
+    *,
+    rise: float,
+    range_share: float,
+    half: float,
+    thrown: float,
+    least_rows: int,
+) -> Answer:
     """Does the eval loss rise for good while the training loss goes on falling?
 
-    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise
-    by more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
-    loss has fallen since that lowest point, or lies below half of the eval loss and has not risen by half as much. A
-    training loss that does not end below where it began has learned nothing, so nothing by heart either.
-    Labelled healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
+    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
+    more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
+    loss has fallen since that lowest point, or lies below `half` of the eval loss and has not risen by `half` as much.
+    A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
+    healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
     """
     steps, values = finite(eval_loss)
-    if len(values) < 5:
-        return unknown(f"eval_loss has {len(values)} finite values, 5 are needed", "eval_loss")
+    if len(values) < max(least_rows, 3):
+        return unknown(f"eval_loss has {len(values)} finite values, {least_rows} are needed", "eval_loss")
     inner = np.median(np.lib.stride_tricks.sliding_window_view(values, 3), axis=1)
     at = int(np.argmin(inner)) + 1
     low, end = float(inner[at - 1]), float(np.median(values[-3:]))
@@ -107,10 +123,10 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
     if not len(around):
         return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
     before, last = float(np.median(around)), float(np.median(trained[-max(5, len(trained) // 20) :]))
-    if last >= (began := first_level(trained)):
+    if last >= (began := first_level(trained, thrown)):
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
         return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
-    if last > before and (last >= end / 2 or last - before >= (end - low) / 2):
+    if last > before and (last >= half * end or last - before >= half * (end - low)):
         text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
         return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
     text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
@@ -121,7 +137,7 @@ def overfits(loss: Series, eval_loss: Series, *, rise: float = 0.1, range_share:
 
 
 @predicate(source="convergence O25; CS231n, Neural Networks 1; SageMaker Debugger, DeadRelu", min_points=2)
-def units_die(dead_relu_frac: Groups, *, dead_share: float = 0.5, growth: float = 1.5) -> Answer:
+def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> Answer:
     """Are more and more units dead?
 
     Yes when a layer ends with more than `dead_share` of its units dead (SageMaker Debugger's rule for a layer), at
@@ -147,31 +163,39 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float = 0.5, growth: float 
     return Answer(YES if bad else NO, found, onset_step=onset)
 
 
-@predicate(source="convergence O4", min_points=40)
+@predicate(source="convergence O4", min_points=4)
 def gradients_add_up(
-    grad_norm: Series, loss: Series | None = None, *, growth: float = 5.0, smooth: float = 0.05
+    grad_norm: Series,
+    loss: Series | None = None,
+    *,
+    growth: float,
+    smooth: float,
+    trend_z: float,
+    levels: int,
+    least_rows: int,
 ) -> Answer:
     """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
 
     A gradient that is never zeroed is the sum of all batches so far: it leaves the level of its first rows within a few
     steps, goes on growing and changes little from one step to the next. Yes when it ends more than `growth` times above
-    its first three rows with a rising trend (Mann-Kendall z above 2.33), while neighbouring rows differ by less than
-    `smooth` (median), and by less than those of the loss: the gradient of a batch is never steadier than its loss.
-    Where the sum is clipped in place it can't grow, and does little harm.
+    its first three rows with a rising trend (Mann-Kendall z of `levels` block medians above `trend_z`), while
+    neighbouring rows differ by less than `smooth` (median), and by less than those of the loss: the gradient of a batch
+    is never steadier than its loss. Where the sum is clipped in place it can't grow, and does little harm.
     """
     values = _positive(grad_norm)
-    if len(values) < 40:
-        return unknown("grad_norm has fewer than 40 positive values", "grad_norm")
-    levels, _ = blocks(values, 20)
-    factor = min(float(np.median(levels[-3:])) / float(np.median(values[:3])), 1e300)
-    jitter, trend = _jitter(values), kendall_z(levels)
+    needed = max(least_rows, levels, 4)
+    if len(values) < needed:
+        return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
+    medians, _ = blocks(values, max(levels, 4))
+    factor = min(float(np.median(medians[-3:])) / float(np.median(values[:3])), 1e300)
+    jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
     text = (
         f"grad_norm ends {factor:.3g}× above its first rows (takes {growth:g}×), trend z {trend:.1f}, and neighbouring "
     )
     text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    yes = factor > growth and trend > NORMAL_99 and jitter < bar
+    yes = factor > growth and trend > trend_z and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
 
 

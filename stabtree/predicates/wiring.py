@@ -14,25 +14,21 @@ from stabtree.predicates.registry import Groups, predicate
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
-FIRST_STEP = 10  # a log that begins later does not show the loss of an untrained model
-COMPARED_ROWS = 20
-WHOLE = 0.15  # how far a ratio may lie from a whole number
 
-
-def _first(loss: Series) -> tuple[int, float] | None:
-    """The first step and loss of a log that begins at the beginning."""
+def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
+    """The first step and loss of a log that begins at the beginning: a later one shows no untrained model."""
     steps, values = finite(loss)
-    return (int(steps[0]), float(values[0])) if len(values) and int(steps[0]) <= FIRST_STEP else None
+    return (int(steps[0]), float(values[0])) if len(values) and int(steps[0]) <= first_step else None
 
 
 @predicate(source="convergence O1", min_points=1)
-def starts_above_chance(run: Run, loss: Series, *, factor: float = 1.3) -> Answer:
+def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: int) -> Answer:
     """Does the loss begin far above that of a model that knows nothing?
 
     A cross-entropy over C classes begins at ln(C) with equal logits. Yes when the first loss lies above `factor` times
-    that: the logits are large before anything was learned.
+    that by step `first_step`: the logits are large before anything was learned.
     """
-    classes, first = n_classes(run), _first(loss)
+    classes, first = n_classes(run), _first(loss, first_step)
     if classes is None or first is None:
         return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
     chance = math.log(classes)
@@ -42,7 +38,7 @@ def starts_above_chance(run: Run, loss: Series, *, factor: float = 1.3) -> Answe
 
 
 @predicate(source="convergence O15 and O16", min_points=1)
-def starts_near_zero(run: Run, loss: Series, *, share: float = 0.05) -> Answer:
+def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -> Answer:
     """Is the loss next to zero, or below, before anything was learned?
 
     Yes when the first loss of a run with C classes lies below `share` of ln(C). An untrained classifier can't do that;
@@ -51,19 +47,17 @@ def starts_near_zero(run: Run, loss: Series, *, share: float = 0.05) -> Answer:
     """
     if run.get("reward") is not None:
         return unknown("a reward is logged: the loss of reinforcement learning begins anywhere", "loss")
-    classes, first = n_classes(run), _first(loss)
+    classes, first = n_classes(run), _first(loss, first_step)
     if classes is None or first is None:
         return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
-    if run.get("reward") is not None:
-        return unknown("a reward is logged: the loss of reinforcement learning begins near 0", "loss")
     bar = share * math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; an untrained model of {classes:,} classes at {math.log(classes):.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], bar),)
     return Answer(YES if first[1] < bar else NO, found)
 
 
-@predicate(source="convergence O15", min_points=40)
-def follows_padding(loss: Series, pad_share: Series, *, correlation: float = 0.5) -> Answer:
+@predicate(source="convergence O15", min_points=3)
+def follows_padding(loss: Series, pad_share: Series, *, correlation: float, least_rows: int) -> Answer:
     """Does the loss go down where the batch holds more padding?
 
     Compared are the changes of both from row to row, so that a trend of either says nothing.
@@ -72,7 +66,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = 0.5
     a, b = loss.values[here], pad_share.values[there]
     keep = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < 1e100) & (np.abs(b) < 1e100)
     a, b = np.diff(a[keep]), np.diff(b[keep])
-    if len(a) < 30 or not a.std() or not b.std():
+    if len(a) < max(least_rows, 2) or not a.std() or not b.std():
         return unknown("loss and pad_share share too few rows, or one of them does not vary", "pad_share")
     value = float(np.corrcoef(a, b)[0, 1])
     if not math.isfinite(value):
@@ -82,23 +76,24 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = 0.5
 
 
 @predicate(source="convergence O9")
-def norm_is_multiple(run: Run, grad_norm: Series) -> Answer:
+def norm_is_multiple(run: Run, grad_norm: Series, *, rows: int, whole: float, most: int) -> Answer:
     """Is grad_norm a whole multiple of that of a second run?
 
-    Compared are the medians of the first 20 rows of the run and its rerun, before the two part. Yes when one is N times
-    the other, N a whole number from 2 to 1,024 within 15%: the configured accumulation steps where they are known.
+    Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
+    times the other, N a whole number from 2 to `most`, within `whole`: the configured accumulation steps where they are
+    known.
     """
     other = run.rerun.get("grad_norm") if run.rerun else None
     if other is None:
         return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
-    mine, theirs = finite(grad_norm)[1][:COMPARED_ROWS], finite(other)[1][:COMPARED_ROWS]
+    mine, theirs = finite(grad_norm)[1][: max(rows, 1)], finite(other)[1][: max(rows, 1)]
     a, b = (float(np.median(part)) if len(part) else 0.0 for part in (mine, theirs))
     if min(a, b) <= 0:
         return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
     ratio = max(a, b) / min(a, b)
     steps = {item.setting("accumulation_steps") for item in (run, run.rerun) if item} - {None, 1}
     wanted = steps or {round(min(ratio, 1e6))}
-    near = [n for n in wanted if isinstance(n, int) and 2 <= n <= 1024 and abs(ratio / n - 1) < WHOLE / max(1, n / 8)]
+    near = [n for n in wanted if isinstance(n, int) and 2 <= n <= most and abs(ratio / n - 1) < whole / max(1, n / 8)]
     text = f"the first grad_norms have medians of {a:.4g} here and {b:.4g} in the rerun: a factor of "
     text += f"{min(ratio, 1e9):.3g}"
     text += f", configured are {', '.join(map(str, steps))} accumulation steps" if steps else ""
@@ -107,7 +102,7 @@ def norm_is_multiple(run: Run, grad_norm: Series) -> Answer:
 
 
 @predicate(source="convergence O22", min_points=5)
-def groups_apart(update_ratio: Groups, *, factor: float = 100.0, usual: float = 0.001, off: float = 10.0) -> Answer:
+def groups_apart(update_ratio: Groups, *, factor: float, usual: float, off: float) -> Answer:
     """Do some parameter groups move far faster or slower than others?
 
     Yes when the medians of two groups differ by more than `factor` and one of them lies more than `off` times away from

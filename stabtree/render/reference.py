@@ -10,7 +10,7 @@ from stabtree.render.page import Page
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import shipped_titles
 from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
-from stabtree.tree.params import facts_behind, known, settable
+from stabtree.tree.params import Asking, fact_params, facts_behind, known, settable
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
@@ -95,7 +95,7 @@ def explain(tree: Tree, nodes: list[Node], *, full: bool = False, width: int = 1
         elif isinstance(node, Entry):
             _entry(page, tree, node)
         else:
-            _leaf(page, tree, node)
+            _leaf(page, tree, node, full=full)
     return page.text()
 
 
@@ -156,11 +156,11 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     page.line((f"§{node.section} {tree.section(node.section).title} · {node.source}", "dim"), indent=1)
     page.blank()
     _field(page, "why", node.why)
-    _field(page, "rule", node.rule)
+    _field(page, "rule", node.rule.format_map(fact_params(tree)))
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
     tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes if cause.test)
-    reads = dict.fromkeys(name for test in tests for name in _reads(PREDICATES[test]).split(", "))
-    _field(page, "reads", ", ".join(name for name in reads if " " not in name))
+    reads = dict.fromkeys(name for test in tests for name in _metrics(PREDICATES[test]))
+    _field(page, "reads", ", ".join(reads))
     for place, leaf in enumerate(leaves):
         ways = [f"{q.id} {verdict}" for q in tree.questions.values() for verdict, to in q.go.items() if to == leaf.id]
         via = f"  ({', '.join(ways)})" if ways else ""
@@ -173,29 +173,37 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _see(page, tree, node.see)
 
 
+def _metrics(predicate: Predicate) -> dict[str, bool]:
+    """The metrics that a predicate reads, its facts included, and whether it can't answer without."""
+    found: dict[str, bool] = {}
+    for asked in (predicate.needs, *(FACTS[name].needs for name in facts_behind(predicate))):
+        for need in asked:
+            if need.kind in ("Series", "Groups"):
+                name = f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}"
+                found[name] = found.get(name, False) or need.required
+    # A fact that the predicate takes as unknown is no reason not to answer.
+    spared = {need.name for need in predicate.needs if "Unknown" in need.takes}
+    optional = {need.name for name in spared for need in FACTS[name].needs}
+    own = {need.name for need in predicate.needs if need.required}
+    return {name: firm and (name in own or name not in optional) for name, firm in found.items()}
+
+
 def _reads(predicate: Predicate) -> str:
-    """The metrics that a predicate reads, those that its facts read included."""
-    needs = [*predicate.needs, *(need for name in facts_behind(predicate) for need in FACTS[name].needs)]
-    names = dict.fromkeys(
-        f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}{'' if need.required else ' (if logged)'}"
-        for need in needs
-        if need.kind in ("Series", "Groups")
-    )
-    firm = [
-        name for name in names if not name.endswith(" (if logged)") or name.removesuffix(" (if logged)") not in names
-    ]
+    names = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in _metrics(predicate).items()]
     if any(need.kind == "Run" for need in predicate.needs):
-        firm.append("the run's config, gaps, ranks, lines and rerun")
-    return ", ".join(firm)
+        names.append("the run's config, gaps, ranks, lines and rerun")
+    return ", ".join(names)
 
 
-def _params(page: Page, tree: Tree, node: Question, predicate: Predicate, *, full: bool) -> None:
+def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool) -> None:
     """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
     usual, letter = known(tree, node), known(tree, node, literal=True)
     fine = {**node.advanced, **{key: 0 for stated in tree.facts.values() for key in stated.advanced}}
     hidden = 0
     head = "set"
     for name, (home, _) in settable(predicate).items():
+        if home and not isinstance(node, Question):
+            continue  # the question that led here shows what the facts take
         if name in fine and not full:
             hidden += 1
             continue
@@ -213,7 +221,7 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
+def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
     page.line(
         (node.id, "id"),
         ("  ", ""),
@@ -231,6 +239,8 @@ def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
         )
         for fix in cause.fixes:
             page.item(("", ""), [(f"fix: {fix}", "")], indent=1, head_width=14)
+        if full and cause.test in PREDICATES:
+            _params(page, tree, cause, PREDICATES[cause.test], full=True)
     for place, fix in enumerate(node.fixes):
         page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
     if node.restart:

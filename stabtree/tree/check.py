@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,8 @@ from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.run import OTHERS
 from stabtree.text import near
-from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
-from stabtree.tree.params import Asking, facts_behind, mistakes, resolved, settable
+from stabtree.tree.model import FactParams, Group, Question, Tree
+from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,8 @@ def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
             found += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
     for item in tree.signatures:
         found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in _predicate(tree, item)]
+    for group in tree.groups.values():
+        found += [(places.get(group.id, 1), f"group {group.id} {text}") for text in _group(tree, group)]
     for stated in tree.facts.values():
         found += [(places.get(f"fact {stated.id}", 1), text) for text in _fact(stated)]
     for entry in tree.entries.values():
@@ -102,7 +105,7 @@ def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
 
 
 def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
-    mistake = "" if isinstance(node, Signature) else _like(tree, node)
+    mistake = _like(tree, node)
     if mistake:
         yield mistake
         return
@@ -137,15 +140,17 @@ def _fact(stated: FactParams) -> Iterator[str]:
             yield f"fact {stated.id} lacks the parameter {key!r}"
 
 
-def _like(tree: Tree, node: Question | Cause) -> str:
-    """What is wrong with the questions that a node takes its parameters from, empty where nothing is."""
+def _like(tree: Tree, node: Asking) -> str:
+    """What is wrong with the nodes that a node takes its parameters from, empty where nothing is."""
     seen = [node.id]
     while node.like:
-        if node.like not in tree.questions:
-            return f"is like {node.like!r}, which is no question{near(node.like, tree.questions)}"
         if node.like in seen:
             return f"is like itself: {' → '.join([*seen, node.like])}"
-        node = tree.questions[node.like]
+        try:
+            node = liked(tree, node.like)
+        except KeyError:
+            known = [item.id for item in asking(tree)]
+            return f"is like {node.like!r}, which is no question and no cause{near(node.like, known)}"
         seen.append(node.id)
     return ""
 
@@ -165,6 +170,19 @@ def _templates(question: Question, predicate: Predicate) -> Iterator[str]:
                 yield f"names {{{name}}} in its rule, which {predicate.name} does not have{hint}"
             elif form not in FORMATS or conversion:
                 yield f"formats {{{name}}} as {form!r}; leave it out or use one of {', '.join(filter(None, FORMATS))}"
+
+
+def _group(tree: Tree, group: Group) -> Iterator[str]:
+    """What is wrong with the numbers that a group's rule takes from facts, as in `{spike[sigma]}`."""
+    try:
+        names = [part[1] for part in string.Formatter().parse(group.rule) if part[1] is not None]
+        group.rule.format_map(fact_params(tree))
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        yield f"has a rule that names no parameter of a fact: {group.rule!r}"
+        return
+    for name in names:
+        if not re.fullmatch(r"\w+\[\w+\]", name):
+            yield f"names {{{name}}} in its rule; a parameter of a fact is named as {{spike[sigma]}}"
 
 
 def _leaf(tree: Tree, id_: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from stabtree.tree.check import check
 from stabtree.tree.compose import compose
 from stabtree.tree.model import Part, Tree
 from stabtree.tree.overrides import hoisted
-from stabtree.tree.params import Asking, asking, fact_params, facts_behind, merged, resolved
+from stabtree.tree.params import Asking, asking, fact_params, merged, resolved
 from stabtree.yaml12 import parse
 
 if TYPE_CHECKING:
@@ -203,10 +203,7 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
 
 
 def _inheriting(tree: Tree) -> Tree:
-    """The tree with what the main one states of the facts that it asks for, where it is silent."""
-    asked = {name for node in asking(tree) if node.test in PREDICATES for name in facts_behind(PREDICATES[node.test])}
-    if not asked and not tree.facts:
-        return tree
+    """The tree with what the main one states of facts, where it is silent."""
     return replace(tree, facts=merged(tree.facts, load_tree(MAIN).facts))
 
 

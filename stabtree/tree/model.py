@@ -92,7 +92,8 @@ class Question:
         params: what the tree sets of the predicate's parameters.
         advanced: those that only fine-tune a guard; `explain --full` shows them.
         literal: what `--literal` sets besides.
-        like: id of a question whose parameters, and its facts', this one takes over where its predicate has the same.
+        like: id of a question or a cause whose parameters, and its facts', this one takes over where its predicate has
+            the same.
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.
         words: other words that a person may answer with -> verdict.
@@ -211,6 +212,7 @@ class Check:
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
+    like: str = ""
     person: str = ""
     causes: tuple[Cause, ...] = ()
     restart: bool = False
@@ -258,6 +260,7 @@ class Signature:
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
+    like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""

@@ -66,9 +66,8 @@ def resolved(
     if predicate is None:
         return {}
     found = {key: item.default for key, item in predicate.params.items() if item.default is not None}
-    like = "" if isinstance(node, Signature) else node.like
-    if like:
-        found.update(known(tree, tree.questions[like], literal=literal, facts=facts))
+    if node.like:
+        found.update(known(tree, liked(tree, node.like), literal=literal, facts=facts))
     found.update({**node.params, **node.advanced})
     if literal and isinstance(node, Question):
         found.update(node.literal)
@@ -125,6 +124,20 @@ def asking(tree: Tree) -> Iterator[Asking]:
     for leaf in tree.leaves.values():
         yield from leaf.causes
     yield from tree.signatures
+
+
+def liked(tree: Tree, id_: str) -> Asking:
+    """The question or cause of an id.
+
+    Raises:
+        KeyError: where there is none.
+    """
+    if id_ in tree.questions:
+        return tree.questions[id_]
+    found = next((node for node in asking(tree) if node.id == id_), None)
+    if found is None:
+        raise KeyError(id_)
+    return found
 
 
 def stated(tree: Tree) -> dict[tuple[str, str], Param]:
