@@ -18,6 +18,8 @@ T = TypeVar("T")
 Groups = Mapping[str, Series]
 """A grouped metric, by group; the ungrouped series, where logged, stands under `all`."""
 
+UNGROUPED = "all"  # the group of a grouped metric that was logged ungrouped
+
 Param = int | float | bool | str
 
 
@@ -78,7 +80,7 @@ class Predicate:
             return run, None
         if need.kind == "Groups":
             whole = run.get(need.name)
-            groups = run.group(need.name) or ({"all": whole} if whole else {})
+            groups = run.group(need.name) or ({UNGROUPED: whole} if whole else {})
             if not groups and need.required:
                 return None, unknown(f"{need.name}/<group> was not logged", need.name)
             return groups, None

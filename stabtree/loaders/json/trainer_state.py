@@ -9,29 +9,30 @@ from typing import TYPE_CHECKING, Any
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import text as jsontext
-from stabtree.loaders.json.rows import Rows
-from stabtree.loaders.source import open_source
-from stabtree.loaders.table import Select, Table
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.source import Sure, open_source
+from stabtree.loaders.table import Asked, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
-def sniff(source: Source) -> int:
-    """How surely this is a trainer's state, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is a trainer's state."""
     if source.binary or not source.head.lstrip().startswith("{"):
-        return 0
-    return 97 if _HISTORY.search(source.head) and '"global_step"' in source.head else 0
+        return Sure.NO
+    return Sure.SURELY if _HISTORY.search(source.head) and '"global_step"' in source.head else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table:
+def read(source: Source, names: Names) -> Table:
     """The rows of `log_history` that hold points of the run.
 
     Raises:
@@ -49,7 +50,7 @@ def read(source: Source, select: Select) -> Table:
             where=source.path,
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
-    rows = Rows(select)
+    rows = JsonRows(names)
     for place, entry in enumerate(points, 1):
         rows.add(entry, place)
     if len(points) < len(entries):
@@ -88,7 +89,7 @@ def _is_summary(entry: dict[str, Any]) -> bool:
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
 
-def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
+def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
     states = [file for file in (path / NAME, *_checkpoints(path)) if file.is_file()]
     read_ = []
@@ -96,7 +97,7 @@ def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, 
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
     for file in states[:4]:
         try:
-            read_.append(read(open_source(file), select))
+            read_.append(read(open_source(file), asked.names))
         except StabtreeError as error:
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
     if not read_:

@@ -10,7 +10,8 @@ import pytest
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.json import document as jsonfile
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import Sure, open_source
+from stabtree.metrics.names import Names
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -79,4 +80,4 @@ def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 def test_printed_dicts_are_no_json(tmp_path: Path) -> None:
     """Python's quotes are for another loader."""
     text = "{\n 'loss': 3.5,\n 'step': 1\n}\n{\n 'loss': 3.4,\n 'step': 2\n}\n"
-    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log"))) == 0
+    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log")), Names()) == Sure.NO
