@@ -106,6 +106,25 @@ class Table:
     config_from: str = ""
 
 
+# A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.
+MIN_ROWS = 3
+
+
+def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_after: int = MIN_ROWS) -> list[int]:
+    """The places at which a run begins, 0 among them: where its axis goes back, and is back at its start.
+
+    Args:
+        axis: (n,), the steps of the rows, or what stands for them.
+        anew: whether what begins at the second place begins as the run does that begins at the first.
+        least_after: how many rows there are at least from the last beginning on.
+    """
+    starts = [0]
+    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
+        if place - starts[-1] >= MIN_ROWS and len(axis) - place >= least_after and anew(starts[-1], place):
+            starts.append(place)
+    return starts
+
+
 SKIPS_KEPT = 20
 
 

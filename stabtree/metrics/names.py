@@ -61,9 +61,9 @@ class Meaning(NamedTuple):
 UNKNOWN = Meaning("", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """What the columns of a run mean.
+    """What the columns of a run mean. Compared by identity, so that what was found once is found again at once.
 
     Attributes:
         columns: (metric, column) as the user said; of such a metric no other column is read.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.assemble import steps as steps_
+from stabtree.loaders.table import MIN_ROWS, beginnings
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
 from stabtree.text import clean
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 MAX_RUNS = 1000
-# A run has this many rows at least; a shorter stretch is a stray row or a restart that failed at once.
-MIN_ROWS = 3
 
 
 def split(table: Table, names: Names) -> tuple[Table, ...]:
@@ -141,11 +140,7 @@ def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
     if len(rows) < 2 * MIN_ROWS:
         return []
     seen = steps[rows]
-    again = np.flatnonzero((np.diff(seen) < 0) & (seen[1:] <= seen[0])) + 1
-    starts = [0]
-    for place in again.tolist():
-        if place - starts[-1] >= MIN_ROWS and len(seen) - place >= MIN_ROWS:
-            starts.append(place)
+    starts = beginnings(seen, lambda _, place: bool(seen[place] <= seen[0]))
     return [0, *(int(rows[place]) for place in starts[1:])]
 
 

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json import text as jsontext
+from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Column, Table
 from stabtree.loaders.tables.cells import ColumnBuilder
@@ -34,7 +35,7 @@ def sniff(source: Source, names: Names) -> Sure:
     if head.startswith("["):
         return Sure.LIKELY if _ARRAY.match(head) else Sure.NO
     first = head.split("\n", 1)[0].strip()
-    if first == "{" and _TWO.search(head) and jsontext.objects(head):
+    if first == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
     known = any(names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
     nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)
@@ -44,7 +45,7 @@ def sniff(source: Source, names: Names) -> Sure:
 
 def _is_one(text: str) -> bool:
     try:
-        return isinstance(jsontext.whole(text), dict)
+        return isinstance(parse(text), dict)
     except ValueError:
         return False
 
@@ -56,7 +57,7 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: where the document holds no records and no columns.
     """
     notes: list[str] = []
-    text = jsontext.text_of(source, notes)
+    text = text_of(source, notes)
     value = _parse(source, text, notes)
     if isinstance(value, dict):
         lists = _lists(value, names)
@@ -91,9 +92,9 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list
         StabtreeError: where nothing can be read.
     """
     try:
-        value = jsontext.whole(text)
+        value = parse(text)
     except ValueError as error:
-        found = jsontext.objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
+        found = objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
         if not found:
             raise StabtreeError(clean(error, 120), where=source.path, hint="mend it, or export it again") from None
         if "Extra data" not in str(error):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.json import text as jsontext
+from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Asked, Table
 from stabtree.text import clean
@@ -39,10 +40,10 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: where there are none.
     """
     notes: list[str] = []
-    text = jsontext.text_of(source, notes)
+    text = text_of(source, notes)
     state = _parse(source, text, notes)
     history = state.get("log_history")
-    entries = jsontext.records(history) if isinstance(history, list) else []
+    entries = records(history) if isinstance(history, list) else []
     points = [entry for entry in entries if not _is_summary(entry)]
     if not points:
         raise StabtreeError(
@@ -73,10 +74,10 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
         StabtreeError: where nothing can be read.
     """
     try:
-        state = jsontext.whole(text)
+        state = parse(text)
     except ValueError as error:
         start = _HISTORY.search(text)
-        entries = jsontext.objects(text, start.end()) if start else []
+        entries = objects(text, start.end()) if start else []
         if not entries:
             raise StabtreeError(clean(error, 120), where=source.path, hint="name an earlier checkpoint") from None
         notes.append(f"The file {clean(error, 120)}: the {len(entries):,} rows that stand whole before that were read.")

@@ -12,8 +12,8 @@ from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths import beside
-from stabtree.loaders.paths.pick import MAX_FILES, pick_file
+from stabtree.loaders.paths.metrics_file import MAX_FILES, pick_file
+from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.table import Asked
 from stabtree.run import Setting
@@ -102,7 +102,7 @@ def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str |
     if loader.name == "manifest":
         return _read_manifest(source, loader, names)
     found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
-    settings, notes = beside.settings_of(source.file) if source.file else ({}, ())
+    settings, notes = settings_of(source.file) if source.file else ({}, ())
     return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
 
 

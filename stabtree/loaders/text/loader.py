@@ -1,6 +1,6 @@
 """Text logs of any trainer: lines that name a step and some numbers, among chatter of every kind.
 
-One reader for all: `line` takes a line apart with the grammar, `rows` joins the lines of a step, `shortcut` learns
+One reader for all: `line` takes a line apart with the grammar, `rows` joins the lines of a step, `forms` learns
 how the most frequent lines look so that a long log is read at the speed of one pattern, and `runs` gives each row
 its step and each run its table.
 """

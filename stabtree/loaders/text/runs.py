@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.table import Column, Skips, Table
+from stabtree.loaders.table import MIN_ROWS, Column, Skips, Table, beginnings
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.text import clean
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.settings import ConfigDump
     from stabtree.metrics.names import Names
 
-# Shorter stretches are rows out of order, not runs.
-MIN_ROWS = 3
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
 BAR = "progress bar"
@@ -171,28 +169,27 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
     if logged[at].all() and epoch[1][at].all():
         # Steps that are counted in each epoch go back without being a restart.
         axis = axis + epoch[0][at] * (axis.max() + 1.0)
-    starts = [0]
-    begin = 0
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
     early = 2.0 * float(np.median(np.abs(np.diff(axis))))
-    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
-        ahead = axis[place : place + MIN_NEXT_ROWS]
-        again = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
-        if (
-            place - begin < MIN_ROWS
-            or len(ahead) < MIN_NEXT_ROWS
-            or not ahead[0] <= ahead[1] <= axis[place - 1]
-            or not again
-        ):
-            continue
-        if len(starts) >= MAX_RUNS:
-            return [0]
-        row = int(at[place])
-        while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= step[at[place]]):
-            row -= 1
-        starts.append(row)
-        begin = place
-    return starts
+
+    def anew(begin: int, place: int) -> bool:
+        back = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
+        return bool(back and axis[place] <= axis[place + 1] <= axis[place - 1])
+
+    starts = beginnings(axis, anew, MIN_NEXT_ROWS)
+    return (
+        [0, *(_first_row(int(at[place]), step, logged, losses) for place in starts[1:])]
+        if len(starts) <= MAX_RUNS
+        else [0]
+    )
+
+
+def _first_row(row: int, step: Floats, logged: Bools, losses: Bools) -> int:
+    """The first row of the run whose first loss stands in `row`."""
+    first = step[row]
+    while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= first):
+        row -= 1
+    return row
 
 
 def _place_events(
