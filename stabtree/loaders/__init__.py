@@ -1,6 +1,6 @@
 """Reads what a trainer logged: any supported file, several ranks, or the folder of a run.
 
-A format is one module with `sniff` and `read`, and one line in `LOADERS`.
+A format is one module with `sniff` and `read`, one line in `formats.LOADERS` and its places in `formats.RANKS`.
 """
 
 from __future__ import annotations

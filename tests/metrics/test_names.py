@@ -191,3 +191,10 @@ def test_prose_gets_no_hint_that_fails(tmp_path: Path) -> None:
     with pytest.raises(StabtreeError) as caught:
         load_run(tmp_path / "a.txt")
     assert caught.value.hint == "name the file that the trainer wrote its metrics to"
+
+
+def test_a_column_beside_the_one_that_was_asked_for_is_told(tmp_path: Path) -> None:
+    """Of a metric that the user names a column for, the usual column is named as ignored, and why."""
+    run = load_run(WRITERS["csv"](tmp_path), columns=COLUMNS)
+    why = {use.name: use.why for use in run.sources[0].columns}
+    assert why["loss"] == "another column was asked for"

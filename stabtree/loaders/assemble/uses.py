@@ -41,7 +41,7 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         role = roles.get(name)
         shown = clean(name, 80)
         if role is None or column is None:
-            uses.append(ColumnUse(shown, None, _unknown(name, column, plan)))
+            uses.append(ColumnUse(shown, None, _unknown(name, plan, known=role is not None)))
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
         else:
@@ -49,15 +49,14 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
     return tuple(uses)
 
 
-def _unknown(name: str, column: Column | None, plan: Plan) -> str:
-    """Why a column has no role."""
-    # What the name means where the user names no column.
-    known = Names().match(name).role
-    if known == RUN:
+def _unknown(name: str, plan: Plan, *, known: bool) -> str:
+    """Why a column has no role, or one but no values: there was no room for it."""
+    role = Names().role(name)  # what the name means where the user names no column
+    if role == RUN:
         return "names the run"
     if name in plan.parts:
         return "a part of the loss"
-    return "another column was asked for" if column and known else "not a known metric"
+    return "left out to save memory" if known else "another column was asked for" if role else "not a known metric"
 
 
 def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
