@@ -111,7 +111,7 @@ class ColumnUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileUse:
     """How one file was read.
 
     Attributes:
@@ -172,7 +172,7 @@ class Run:
     gaps: tuple[Gap, ...] = ()
     ranks: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[FileUse, ...] = ()
     notes: tuple[str, ...] = ()
     lines: tuple[LogLine, ...] = ()
     rerun: Run | None = None

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+UNGROUPED = "all"  # the group of a grouped metric that was logged ungrouped
+
 Groups = Mapping[str, Series]
-"""A grouped metric, by group; the ungrouped series, where logged, stands under `all`."""
+"""A grouped metric, by group; the ungrouped series, where logged, stands under `UNGROUPED`."""
 
 Param = int | float | bool | str
 Pattern = str
@@ -162,7 +164,7 @@ def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
         return facts.get(need.name)
     if need.kind == "Groups":
         whole = run.get(need.name)
-        groups = run.group(need.name) or ({"all": whole} if whole else {})
+        groups = run.group(need.name) or ({UNGROUPED: whole} if whole else {})
         return groups if groups or not need.required else Unknown(f"{need.name}/<group> was not logged", (need.name,))
     series = run.get(need.name)
     if series is None:

@@ -1,6 +1,6 @@
 """Reads what a trainer logged: any supported file, several ranks, or the folder of a run.
 
-A format is one module with `sniff` and `read`, and one line in `LOADERS`.
+A format is one module with `sniff` and `read`, one line in `formats.LOADERS` and its places in `formats.RANKS`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble.columns import selector, to_rows
+from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.checkpoints import checkpoint_steps
 from stabtree.loaders.paths.read import read_files
-from stabtree.run import Gap, Resume, Run, Setting, Source
+from stabtree.metrics.names import named
+from stabtree.run import FileUse, Gap, Resume, Run, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,10 +58,11 @@ def load_run(
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     overrides = _overrides(dtype, checkpoint_every, checkpoints)
-    found = read_files(paths, selector(columns, step_column), format, run)
+    names = named(columns, step_column)
+    found = read_files(paths, names, format, run)
     # A text log may hold nothing but the error that the run ended in.
     silent = [table for table in found.tables if not table.rows and table.lines]
-    rows = [to_rows(table, columns, step_column) for table in found.tables if table not in silent]
+    rows = [to_rows(table, names) for table in found.tables if table not in silent]
     made = assemble(rows) if rows else Assembled({})
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
@@ -91,7 +93,7 @@ def load_run(
     )
 
 
-def _unread(source: Source) -> str:
+def _unread(source: FileUse) -> str:
     first = source.skipped[0]
     lines = f"{source.skipped_count:,} line{'s' if source.skipped_count != 1 else ''}"
     return f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."

@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.metrics.table import EPOCH_ALIASES, STEP_ALIASES, match, normalize
+from stabtree.metrics.table import normalize
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 DTYPES = ("fp32", "fp16", "bf16", "fp8")
@@ -218,36 +219,34 @@ def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -
     yield from _spelled(rest, depth + 1)
 
 
-def config_row(row: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]] | None:
+def config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigScalar], list[str]] | None:
     """The configuration that a row of a log holds instead of metrics; None for a row of metrics."""
-    if not may_be_config(tuple(row)):
+    if not may_be_config(tuple(row), names):
         return None
     kind = next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), "")
-    if any(_is_loss(key) for key in row):
+    if any(_is_loss(key, names) for key in row):
         return read_config(row) if normalize(kind) in _KINDS - {"run"} else None
     wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
-    return read_config(row) if wrapped or normalize(kind) in _KINDS or _only_settings(tuple(row)) else None
+    return read_config(row) if wrapped or normalize(kind) in _KINDS or _only_settings(tuple(row), names) else None
 
 
 # A log of a million rows has a handful of different sets of keys.
 @lru_cache(maxsize=1024)
-def may_be_config(keys: tuple[str, ...]) -> bool:
+def may_be_config(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
-    words = {normalize(key) for key in keys}
-    if words & {*STEP_ALIASES, *EPOCH_ALIASES}:
+    if any(names.counts(key) for key in keys):
         return False
-    return bool(words & {*_KIND_KEYS, *WRAPPERS}) or _only_settings(keys)
+    return bool({normalize(key) for key in keys} & {*_KIND_KEYS, *WRAPPERS}) or _only_settings(keys, names)
 
 
-def _only_settings(keys: tuple[str, ...]) -> bool:
+def _only_settings(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row without a step names settings that no row of metrics would."""
-    words = {normalize(key) for key in keys}
-    if words & {*STEP_ALIASES, *EPOCH_ALIASES} or any(_is_loss(key) for key in keys):
+    if any(names.counts(key) or _is_loss(key, names) for key in keys):
         return False
+    words = {normalize(key) for key in keys}
     settings = {_PLACE[word][0] for word in words & _PLACE.keys()}
     return bool(settings & {"dtype", "optimizer", "checkpoint_every", "name"})
 
 
-def _is_loss(key: str) -> bool:
-    found = match(key)
-    return found is not None and found[0] in ("loss", "eval_loss")
+def _is_loss(key: str, names: Names) -> bool:
+    return names.role(key) in ("loss", "eval_loss")

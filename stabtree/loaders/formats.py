@@ -1,4 +1,4 @@
-"""The formats: one module each, and which of them knows a source."""
+"""The formats: one module each, and which of them reads a source."""
 
 from __future__ import annotations
 
@@ -8,24 +8,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble.final_values import check_source
-from stabtree.loaders.json import document as jsonfile
-from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json import manifest, trainer_state
-from stabtree.loaders.paths import trainers as folders
-from stabtree.loaders.source import Source, open_source
-from stabtree.loaders.tables import delimited
+from stabtree.loaders.json import document, lines, manifest, mmengine, trainer_state
+from stabtree.loaders.source import NAME_METRICS, Source, Sure
+from stabtree.loaders.tables import delimited, lightning
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stabtree.loaders.table import Select, Table
+    from stabtree.loaders.table import Asked, Table
+    from stabtree.metrics.names import Names
 
-PLAINLY = 60  # a score that no loader after the tables exceeds for a table or for JSON
-LAST_OF_TABLES = "parquet"
-SURE = 30  # a score from which on a file is taken for metrics when nobody named it
+# Who reads what several know: the first of these that is so sure. No format knows another's place.
+RANKS: tuple[tuple[str, Sure], ...] = (
+    ("parquet", Sure.SURELY),
+    ("trainer_state", Sure.SURELY),
+    ("manifest", Sure.SURELY),
+    ("tfevents", Sure.SURELY),
+    ("wandb", Sure.SURELY),
+    ("manifest", Sure.LIKELY),  # one line that holds its metrics, or names them
+    ("mlflow", Sure.SURELY),
+    ("json", Sure.SURELY),
+    ("json", Sure.LIKELY),
+    ("mlflow", Sure.LIKELY),
+    ("jsonl", Sure.SURELY),
+    ("csv", Sure.SURELY),
+    ("json", Sure.MAYBE),
+    ("manifest", Sure.MAYBE),  # some object over several lines
+    # Above here a file is plainly a table or JSON.
+    ("tfevents", Sure.MAYBE),
+    ("wandb", Sure.MAYBE),  # settings or final values, known to be refused
+    ("text", Sure.SURELY),
+    ("csv", Sure.LIKELY),
+    ("text", Sure.LIKELY),
+    ("csv", Sure.MAYBE),
+    # Above here a file is picked out of a folder, where nobody named it.
+    ("jsonl", Sure.HARDLY),  # one line, cut
+    ("csv", Sure.HARDLY),  # no header, or nothing below it
+    ("text", Sure.MAYBE),
+    ("text", Sure.HARDLY),  # an error message and nothing else
+)
+PLAIN = RANKS.index(("tfevents", Sure.MAYBE))
+PICKED = RANKS.index(("jsonl", Sure.HARDLY))
+NOBODY = len(RANKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +60,22 @@ class Loader:
 
     Attributes:
         name: what `--format` calls it.
-        sniff: how surely a source is of this format, 0 (not at all) to 100; the highest wins.
+        sniff: how surely a source is of this format.
         read: the table of a source, with the columns that are wanted; several for several runs.
         about: for the list of formats.
         folder: the tables of a run's folder as this kind of trainer lays it out, of the run that is named if there are
             several; none for another kind of folder.
         deep: whether `folder` searches the folders below, so that metrics which lie in the folder itself come first.
+        late: whether its module is imported when it is first asked, which what is plainly a table or JSON never needs.
     """
 
     name: str
-    sniff: Callable[[Source], int]
-    read: Callable[[Source, Select], Table | tuple[Table, ...]]
+    sniff: Callable[[Source, Names], Sure]
+    read: Callable[[Source, Names], Table | tuple[Table, ...]]
     about: str
-    folder: Callable[[Path, Select, str | None], tuple[Table, ...]] | None = None
+    folder: Callable[[Path, Asked], tuple[Table, ...]] | None = None
     deep: bool = False
+    late: bool = False
 
 
 def _in(module: str, function: str) -> Callable[..., Any]:
@@ -59,43 +87,29 @@ def _in(module: str, function: str) -> Callable[..., Any]:
     return call
 
 
-def _of(module: str) -> tuple[Callable[[Source], int], Callable[[Source, Select], Any]]:
-    return _in(module, "sniff"), _in(module, "read")
-
-
-def _folder(room: str) -> Callable[..., Any]:
-    return _in(f"{room}.loader", "folder")
+def _late(name: str, module: str, about: str, *, folders: bool = False) -> Loader:
+    return Loader(
+        name,
+        _in(module, "sniff"),
+        _in(module, "read"),
+        about,
+        _in(module, "folder") if folders else None,
+        deep=folders,
+        late=True,
+    )
 
 
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", trainer_state.folder),
-    Loader("json", jsonfile.sniff, jsonfile.read, "JSON arrays of records and objects of columns"),
-    Loader("jsonl", jsonl.sniff, jsonl.read, "JSON lines", folders.mmengine),
-    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like", folders.lightning),
-    Loader("parquet", *_of("tables.parquet"), "Parquet and Feather"),
-    Loader(
-        "tfevents",
-        *_of("tensorboard.loader"),
-        "TensorBoard event files",
-        _in("tensorboard.loader", "folder"),
-        deep=True,
-    ),
-    Loader(
-        "wandb",
-        *_of("wandb.loader"),
-        "Weights & Biases run folders and .wandb files",
-        _in("wandb.loader", "folder"),
-        deep=True,
-    ),
-    Loader(
-        "mlflow",
-        *_of("mlflow.loader"),
-        "MLflow run folders and SQLite databases",
-        _in("mlflow.loader", "folder"),
-        deep=True,
-    ),
-    Loader("text", *_of("text.loader"), "the text that a trainer prints"),
+    Loader("json", document.sniff, document.read, "JSON arrays of records and objects of columns"),
+    Loader("jsonl", lines.sniff, lines.read, "JSON lines", mmengine.folder),
+    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like", lightning.folder),
+    _late("parquet", "tables.parquet", "Parquet and Feather"),
+    _late("tfevents", "tensorboard.loader", "TensorBoard event files", folders=True),
+    _late("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files", folders=True),
+    _late("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases", folders=True),
+    _late("text", "text.loader", "the text that a trainer prints"),
 )
 
 
@@ -117,34 +131,36 @@ def by_name(name: str) -> Loader:
     )
 
 
-def surest(source: Source) -> tuple[int, Loader]:
-    """The loader that recognises a source best, and its score; what is plainly a table or JSON goes no further."""
-    best = (0, LOADERS[0])
+def surest(source: Source, names: Names) -> tuple[int, Loader]:
+    """The place among `RANKS` of the loader that reads a source, and that loader; `NOBODY` where none knows it."""
+    best = NOBODY, LOADERS[0]
     for loader in LOADERS:
-        if loader.name == LAST_OF_TABLES and best[0] >= PLAINLY:
+        if loader.late and best[0] < PLAIN:
             break
-        best = max(best, (loader.sniff(source), loader), key=lambda item: item[0])
+        sure = loader.sniff(source, names)
+        if sure and (place := RANKS.index((loader.name, sure))) < best[0]:
+            best = place, loader
     return best
 
 
-def loader_of(file: Path) -> Loader | None:
-    """The loader that is sure enough of a file to pick it out of a folder."""
-    try:
-        score, loader = surest(open_source(file))
-    except StabtreeError:
-        return None
-    return loader if score >= SURE else None
+def picked(source: Source, names: Names) -> Loader | None:
+    """The loader that is sure enough of a source to pick it out of a folder."""
+    place, loader = surest(source, names)
+    return loader if place < PICKED else None
 
 
-def choose(source: Source) -> Loader:
-    """The loader that recognises a source best.
+def choose(source: Source, names: Names) -> Loader:
+    """The loader that reads a source.
 
     Raises:
-        StabtreeError: where none does, or where it holds only final values.
+        StabtreeError: where none does, or where it is a file of settings.
     """
-    check_source(source)
-    score, loader = surest(source)
-    if score:
+    if source.name.lower().endswith((".yaml", ".yml")):
+        raise StabtreeError(
+            "is a configuration, which holds no metrics", where=source.path, hint="name the metrics file beside it"
+        )
+    place, loader = surest(source, names)
+    if place < NOBODY:
         return loader
     known = ", ".join(loader.about for loader in LOADERS)
     if source.binary:
@@ -152,5 +168,6 @@ def choose(source: Source) -> Loader:
     raise StabtreeError(
         f"is in no format that stabtree knows; it reads {known}",
         where=source.path,
-        hint="if it is one of these, say which: --format NAME",
+        # Only a text log is known by the names in it.
+        hint=_in("text.loader", "hint")(source, names) or NAME_METRICS,
     )

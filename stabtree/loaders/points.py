@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
-from stabtree.metrics.table import match
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree._lazy import Floats, Ints
-    from stabtree.loaders.table import Select
+    from stabtree.metrics.names import Names
 
 # Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
 MAX_CELLS = 50_000_000
@@ -64,7 +63,7 @@ def merge(parts: Sequence[Points]) -> Points:
     )
 
 
-def tabulate(points: Points, select: Select) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
+def tabulate(points: Points, names: Names) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
     """Number of rows, columns, and notes: a row holds what was written of one step without a break.
 
     The column `step` is left out where nothing but 0 was logged as a step, which is what loggers write
@@ -84,8 +83,8 @@ def tabulate(points: Points, select: Select) -> tuple[int, dict[str, Column | No
         notes.append("Every value was logged at step 0.")
     order = np.argsort(points.name, kind="stable")
     ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
-    wanted = [place for place, name in enumerate(points.names) if select(name)]
-    held = _affordable(points, wanted, rows)
+    wanted = [place for place, name in enumerate(points.names) if names.wanted(name)]
+    held = _affordable(points, wanted, rows, names)
     for place, name in enumerate(points.names):
         own = order[ends[place] : ends[place + 1]]
         column = _column(row[own], points.value[own], rows) if place in held else None
@@ -112,10 +111,10 @@ def _rows(points: Points) -> Ints:
     return np.asarray(row, dtype=np.int64)
 
 
-def _affordable(points: Points, wanted: list[int], rows: int) -> frozenset[int]:
+def _affordable(points: Points, wanted: list[int], rows: int, names: Names) -> frozenset[int]:
     """The columns that there is room for, whole metrics before those of single layers."""
     if len(wanted) * rows > MAX_CELLS:
-        wanted = sorted(wanted, key=lambda place: "/" in (match(points.names[place]) or ("/", 0))[0])
+        wanted = sorted(wanted, key=lambda place: "/" in (names.role(points.names[place]) or "/"))
     return frozenset(wanted[: max(8, MAX_CELLS // max(1, rows))])
 
 

@@ -9,11 +9,12 @@ import re
 import stat
 import sys
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.unpack import MAX_BYTES, chunks, packing, unreadable
+from stabtree.loaders.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -52,30 +53,30 @@ _BINARY = (
 )
 
 
+class Sure(IntEnum):
+    """How surely a source is of a format, by that format alone; `formats.RANKS` compares the formats."""
+
+    NO = 0
+    HARDLY = 1
+    MAYBE = 2
+    LIKELY = 3
+    SURELY = 4
+
+
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(Stored):
     """An input that was opened once to see what it is.
 
     Attributes:
-        path: its name as the user gave it, safe to print.
-        file: where it lies; None for standard input.
-        stored: all of standard input, since that can't be read twice; empty for a file.
         data: the first 256 KiB, decompressed.
-        size: bytes as stored.
         head: the same decoded, lines ending as in `lines`; bytes that can't be decoded are replaced.
-        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
         encoding: the codec that decodes it.
         bom: bytes of byte order mark to drop before.
         binary: what kind of binary file it seems to be; empty for text.
     """
 
-    path: str
-    file: Path | None
-    stored: bytes = field(repr=False)
-    data: bytes = field(repr=False)
-    size: int
+    data: bytes = field(default=b"", repr=False)
     head: str = field(default="", repr=False)
-    packed: str = ""
     encoding: str = "utf-8"
     bom: int = 0
     binary: str = ""
@@ -174,7 +175,7 @@ def open_source(path: str | Path) -> Source:
     """
     if str(path) == "-":
         stored = sys.stdin.buffer.read(MAX_BYTES)
-        return _look(Source("standard input", None, stored, stored[:HEAD_BYTES], len(stored)))
+        return _look(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
     file = Path(path)
     shown = clean(path)
     try:
@@ -185,7 +186,7 @@ def open_source(path: str | Path) -> Source:
             raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
         with file.open("rb") as stream:
             data = stream.read(HEAD_BYTES)
-        return _look(Source(shown, file, b"", data, file.stat().st_size))
+        return _look(Source(shown, file, b"", file.stat().st_size, data=data))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:

@@ -1,21 +1,35 @@
-"""What a loader hands over: raw columns. Only `canonical` knows what they mean."""
+"""What a loader hands over: raw columns. Only `metrics.names` knows what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.run import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
 
-Select = Callable[[str], bool]
-"""Says of a column name whether anyone will want its values; others need not be parsed."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the folder of a run.
+
+    Attributes:
+        names: what the columns mean.
+        run: which run, where the folder holds several; None where nobody said.
+        read: the tables of a file in it, of whatever format that is.
+    """
+
+    names: Names
+    run: str | None
+    read: Callable[[Path], tuple[Table, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,25 @@ class Column:
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
 
+    @property
+    def mask(self) -> Bools:
+        """Which cells hold a value, bool (n,)."""
+        return np.ones(len(self.values), dtype=np.bool_) if self.logged is None else self.logged
+
+    @property
+    def count(self) -> int:
+        """How many cells hold a value."""
+        return len(self.values) if self.logged is None else int(np.count_nonzero(self.logged))
+
+    @property
+    def held(self) -> Floats:
+        """The values of the cells that hold one."""
+        return self.values if self.logged is None else self.values[self.logged]
+
+    def pick(self, rows: Bools | Ints) -> Column:
+        """The cells of some of the rows."""
+        return replace(self, values=self.values[rows], logged=None if self.logged is None else self.logged[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -55,6 +88,7 @@ class Table:
         notes: what was changed or assumed while reading.
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
         lines: lines of a text log that may tell of errors.
+        ended_in_error: whether these lines say that the program ended in an error.
         config_from: the file beside this one that `config` is from; empty for this file itself.
     """
 
@@ -68,7 +102,27 @@ class Table:
     notes: tuple[str, ...] = ()
     run: str = ""
     lines: tuple[LogLine, ...] = ()
+    ended_in_error: bool = False
     config_from: str = ""
+
+
+# A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.
+MIN_ROWS = 3
+
+
+def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_after: int = MIN_ROWS) -> list[int]:
+    """The places at which a run begins, 0 among them: where its axis goes back, and is back at its start.
+
+    Args:
+        axis: (n,), the steps of the rows, or what stands for them.
+        anew: whether what begins at the second place begins as the run does that begins at the first.
+        least_after: how many rows there are at least from the last beginning on.
+    """
+    starts = [0]
+    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
+        if place - starts[-1] >= MIN_ROWS and len(axis) - place >= least_after and anew(starts[-1], place):
+            starts.append(place)
+    return starts
 
 
 SKIPS_KEPT = 20

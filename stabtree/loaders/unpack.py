@@ -6,6 +6,7 @@ import io
 import lzma
 import sys
 import zlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -13,8 +14,7 @@ from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from stabtree.loaders.source import Source
+    from pathlib import Path
 
 CHUNK_BYTES = 1 << 20
 # Far above any metrics file.
@@ -28,12 +28,31 @@ MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\
 _SMALLER = "thin the log out, or name a smaller file"
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Bytes as they lie on disk, or came through standard input.
+
+    Attributes:
+        path: the input's name as the user gave it, safe to print.
+        file: where it lies; None for standard input.
+        stored: all of standard input, since that can't be read twice; empty for a file.
+        size: bytes as stored.
+        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
+    """
+
+    path: str
+    file: Path | None
+    stored: bytes = field(repr=False)
+    size: int
+    packed: str = ""
+
+
 def packing(data: bytes) -> str:
     """The compression that these first bytes tell; nothing for none."""
     return next((name for magic, name in MAGIC if data.startswith(magic)), "")
 
 
-def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
+def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
     """The decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
 
     Raises:
@@ -59,7 +78,7 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                 return
 
 
-def _check_size(source: Source, total: int, stored: int) -> None:
+def _check_size(source: Stored, total: int, stored: int) -> None:
     """Compare what came out so far with what went in so far: a bomb is told before it has gone off."""
     if source.packed and total > max(FREE_BYTES, MAX_RATIO * stored):
         raise StabtreeError(
@@ -84,7 +103,7 @@ def _damage() -> tuple[type[Exception], ...]:
     return (*errors, zstandard.ZstdError) if zstandard else errors
 
 
-def _opened(source: Source) -> Any:
+def _opened(source: Stored) -> Any:
     """The stored bytes as a file.
 
     Raises:
@@ -98,7 +117,7 @@ def _opened(source: Source) -> Any:
         raise unreadable(error, source.path) from None
 
 
-def _unpacked(raw: Any, source: Source) -> Any:
+def _unpacked(raw: Any, source: Stored) -> Any:
     """The file with the decompressor around it.
 
     Raises:

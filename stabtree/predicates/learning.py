@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Groups, predicate
 from stabtree.stats import blocks, interval, kendall_z
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def weights_move(
 def _largest(groups: Groups, metric: str, measure: Callable[[Floats], float | None]) -> tuple[float, str] | None:
     """The largest measure of any group with two finite values or more, and that group's metric."""
     found = [
-        (min(size, 1e300), metric if name == "all" else f"{metric}/{name}")
+        (min(size, 1e300), metric if name == UNGROUPED else f"{metric}/{name}")
         for name, series in groups.items()
         if len(values := finite(series)[1]) > 1 and (size := measure(values)) is not None
     ]
@@ -204,10 +204,10 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
     elif medians[low] < usual / low_factor:
         name = low
     bar = usual / low_factor if verdict != "high" else usual * high_factor
-    of = "" if name == "all" else f" of {name}"
+    of = "" if name == UNGROUPED else f" of {name}"
     text = f"the update ratio{of} has a median of {medians[name]:.2g} (usual {usual:g}, far off below "
     text += f"{usual / low_factor:g} and above {usual * high_factor:g})"
-    metric = "update_ratio" if name == "all" else f"update_ratio/{name}"
+    metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
 
 

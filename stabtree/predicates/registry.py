@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer
 from stabtree.facts import FACTS
-from stabtree.facts.registry import Absent, Groups, Need, Param, Parameter, Pattern, Unknown, complete, declared, gather
+from stabtree.facts.registry import (
+    UNGROUPED,
+    Absent,
+    Groups,
+    Need,
+    Param,
+    Parameter,
+    Pattern,
+    Unknown,
+    complete,
+    declared,
+    gather,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stabtree.facts.registry import Facts
 
-__all__ = ["Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
+__all__ = ["UNGROUPED", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)

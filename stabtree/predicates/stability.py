@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Groups, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def attention_logits_grow(
             continue
         begin, end, trend = _ends(values, levels)
         yes = trend > trend_z and end > growth * begin and end > least
-        of = "" if name == "all" else f"{name}: "
+        of = "" if name == UNGROUPED else f"{name}: "
         told = f"{of}{begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
         worst = max(worst or (False, -1.0, "", 0.0), (yes, end, told, max(growth * begin, least)))
     if worst is None:

@@ -9,7 +9,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.learning import first_level
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Groups, predicate
 from stabtree.stats import SAMPLE, blocks, kendall_z
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> An
         return unknown("dead_relu_frac has too few values", "dead_relu_frac")
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
-    of = "" if name == "all" else f" in {name}"
+    of = "" if name == UNGROUPED else f" in {name}"
     text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end (takes {dead_share:.0%})"
-    metric = "dead_relu_frac" if name == "all" else f"dead_relu_frac/{name}"
+    metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     bad = end > dead_share and end > growth * begin
     dead = np.flatnonzero(values > (begin + end) / 2)
     onset = int(steps[dead[0]]) if bad and len(dead) else None

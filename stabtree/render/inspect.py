@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.render.plot import Piece
-    from stabtree.run import ColumnUse, Run, Series, Source
+    from stabtree.run import ColumnUse, FileUse, Run, Series
 
 SCHEMA = 1
 IGNORED_SHOWN = 10
@@ -43,7 +43,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def _source(page: Page, source: Source, *, same: bool) -> None:
+def _source(page: Page, source: FileUse, *, same: bool) -> None:
     if source.columns and not same:
         page.blank()
     _fact(page, "file", [(source.path, "")])
@@ -246,7 +246,7 @@ def _series(metric: str, series: Series) -> dict[str, Any]:
     }
 
 
-def _source_dict(source: Source) -> dict[str, Any]:
+def _source_dict(source: FileUse) -> dict[str, Any]:
     return {
         "path": source.path,
         "format": source.format,
@@ -273,5 +273,5 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _layout(source: Source) -> tuple[tuple[str, str | None], ...]:
+def _layout(source: FileUse) -> tuple[tuple[str, str | None], ...]:
     return tuple((use.name, use.metric) for use in source.columns)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.loaders import load_run
+from stabtree.loaders import LOADERS, Loader, load_run
+from stabtree.loaders.formats import RANKS
+from stabtree.loaders.source import Sure
+from tests.conftest import ROOT
 from tests.loaders.make import ROWS, points, text, write
 
 if TYPE_CHECKING:
@@ -183,3 +187,30 @@ def test_what_is_written_is_read(
     first, second = load_run(write(folder, csv)), load_run(write(folder, lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
     assert points(first) == points(second)
     assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)
+
+
+SNIFFS = {
+    "manifest": "json/manifest",
+    "trainer_state": "json/trainer_state",
+    "json": "json/document",
+    "jsonl": "json/lines",
+    "csv": "tables/delimited",
+    "parquet": "tables/parquet",
+    "tfevents": "tensorboard/loader",
+    "wandb": "wandb/loader",
+    "mlflow": "mlflow/loader",
+    "text": "text/loader",
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS, ids=lambda loader: loader.name)
+def test_whatever_a_format_says_has_a_rank(loader: Loader) -> None:
+    """Each degree that a format's sniff can give stands in the table of ranks, once, and no other."""
+    text = (ROOT / "stabtree" / "loaders" / f"{SNIFFS[loader.name]}.py").read_text(encoding="utf-8")
+    said = {Sure[name] for name in re.findall(r"Sure\.([A-Z]+)", text)} - {Sure.NO}
+    assert sorted(sure for name, sure in RANKS if name == loader.name) == sorted(said)
+
+
+def test_ranks_name_no_other_format() -> None:
+    """The table of ranks and the table of loaders hold the same formats."""
+    assert {name for name, _ in RANKS} == {loader.name for loader in LOADERS}

@@ -25,7 +25,23 @@ ORDER = (
     ("render",),
     ("cli", "__init__", "__main__"),
 )
-RANK = {name: place for place, names in enumerate(ORDER) for name in names}
+# Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files.
+LOADERS_ORDER = (
+    ("unpack", "protobuf", "config"),
+    ("source",),
+    ("table",),
+    ("points", "folder"),
+    ("tables",),
+    ("json",),
+    ("text", "tensorboard", "wandb", "mlflow"),
+    ("assemble",),
+    ("formats",),
+    ("paths",),
+    ("__init__",),
+)
+FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
+MOST_IN_A_FOLDER = 16
+UNCOUNTED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 
 
 def modules() -> list[Path]:
@@ -33,20 +49,97 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_what_stands_to_its_left(path: Path) -> None:
-    """No import, not even inside a function, points to a later stage of the data's way."""
-    own = RANK[path.relative_to(PACKAGE).parts[0].removesuffix(".py")]
+def name_of(path: Path) -> tuple[str, ...]:
+    """A module's place in the package: `("loaders", "source")`."""
+    return (*path.relative_to(PACKAGE).parts[:-1], path.stem)
+
+
+def imports(path: Path) -> set[tuple[str, ...]]:
+    """The modules of the package that a module imports, inside functions and for type checking too."""
+    known = {name_of(other) for other in modules()}
+    found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+            # `from stabtree.tree import model` imports a module, `from stabtree.text import clean` a name of one.
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+        else:
+            continue
         for name in names:
-            parts = name.split(".")
-            if parts[0] == "stabtree" and len(parts) > 1:
-                assert RANK[parts[1]] <= own, f"{path.name} imports {name}"
+            first, *parts = name.split(".")
+            if first == "stabtree":
+                inner = tuple(parts)
+                found.add(next((m for m in (inner, inner[:-1]) if m in known), (*inner[:-1], "__init__")))
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_stands_to_its_left(path: Path) -> None:
+    """No import, not even inside a function, points to a later stage of the data's way; nor inside loaders."""
+    own = name_of(path)
+    for other in imports(path):
+        assert place(ORDER, other[0]) <= place(ORDER, own[0]), f"{own} imports {other}"
+        if own[0] == other[0] == "loaders":
+            assert place(LOADERS_ORDER, other[1]) <= place(LOADERS_ORDER, own[1]), f"{own} imports {other}"
+
+
+def place(order: tuple[tuple[str, ...], ...], name: str) -> int:
+    """Which of the stages a name is of; the same for rooms of one stage, which may not import each other."""
+    return next(index for index, names in enumerate(order) if name in names)
+
+
+def test_a_format_knows_of_no_other_but_for_cells_and_json() -> None:
+    """The rooms of the last formats import none of each other's; what a cell and a JSON value are is shared."""
+    last = {*FORMATS} - {"tables", "json"}
+    for path in modules():
+        own = name_of(path)
+        if own[0] == "loaders" and own[1] in FORMATS:
+            rooms = {other[1] for other in imports(path) if other[0] == "loaders" and other[1] in FORMATS} - {own[1]}
+            assert not rooms & last, f"{own} imports {rooms}"
+            shared = {other for other in imports(path) if other[0] == "loaders" and other[1] in rooms}
+            assert shared <= {
+                ("loaders", "tables", "cells"),
+                ("loaders", "json", "lines"),
+                ("loaders", "json", "rows"),
+            }, f"{own} imports {shared}"
+
+
+def test_no_modules_import_each_other() -> None:
+    """There is no circle of imports, those for type checking counted."""
+    graph = {name_of(path): imports(path) - {name_of(path)} for path in modules()}
+    while free := {name for name, others in graph.items() if not others & graph.keys()}:
+        graph = {name: others for name, others in graph.items() if name not in free}
+    assert not graph
+
+
+def test_what_a_column_means_is_asked_in_one_place() -> None:
+    """Only `metrics.names` looks into the aliases; everyone else asks the names that it was handed."""
+    hidden = {"match", "STEP_ALIASES", "EPOCH_ALIASES", "RANK_ALIASES", "RUN_ALIASES"}
+    for path in modules():
+        if name_of(path)[0] != "metrics":
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module == "stabtree.metrics.table":
+                    assert not hidden & {alias.name for alias in node.names}, path
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A class's name says which one it is."""
+    names = [
+        node.name
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("root", [PACKAGE, PACKAGE.parent / "tests"], ids=["stabtree", "tests"])
+def test_a_folder_can_be_taken_in_at_a_glance(root: Path) -> None:
+    """No folder holds more than 16 modules and rooms."""
+    for folder in (root, *(place for place in root.rglob("*") if place.is_dir() and (place / "__init__.py").exists())):
+        entries = {entry.name for entry in folder.iterdir()} - UNCOUNTED
+        assert len(entries) <= MOST_IN_A_FOLDER, f"{folder} holds {sorted(entries)}"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

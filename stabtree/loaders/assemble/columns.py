@@ -1,47 +1,30 @@
-"""From a table's columns to the metrics that they carry, on the steps at which they were logged.
-
-This is the one place that knows the aliases.
-"""
+"""From a table's columns to the metrics that they carry, on the steps at which they were logged."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import steps as steps_
-from stabtree.loaders.assemble.final_values import check_table
-from stabtree.loaders.assemble.loss_parts import is_part, with_total
-from stabtree.loaders.assemble.uses import Plan, column_uses, count_logged
-from stabtree.loaders.text.messages import ENDING
-from stabtree.metrics.table import (
-    EPOCH_ALIASES,
-    METRICS,
-    RANK_ALIASES,
-    RUN_ALIASES,
-    STEP_ALIASES,
-    by_name,
-    match,
-    normalize,
-)
-from stabtree.run import Source
+from stabtree.loaders.assemble.loss_parts import with_total
+from stabtree.loaders.assemble.uses import Plan, column_uses
+from stabtree.loaders.source import NAME_METRICS
+from stabtree.metrics.final_values import check_columns
+from stabtree.metrics.names import AXES, RUN
+from stabtree.run import FileUse
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Bools, Ints
+    from stabtree._lazy import Ints
     from stabtree.loaders.assemble.steps import Steps
-    from stabtree.loaders.table import Column, Select, Table
+    from stabtree.loaders.table import Column, Table
+    from stabtree.metrics.names import Names
 
-_PLACES = {
-    alias: (role, place)
-    for role, aliases in (("step", STEP_ALIASES), ("epoch", EPOCH_ALIASES), ("rank", RANK_ALIASES))
-    for place, alias in enumerate(aliases)
-}
-_KNOWN = frozenset((*_PLACES, *RUN_ALIASES))
 LISTED = 12
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
@@ -53,7 +36,7 @@ MAX_RANKLESS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class MetricRows:
     """The rows of a table in file order, columns by what they carry.
 
     Attributes:
@@ -69,41 +52,11 @@ class Rows:
     metrics: Mapping[str, Column]
     origins: Mapping[str, str]
     ranks: Ints | None
-    source: Source
+    source: FileUse
     notes: tuple[str, ...]
 
 
-def selector(columns: Mapping[str, str], step_column: str | None) -> Select:
-    """Says which columns of a file are worth parsing: all that could carry something known.
-
-    Raises:
-        StabtreeError: where `columns` names a metric that is not known.
-    """
-    for metric in columns:
-        _check_metric(metric)
-    named = {*columns.values(), step_column}
-
-    def select(name: str) -> bool:
-        return name in named or normalize(name) in _KNOWN or match(name) is not None or is_part(name)
-
-    return select
-
-
-def _check_metric(metric: str) -> None:
-    base = metric.partition("/")[0]
-    known = by_name().get(base)
-    if known and (known.grouped or base == metric):
-        return
-    names = [entry.name for entry in METRICS]
-    close = difflib.get_close_matches(base, names, n=1, cutoff=0.4)
-    raise StabtreeError(
-        f"{clean(metric, 40)!r} is not a metric",
-        where="--column",
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
-    )
-
-
-def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -> Rows:
+def to_rows(table: Table, names: Names) -> MetricRows:
     """Give each column its meaning and each row its step.
 
     Raises:
@@ -113,20 +66,20 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         raise StabtreeError(
             "holds no rows", where=table.path, hint="name the file that the trainer wrote its metrics to"
         )
-    check_table(table)
-    table, columns, summed = with_total(table, columns)
-    roles = _roles(table, columns, step_column)
-    used = {role: _best(table, names, DENSER) for role, names in roles.items()}
+    check_columns(table.columns, table.rows, table.path, names)
+    table, names, summed = with_total(table, names)
+    roles = _roles(table, names)
+    used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
     if "step" in roles:
         used["step"] = _best_step(table, roles["step"])
-    metrics = _metrics(table, used)
-    steps = _steps(table, used, asked=step_column)
+    metrics = _metrics(table, used, names)
+    steps = _steps(table, used, asked=names.step_column is not None)
     ranks = _ranks(table, used.get("rank"))
     at = steps.values
     if steps.keep is not None:
         at, ranks = at[steps.keep], None if ranks is None else ranks[steps.keep]
-        metrics = {name: pick(column, steps.keep) for name, column in metrics.items()}
-    source = Source(
+        metrics = {name: column.pick(steps.keep) for name, column in metrics.items()}
+    source = FileUse(
         path=table.path,
         format=table.format,
         rows=table.rows,
@@ -135,7 +88,7 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
     )
-    return Rows(
+    return MetricRows(
         steps=at,
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
@@ -145,51 +98,44 @@ def to_rows(table: Table, columns: Mapping[str, str], step_column: str | None) -
     )
 
 
-def _metrics(table: Table, used: Mapping[str, str]) -> dict[str, Column]:
+def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, Column]:
     """The columns that hold metrics, of which the loss has to be one, unless the run ended in an error message.
 
     Raises:
         StabtreeError: where there is no loss.
     """
-    if "loss" not in used and not any(ENDING.search(line.text) for line in table.lines):
-        raise _no_loss(table)
+    if "loss" not in used and not table.ended_in_error:
+        raise _no_loss(table, names)
     metrics = {
         role: column
         for role, name in used.items()
-        if role not in ("step", "epoch", "rank") and (column := table.columns[name]) and count_logged(column)
+        if role not in AXES and (column := table.columns[name]) and column.count
     }
     if "loss" in used and "loss" not in metrics:
         raise StabtreeError(
             f"holds no value in its loss column {clean(used['loss'], 60)!r}",
             where=table.path,
-            hint="name another column: --column loss=NAME",
+            hint=names.naming_a_loss(name for name in table.columns if name != used["loss"]) or NAME_METRICS,
         )
     return metrics
 
 
-def pick(column: Column, keep: Bools) -> Column:
-    """The cells of some of the rows."""
-    return replace(column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep])
-
-
-def _roles(table: Table, columns: Mapping[str, str], step_column: str | None) -> dict[str, tuple[str, ...]]:
+def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     """Every role's columns, best first: those that the user named alone, else by alias and place."""
-    asked = {**columns, **({"step": step_column} if step_column else {})}
-    for role, name in asked.items():
+    for role, name in names.asked.items():
         if name not in table.columns:
             raise _no_column(table, role, name)
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
-        place = _PLACES.get(normalize(name)) or match(name)
-        if place and place[0] not in asked and name not in asked.values():
-            found.setdefault(place[0], []).append((place[1], name))
-    ranked = {role: tuple(name for _, name in sorted(names, key=lambda item: item[0])) for role, names in found.items()}
-    return {**ranked, **{role: (name,) for role, name in asked.items()}}
+        role, place = names.match(name)
+        if role and role != RUN:
+            found.setdefault(role, []).append((place, name))
+    return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
 
 
 def _best(table: Table, names: tuple[str, ...], denser: float) -> str:
     """The column of the best alias, unless another one was logged `denser` times as often."""
-    counts = {name: count_logged(column) if (column := table.columns[name]) else 0 for name in names}
+    counts = {name: column.count if (column := table.columns[name]) else 0 for name in names}
     most = max(counts.values())
     return next(name for name, count in counts.items() if count * denser >= most)
 
@@ -216,19 +162,11 @@ def _no_column(table: Table, role: str, name: str) -> StabtreeError:
     )
 
 
-def _no_loss(table: Table) -> StabtreeError:
-    names = list(table.columns)
-    guesses = [name for name in names if "loss" in name.lower() and not match(name)]
-    # `val/box_loss` is no training loss where `train/box_loss` stands beside it.
-    guesses.sort(key=lambda name: normalize(name).startswith(("val_", "valid", "eval", "test_", "dev_")))
-    guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
-    unknown = [name for name in names if not match(name) and normalize(name) not in _PLACES]
-    guesses += difflib.get_close_matches("loss", unknown, n=1, cutoff=0.5)
-    guess = clean(guesses[0]) if guesses else "NAME"
+def _no_loss(table: Table, names: Names) -> StabtreeError:
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",
         where=table.path,
-        hint=f"name it: --column loss={guess}",
+        hint=names.naming_a_loss(table.columns) or "name the file that the trainer wrote its loss to",
     )
 
 
@@ -238,7 +176,7 @@ def _listing(table: Table) -> str:
     return ", ".join(names[:LISTED]) + more
 
 
-def _steps(table: Table, used: Mapping[str, str], asked: str | None) -> Steps:
+def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
     """Steps from their column, else from epochs, else the row number; the notes say which and why."""
     why = "No column holds the step"
     epochs = table.columns[used["epoch"]] if "epoch" in used else None
@@ -279,7 +217,7 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
     column = table.columns[name] if name else None
     if not column or not len(column.values):
         return None
-    logged = np.ones(len(column.values), dtype=np.bool_) if column.logged is None else column.logged
+    logged = column.mask
     if np.count_nonzero(~logged) > MAX_RANKLESS * len(logged) or not logged[0]:
         return None
     # A row without a rank is of the one before it: one empty cell must not mix the ranks up.

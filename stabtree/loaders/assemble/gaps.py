@@ -56,9 +56,9 @@ def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple
     evaluated = np.zeros(len(logged), dtype=np.bool_)
     for name, column in metrics.items():
         if name == "eval_loss":
-            evaluated |= True if column.logged is None else column.logged
+            evaluated |= column.mask
         elif name != metric:
-            training |= True if column.logged is None else column.logged
+            training |= column.mask
     return training & ~logged, ~(logged | training | evaluated)
 
 

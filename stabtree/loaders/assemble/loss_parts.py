@@ -6,22 +6,17 @@ a pair of adversaries have is not in the log, so their sum would be a guess.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
-from stabtree.metrics.table import match
+from stabtree.metrics.names import part_of
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stabtree.loaders.table import Table
-
-_PART = re.compile(r"\s*(train|val)/(box|obj|cls|dfl|seg|sem|pose|kobj|rle|angle)_(?:loss|om)\s*")
-_METRICS = {"train": "loss", "val": "eval_loss"}
+    from stabtree.metrics.names import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +27,22 @@ class Summed:
     notes: tuple[str, ...] = ()
 
 
-def is_part(name: str) -> bool:
-    """Whether a column holds a part of a loss whose parts may be summed."""
-    return _PART.fullmatch(name) is not None
-
-
-def with_total(table: Table, columns: Mapping[str, str]) -> tuple[Table, Mapping[str, str], Summed]:
-    """The table with a column for the sum of its loss's parts, where it has parts and no loss, and how to find it.
-
-    Args:
-        table: what was read.
-        columns: metric -> column, as the user asked for.
-    """
-    known = {found[0] for name in table.columns if (found := match(name))}
-    names: list[str] = []
+def with_total(table: Table, names: Names) -> tuple[Table, Names, Summed]:
+    """The table with a column for the sum of its loss's parts, where it has parts and no loss, and how to find it."""
+    known = {names.role(name) for name in table.columns} | names.asked.keys()
+    summed: list[str] = []
     notes = []
-    for split, metric in _METRICS.items():
-        parts = [name for name in table.columns if (part := _PART.fullmatch(name)) and part[1] == split]
+    for metric in ("loss", "eval_loss"):
+        parts = [name for name in table.columns if part_of(name) == metric]
         held = [column for name in parts if (column := table.columns[name])]
-        if len(held) < 2 or metric in known or metric in columns:
+        if len(held) < 2 or metric in known:
             continue
         total = " + ".join(name.strip() for name in parts)
         table = replace(table, columns={**table.columns, total: _sum(held)})
-        columns = {**columns, metric: total}
-        names += parts
+        names = names.with_column(metric, total)
+        summed += parts
         notes.append(f"No column holds the {metric}: it is the sum of its parts, {clean(total, 120)}.")
-    return table, columns, Summed(frozenset(names), tuple(notes))
+    return table, names, Summed(frozenset(summed), tuple(notes))
 
 
 def _sum(parts: list[Column]) -> Column:

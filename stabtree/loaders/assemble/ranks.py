@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.assemble.columns import pick
 from stabtree.loaders.assemble.gaps import find_gaps
 from stabtree.loaders.assemble.steps import history
 from stabtree.loaders.table import Column
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stabtree._lazy import Bools, Floats, Ints
-    from stabtree.loaders.assemble.columns import Rows
+    from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.run import Gap, Resume
 
 _RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
@@ -36,7 +35,7 @@ class Assembled:
     notes: tuple[str, ...] = ()
 
 
-def assemble(files: Sequence[Rows]) -> Assembled:
+def assemble(files: Sequence[MetricRows]) -> Assembled:
     """One run from the rows of one file, of several ranks, or of several parts."""
     note: tuple[str, ...] = ()
     if len(files) == 1:
@@ -56,7 +55,7 @@ def assemble(files: Sequence[Rows]) -> Assembled:
     return _ranked(by_rank, note)
 
 
-def _single(rows: Rows) -> Assembled:
+def _single(rows: MetricRows) -> Assembled:
     """The run of one rank."""
     loss = rows.metrics["loss"].logged if "loss" in rows.metrics else None
     past = history(rows.steps, loss)
@@ -69,20 +68,18 @@ def _single(rows: Rows) -> Assembled:
     return Assembled(series, gaps, None, past.resumes, notes)
 
 
-def _pick(rows: Rows, keep: Bools) -> Rows:
-    metrics = {metric: pick(column, keep) for metric, column in rows.metrics.items()}
+def _pick(rows: MetricRows, keep: Bools) -> MetricRows:
+    metrics = {metric: column.pick(keep) for metric, column in rows.metrics.items()}
     return replace(rows, steps=rows.steps[keep], metrics=metrics, ranks=None)
 
 
-def _concatenate(files: Sequence[Rows]) -> Rows:
+def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
     """The rows of all files below each other; a metric that a file lacks is not logged there."""
     lengths = [len(rows.steps) for rows in files]
     metrics = {}
     for metric in dict.fromkeys(metric for rows in files for metric in rows.metrics):
         parts = [rows.metrics.get(metric) or _nothing(n) for rows, n in zip(files, lengths, strict=True)]
-        logged = np.concatenate(
-            [np.ones(len(part.values), dtype=np.bool_) if part.logged is None else part.logged for part in parts]
-        )
+        logged = np.concatenate([part.mask for part in parts])
         values = np.concatenate([part.values for part in parts])
         sporadic = any(part.sporadic for part in parts)
         metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic)
@@ -100,7 +97,7 @@ def _nothing(rows: int) -> Column:
     return Column(np.zeros(rows), np.zeros(rows, dtype=np.bool_))
 
 
-def _series(rows: Rows) -> tuple[dict[str, Series], int]:
+def _series(rows: MetricRows) -> tuple[dict[str, Series], int]:
     """Each metric on its own steps, and how many steps some metric has more than once."""
     whole: tuple[Ints, Ints | None] | None = None
     series: dict[str, Series] = {}
@@ -146,7 +143,7 @@ def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
     return Series(metric, steps, values, clean(origin, 80))
 
 
-def _are_parts(files: Sequence[Rows]) -> bool:
+def _are_parts(files: Sequence[MetricRows]) -> bool:
     """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
     if all(_RANK_NAME.search(rows.source.path) for rows in files):
         return False
@@ -159,7 +156,7 @@ def _are_parts(files: Sequence[Rows]) -> bool:
     return True
 
 
-def _rank_names(files: Sequence[Rows]) -> list[str]:
+def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """The ranks' numbers as the file names spell them, else their places."""
     stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
     named = [found[1] if (found := _RANK_NAME.search(stem)) else "" for stem in stems]
@@ -169,7 +166,7 @@ def _rank_names(files: Sequence[Rows]) -> list[str]:
     return numbers if all(numbers) and len(set(numbers)) == len(files) else [str(i) for i in range(len(files))]
 
 
-def _ranked(by_rank: Mapping[str, Rows], notes: tuple[str, ...]) -> Assembled:
+def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
     """The run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
     metrics = dict.fromkeys(metric for single in singles.values() for metric in single.series)

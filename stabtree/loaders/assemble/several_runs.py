@@ -11,88 +11,72 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.assemble import steps as steps_
-from stabtree.metrics.table import EPOCH_ALIASES, RANK_ALIASES, RUN_ALIASES, STEP_ALIASES, match, normalize
+from stabtree.loaders.table import MIN_ROWS, beginnings
+from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from stabtree._lazy import Bools, Floats, Ints
-    from stabtree.loaders.table import Column, Select, Table
+    from stabtree.loaders.table import Column, Table
+    from stabtree.metrics.names import Names
 
 MAX_RUNS = 1000
-# A run has this many rows at least; a shorter stretch is a stray row or a restart that failed at once.
-MIN_ROWS = 3
-_EXTREMES = ("__MIN", "__MAX")
 
 
-def wanted(select: Select) -> Select:
-    """`select`, for columns that W&B names `run - metric` too."""
-
-    def chosen(name: str) -> bool:
-        return select(name) or (" - " in name and not name.endswith(_EXTREMES) and select(_metric(name)))
-
-    return chosen
-
-
-def split(table: Table) -> tuple[Table, ...]:
+def split(table: Table, names: Names) -> tuple[Table, ...]:
     """The tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    table = _only_run(table)
-    return _by_columns(table) or _by_name(table) or _by_restart(table) or (table,)
+    table = _only_run(table, names)
+    return _by_columns(table, names) or _by_name(table, names) or _by_restart(table, names) or (table,)
 
 
-def _metric(name: str) -> str:
-    return name.rpartition(" - ")[2]
-
-
-def _run_columns(table: Table) -> dict[str, dict[str, str]]:
+def _run_columns(table: Table, names: Names) -> dict[str, dict[str, str]]:
     """By run, its columns' names without the run's name; none where this is no such export."""
     found: dict[str, dict[str, str]] = {}
     for name in table.columns:
-        run, dash, metric = name.rpartition(" - ")
-        whole = match(name)
-        if dash and run and (not whole or "/" in whole[0]) and not metric.endswith(_EXTREMES):
+        metric, run = in_export(name), name.rpartition(" - ")[0]
+        whole = names.metric(name)
+        if metric and run and (not whole or "/" in whole):
             found.setdefault(run, {})[metric] = name
-    known = any(match(metric) for names in found.values() for metric in names)
-    shared = [name for name in table.columns if " - " not in name and match(name)]
+    known = any(names.metric(metric) for own in found.values() for metric in own)
+    shared = [name for name in table.columns if " - " not in name and names.metric(name)]
     return found if known and not shared else {}
 
 
-def _only_run(table: Table) -> Table:
+def _only_run(table: Table, names: Names) -> Table:
     """The table of an export that holds one run, its columns named as the run logged them."""
-    found = _run_columns(table)
+    found = _run_columns(table, names)
     if len(found) != 1:
         return table
     ((_, columns),) = found.items()
-    names = {full: metric for metric, full in columns.items()}
-    return replace(table, columns={names.get(name, name): column for name, column in table.columns.items()})
+    short = {full: metric for metric, full in columns.items()}
+    return replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
 
 
-def _by_columns(table: Table) -> tuple[Table, ...]:
+def _by_columns(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each run of a W&B export, of the rows that hold something of it."""
-    found = _run_columns(table)
+    found = _run_columns(table, names)
     if len(found) < 2:
         return ()
     shared = {name: column for name, column in table.columns.items() if " - " not in name}
     tables = []
-    for run, names in found.items():
-        own = {metric: table.columns[name] for metric, name in names.items()}
+    for run, series in found.items():
+        own = {metric: table.columns[name] for metric, name in series.items()}
         held = [column for column in own.values() if column]
-        keep = np.any([_logged(column) for column in held], axis=0) if held else np.zeros(table.rows, np.bool_)
+        keep = np.any([column.mask for column in held], axis=0) if held else np.zeros(table.rows, np.bool_)
         if keep.any():
             tables.append(_rows_of(replace(table, columns={**shared, **own}), keep, run))
     return tuple(tables) if len(tables) > 1 else ()
 
 
-def _by_name(table: Table) -> tuple[Table, ...]:
+def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each name in the column that names the run."""
-    for name in _named(table, RUN_ALIASES):
+    for name in _named(table, RUN, names):
         column = table.columns[name]
         if not column or not table.rows:
             continue
-        logged = _logged(column)
+        logged = column.mask
         # A row without a name is of the run of the row before.
         last = np.maximum.accumulate(np.where(logged, np.arange(table.rows), 0))
         values = column.values[last]
@@ -109,13 +93,13 @@ def _label(column: Column, value: float) -> str:
     return column.labels.get(value) or f"{value:.15g}"
 
 
-def _by_restart(table: Table) -> tuple[Table, ...]:
+def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    steps = _steps(table)
+    steps = _steps(table, names)
     if steps is None:
         return ()
-    starts = _starts(table, steps)
-    if len(starts) < 2 or not _are_runs(table, steps, starts):
+    starts = _starts(table, steps, names)
+    if len(starts) < 2 or not _are_runs(table, steps, starts, names):
         return ()
     tables = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], table.rows], strict=True), 1):
@@ -125,12 +109,12 @@ def _by_restart(table: Table) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _steps(table: Table) -> Ints | None:
+def _steps(table: Table, names: Names) -> Ints | None:
     """The steps of all rows, else their epochs; None where the table has neither, or several ranks."""
-    if any(column for name in _named(table, RANK_ALIASES) if (column := table.columns[name])):
+    if any(column for name in _named(table, RANK, names) if (column := table.columns[name])):
         return None
-    epochs = [column for name in _named(table, EPOCH_ALIASES) if (column := table.columns[name])]
-    for name in _named(table, STEP_ALIASES):
+    epochs = [column for name in _named(table, EPOCH, names) if (column := table.columns[name])]
+    for name in _named(table, STEP, names):
         column = table.columns[name]
         found = steps_.from_column(name, column) if column else ""
         if not isinstance(found, str) and found.keep is None:
@@ -149,22 +133,18 @@ def _rises_where(steps: Ints, epochs: Floats) -> bool:
     return len(back) > 0 and bool((epochs[back + 1] > epochs[back]).all())
 
 
-def _starts(table: Table, steps: Ints) -> list[int]:
+def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
     """The rows at which the log is at its first step anew, with the eval rows before it left to the run before."""
-    loss = _first_of(table, "loss")
-    rows = np.flatnonzero(_logged(loss)) if loss else np.arange(table.rows)
+    loss = _first_of(table, "loss", names)
+    rows = np.flatnonzero(loss.mask) if loss else np.arange(table.rows)
     if len(rows) < 2 * MIN_ROWS:
         return []
     seen = steps[rows]
-    again = np.flatnonzero((np.diff(seen) < 0) & (seen[1:] <= seen[0])) + 1
-    starts = [0]
-    for place in again.tolist():
-        if place - starts[-1] >= MIN_ROWS and len(seen) - place >= MIN_ROWS:
-            starts.append(place)
+    starts = beginnings(seen, lambda _, place: bool(seen[place] <= seen[0]))
     return [0, *(int(rows[place]) for place in starts[1:])]
 
 
-def _are_runs(table: Table, steps: Ints, starts: list[int]) -> bool:
+def _are_runs(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
     """Whether these are runs of their own, not one that crashed early and was started again.
 
     One that crashed before its first checkpoint is short, and what it logged is made up for by the next.
@@ -172,17 +152,17 @@ def _are_runs(table: Table, steps: Ints, starts: list[int]) -> bool:
     ends = [*starts[1:], table.rows]
     reached = [int(steps[begin:end].max()) for begin, end in zip(starts, ends, strict=True)]
     several = len(starts) > 2 or reached[0] >= reached[1]
-    return several and all(_fresh(table, begin) for begin in starts[1:])
+    return several and all(_fresh(table, begin, names) for begin in starts[1:])
 
 
-def _fresh(table: Table, begin: int) -> bool:
+def _fresh(table: Table, begin: int, names: Names) -> bool:
     """Whether loss or learning rate, at a row, are nearer to their first values than to those just before."""
     judged = False
     for metric in ("lr", "loss"):
-        column = _first_of(table, metric)
+        column = _first_of(table, metric, names)
         if not column:
             continue
-        logged = _logged(column)
+        logged = column.mask
         first = column.values[logged][:MIN_ROWS]
         before = column.values[:begin][logged[:begin]][-MIN_ROWS:]
         after = column.values[begin:][logged[begin:]][:MIN_ROWS]
@@ -195,26 +175,17 @@ def _fresh(table: Table, begin: int) -> bool:
     return not judged
 
 
-def _first_of(table: Table, metric: str) -> Column | None:
-    found = [(place[1], name) for name in table.columns if (place := match(name)) and place[0] == metric]
-    return next((column for _, name in sorted(found) if (column := table.columns[name])), None)
+def _first_of(table: Table, metric: str, names: Names) -> Column | None:
+    return next((column for name in _named(table, metric, names) if (column := table.columns[name])), None)
 
 
-def _named(table: Table, aliases: Iterable[str]) -> list[str]:
-    """The columns with one of these names, the best first."""
-    words = {normalize(name): name for name in table.columns}
-    return [words[alias] for alias in aliases if alias in words]
-
-
-def _logged(column: Column) -> Bools:
-    return np.ones(len(column.values), dtype=np.bool_) if column.logged is None else column.logged
+def _named(table: Table, role: str, names: Names) -> list[str]:
+    """The columns of a role, the best first."""
+    places = {name: names.match(name) for name in table.columns}
+    return sorted((name for name, (of, _) in places.items() if of == role), key=lambda name: (places[name].place, name))
 
 
 def _rows_of(table: Table, keep: Bools, run: str) -> Table:
     """The kept rows as the table of a run. What could not be read may be of any run, so it stays with each."""
-    columns = {
-        name: column
-        and replace(column, values=column.values[keep], logged=None if column.logged is None else column.logged[keep])
-        for name, column in table.columns.items()
-    }
+    columns = {name: column and column.pick(keep) for name, column in table.columns.items()}
     return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80))

@@ -53,7 +53,7 @@ def from_column(name: str, column: Column) -> Steps | str:
     with np.errstate(invalid="ignore"):
         whole = values == np.floor(values)
         good = whole & (values >= 0) & (values < MAX_STEP)
-    present = np.ones(len(values), dtype=np.bool_) if logged is None else logged
+    present = column.mask
     if not present.any():
         return f"column {shown} holds no number"
     if np.count_nonzero(present & np.isfinite(values) & ~whole) > MAX_FRACTIONAL * np.count_nonzero(present):

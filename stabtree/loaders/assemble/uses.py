@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.metrics.table import RUN_ALIASES, match, normalize
+from stabtree.metrics.names import RUN, Names
 from stabtree.run import ColumnUse
 from stabtree.text import clean
 
@@ -33,11 +33,6 @@ class Plan:
     parts: frozenset[str] = frozenset()
 
 
-def count_logged(column: Column) -> int:
-    """How many cells of a column hold a value."""
-    return len(column.values) if column.logged is None else int(np.count_nonzero(column.logged))
-
-
 def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
     """The use of every column, in the order of the file."""
     roles = {name: role for role, names in plan.columns.items() for name in names}
@@ -46,7 +41,7 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         role = roles.get(name)
         shown = clean(name, 80)
         if role is None or column is None:
-            uses.append(ColumnUse(shown, None, _unknown(name, column, plan)))
+            uses.append(ColumnUse(shown, None, _unknown(name, plan, known=role is not None)))
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
         else:
@@ -54,18 +49,19 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
     return tuple(uses)
 
 
-def _unknown(name: str, column: Column | None, plan: Plan) -> str:
-    """Why a column has no role."""
-    if normalize(name) in RUN_ALIASES:
+def _unknown(name: str, plan: Plan, *, known: bool) -> str:
+    """Why a column has no role, or one but no values: there was no room for it."""
+    role = Names().role(name)  # what the name means where the user names no column
+    if role == RUN:
         return "names the run"
     if name in plan.parts:
         return "a part of the loss"
-    return "another column was asked for" if column and match(name) else "not a known metric"
+    return "left out to save memory" if known else "another column was asked for" if role else "not a known metric"
 
 
 def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
     """Why a column with a known name was not used; nothing if it was."""
-    if not count_logged(column):
+    if not column.count:
         return "never logged"
     if plan.used[role] != name:
         first = plan.columns[role].index(name) > plan.columns[role].index(plan.used[role])
@@ -79,7 +75,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
 
 
 def _use(shown: str, role: str, column: Column) -> ColumnUse:
-    values = column.values if column.logged is None else column.values[column.logged]
+    values = column.held
     finite = np.isfinite(values)
     bad = int(len(values) - np.count_nonzero(finite))
     if bad:

@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json.rows import Rows
-from stabtree.loaders.source import HEAD_BYTES
-from stabtree.loaders.table import Select, Skips, Table
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
+from stabtree.loaders.table import Skips, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
 
 _END = "\n"
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
@@ -38,16 +39,17 @@ def parse(line: str) -> Any:
         raise ValueError(f"is not valid JSON ({error.msg} at column {error.colno})") from None
 
 
-def sniff(source: Source) -> int:
-    """How surely this is JSON lines, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is JSON lines."""
     if source.binary:
-        return 0
+        return Sure.NO
     lines = [line for line in first_lines(source, 50) if line.strip(" \r\0")]
     objects = sum(is_object(line) for line in lines)
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):
-        return 80
-    return 25 if lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"') else 0
+        return Sure.SURELY
+    cut = lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
+    return Sure.HARDLY if cut else Sure.NO
 
 
 def first_lines(source: Source, count: int) -> list[str]:
@@ -68,14 +70,14 @@ def is_object(line: str) -> bool:
         return False
 
 
-def read(source: Source, select: Select) -> Table:
-    """The columns that `select` wants.
+def read(source: Source, names: Names) -> Table:
+    """The columns that are wanted.
 
     Raises:
         StabtreeError: where no line is a JSON object.
     """
     lines = source.lines()
-    rows, skips = Rows(select), Skips()
+    rows, skips = JsonRows(names), Skips()
     place = 1
     for block in lines.blocks():
         count = block.count("\n")
@@ -85,11 +87,11 @@ def read(source: Source, select: Select) -> Table:
                 if reason:
                     skips.add(place + offset, reason)
         place += count
-    if not rows.names and not rows.config:
+    if not rows.keys and not rows.config:
         raise StabtreeError(
-            "no line of it is a JSON object",
+            "its objects hold no metrics, only lists or nothing" if rows.count else "no line of it is a JSON object",
             where=source.path,
-            hint="check the file, or name its format with --format",
+            hint=NAME_METRICS,
         )
     return Table(
         path=source.path,
@@ -103,7 +105,7 @@ def read(source: Source, select: Select) -> Table:
     )
 
 
-def _take_plain(block: str, count: int, rows: Rows) -> bool:
+def _take_plain(block: str, count: int, rows: JsonRows) -> bool:
     """Take over a block of `count` lines at once, where it reads the same as line by line.
 
     It does where each line begins with a brace, ends with one and has no opening one between: then as many
@@ -122,7 +124,7 @@ def _take_plain(block: str, count: int, rows: Rows) -> bool:
     return len(objects) == count and rows.add_plain(objects)
 
 
-def _take(line: str, place: int, rows: Rows) -> str:
+def _take(line: str, place: int, rows: JsonRows) -> str:
     """Add a line to the rows; the reason if it can't be."""
     try:
         row = parse(line)

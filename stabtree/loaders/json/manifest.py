@@ -36,19 +36,20 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble.final_values import check_object
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.document import columns_table
-from stabtree.loaders.json.rows import Rows
-from stabtree.loaders.source import HEAD_BYTES
-from stabtree.loaders.table import Select, Table
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.source import HEAD_BYTES, Sure
+from stabtree.loaders.table import Table
+from stabtree.metrics.final_values import check_object
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
@@ -73,22 +74,22 @@ class Manifest:
     notes: tuple[str, ...]
 
 
-def sniff(source: Source) -> int:
-    """How surely this is a manifest, 0 to 100: one JSON object that spans the file."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is a manifest: one JSON object that spans the file."""
     head = source.head.lstrip()
     if source.binary or not head.startswith("{"):
-        return 0
+        return Sure.NO
     if source.name.lower() == "manifest.json":
-        return 95
+        return Sure.SURELY
     lines = [line for line in jsonl.first_lines(source, 50) if line.strip()]
     if _whole(lines[0]) is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         keys = _whole(lines[0]) or {}
         holds = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-        return 90 if len(lines) == 1 and holds else 0
+        return Sure.LIKELY if len(lines) == 1 and holds else Sure.NO
     # An object over several lines, or one too long for the head.
     whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
-    return 60 if whole and re.match(r'\{\s*"', head) else 0
+    return Sure.MAYBE if whole and re.match(r'\{\s*"', head) else Sure.NO
 
 
 def _whole(line: str) -> dict[str, Any] | None:
@@ -160,7 +161,7 @@ def inside(source: Source, name: str) -> Path:
     return file
 
 
-def read(source: Source, select: Select) -> Table:
+def read(source: Source, names: Names) -> Table:
     """The metrics that the manifest itself holds.
 
     Raises:
@@ -170,13 +171,13 @@ def read(source: Source, select: Select) -> Table:
     series = manifest.content.get("series") or manifest.content.get("metrics")
     if isinstance(series, dict):
         lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
-        table = columns_table(source, "manifest with series", lists, select, manifest.notes)
+        table = columns_table(source, "manifest with series", lists, names, manifest.notes)
         return replace(table, config=manifest.config)
     for key in RECORD_KEYS:
         records = manifest.content.get(key)
         if isinstance(records, list) and any(isinstance(row, dict) for row in records):
-            return _records(source, key, records, manifest, select)
-    check_object(manifest.content, source.path)
+            return _records(source, key, records, manifest, names)
+    check_object(manifest.content, source.path, names)
     raise StabtreeError(
         "holds no metrics and names no file that does",
         where=source.path,
@@ -184,8 +185,8 @@ def read(source: Source, select: Select) -> Table:
     )
 
 
-def _records(source: Source, key: str, records: list[Any], manifest: Manifest, select: Select) -> Table:
-    rows = Rows(select)
+def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
+    rows = JsonRows(names)
     dropped = 0
     for place, row in enumerate(records, 1):
         if isinstance(row, dict):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
 from stabtree.loaders.config import config_row, may_be_config
-from stabtree.loaders.table import Column, Select
+from stabtree.loaders.table import Column
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder
-from stabtree.metrics.table import STEP_ALIASES, is_label, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree._lazy import Floats, Ints
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 # Deeper than any logger nests its keys.
@@ -47,27 +47,27 @@ class _Cells:
 
 
 @dataclass(slots=True)
-class Rows:
+class JsonRows:
     """Rows of a JSON file.
 
     Attributes:
-        select: which columns to keep.
+        names: what the keys mean, and so which are kept.
         count: rows so far.
-        names: every key that was met, in the order of first appearance.
+        keys: every key that was met and whether it is kept, in the order of first appearance.
         config: configuration found among the rows.
         notes: settings of the wrong kind.
     """
 
-    select: Select
+    names: Names
     count: int = 0
-    names: dict[str, bool] = field(default_factory=dict)
+    keys: dict[str, bool] = field(default_factory=dict)
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _cells: dict[str, _Cells] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which stands in `line`; a row of configuration goes to `config`."""
-        config = config_row(row)
+        config = config_row(row, self.names)
         if config is not None:
             found, notes = config
             self.config |= found
@@ -91,8 +91,11 @@ class Rows:
         """
         parts = []
         for keys, alike in _alike(rows):
-            wanted = [key for key in keys if (self.names[key] if key in self.names else self.select(key))]
-            if may_be_config(keys) or any(is_label(key) for key in wanted):
+            wanted = [key for key in keys if (self.keys[key] if key in self.keys else self.names.wanted(key))]
+            if may_be_config(keys, self.names) or any(self.names.is_label(key) for key in wanted):
+                return False
+            if any(isinstance(value, list) for value in rows[alike[0]].values()):
+                # Not a cell, so that its key is none of a column unless another row has one there.
                 return False
             values = _numbers(rows if len(alike) == len(rows) else [rows[place] for place in alike], wanted)
             if values is None:
@@ -110,20 +113,20 @@ class Rows:
         return True
 
     def _wanted(self, name: str) -> bool:
-        wanted = self.names.get(name)
+        wanted = self.keys.get(name)
         if wanted is None:
-            wanted = self.names[name] = self.select(name)
+            wanted = self.keys[name] = self.names.wanted(name)
         return wanted
 
     def _held(self, name: str) -> _Cells:
         if name not in self._cells:
-            progress = normalize(name) in STEP_ALIASES
-            self._cells[name] = _Cells(ColumnBuilder(labels=is_label(name)), progress)
+            progress = self.names.role(name) == "step"
+            self._cells[name] = _Cells(ColumnBuilder(labels=self.names.is_label(name)), progress)
         return self._cells[name]
 
     def columns(self) -> dict[str, Column | None]:
         """One column for each key, a missing key not logged."""
-        return {name: self._column(self._cells[name]) if name in self._cells else None for name in self.names}
+        return {name: self._column(self._cells[name]) if name in self._cells else None for name in self.keys}
 
     def _column(self, held: _Cells) -> Column:
         held.flush()
@@ -135,7 +138,7 @@ class Rows:
         logged = np.zeros(self.count, dtype=np.bool_)
         # A key that stands twice in a row's nested forms: the later cell is kept.
         values[places] = sparse.values
-        logged[places] = True if sparse.logged is None else sparse.logged
+        logged[places] = sparse.mask
         return Column(values, logged, sparse.bad, sparse.bad_example, sparse.coded, sparse.labels)
 
 

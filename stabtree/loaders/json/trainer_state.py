@@ -8,40 +8,42 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.json import text as jsontext
-from stabtree.loaders.json.rows import Rows
-from stabtree.loaders.source import open_source
-from stabtree.loaders.table import Select, Table
+from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.whole import objects, records, text_of
+from stabtree.loaders.source import Sure, open_source
+from stabtree.loaders.table import Asked, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
-def sniff(source: Source) -> int:
-    """How surely this is a trainer's state, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is a trainer's state."""
     if source.binary or not source.head.lstrip().startswith("{"):
-        return 0
-    return 97 if _HISTORY.search(source.head) and '"global_step"' in source.head else 0
+        return Sure.NO
+    return Sure.SURELY if _HISTORY.search(source.head) and '"global_step"' in source.head else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table:
+def read(source: Source, names: Names) -> Table:
     """The rows of `log_history` that hold points of the run.
 
     Raises:
         StabtreeError: where there are none.
     """
     notes: list[str] = []
-    text = jsontext.text_of(source, notes)
+    text = text_of(source, notes)
     state = _parse(source, text, notes)
     history = state.get("log_history")
-    entries = jsontext.records(history) if isinstance(history, list) else []
+    entries = records(history) if isinstance(history, list) else []
     points = [entry for entry in entries if not _is_summary(entry)]
     if not points:
         raise StabtreeError(
@@ -49,7 +51,7 @@ def read(source: Source, select: Select) -> Table:
             where=source.path,
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
-    rows = Rows(select)
+    rows = JsonRows(names)
     for place, entry in enumerate(points, 1):
         rows.add(entry, place)
     if len(points) < len(entries):
@@ -72,10 +74,10 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
         StabtreeError: where nothing can be read.
     """
     try:
-        state = jsontext.whole(text)
+        state = parse(text)
     except ValueError as error:
         start = _HISTORY.search(text)
-        entries = jsontext.objects(text, start.end()) if start else []
+        entries = objects(text, start.end()) if start else []
         if not entries:
             raise StabtreeError(clean(error, 120), where=source.path, hint="name an earlier checkpoint") from None
         notes.append(f"The file {clean(error, 120)}: the {len(entries):,} rows that stand whole before that were read.")
@@ -88,7 +90,7 @@ def _is_summary(entry: dict[str, Any]) -> bool:
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
 
-def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, ...]:
+def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
     states = [file for file in (path / NAME, *_checkpoints(path)) if file.is_file()]
     read_ = []
@@ -96,7 +98,7 @@ def folder(path: Path, select: Select, _run: str | None = None) -> tuple[Table, 
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
     for file in states[:4]:
         try:
-            read_.append(read(open_source(file), select))
+            read_.append(read(open_source(file), asked.names))
         except StabtreeError as error:
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
     if not read_:

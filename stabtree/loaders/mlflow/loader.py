@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
+from stabtree.loaders.folder import entries
 from stabtree.loaders.mlflow import sqlite as mlflowdb
-from stabtree.loaders.paths.walk import entries
 from stabtree.loaders.points import Points, merge, tabulate
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.cells import number
 from stabtree.text import clean
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Select
+    from stabtree.loaders.table import Asked
+    from stabtree.metrics.names import Names
 
 # `timestamp value step`; the oldest MLflow wrote no step.
 _LINE = re.compile(r"\d{9,14} \S+( -?\d+)?")
@@ -45,28 +46,28 @@ class _Run:
     experiment: str = ""
 
 
-def sniff(source: Source) -> int:
-    """How surely this is an MLflow database or the file of one metric, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is an MLflow database or the file of one metric."""
     if source.data.startswith(mlflowdb.MAGIC):
-        return 90 if mlflowdb.is_store(source) else 0
+        return Sure.SURELY if mlflowdb.is_store(source) else Sure.NO
     if source.binary:
-        return 0
+        return Sure.NO
     lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
-    return 85 if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines) else 0
+    return Sure.LIKELY if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines) else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """The runs of a database, or one metric.
 
     Raises:
         StabtreeError: where the database can't be read or holds no metrics.
     """
     if source.data.startswith(mlflowdb.MAGIC):
-        return mlflowdb.read(source, select)
+        return mlflowdb.read(source, names)
     file = source.file
     name = file.name if file and file.parent.name == "metrics" else "value"
     skips = Skips()
-    rows, columns, notes = tabulate(_metric(source, name, skips), select)
+    rows, columns, notes = tabulate(_metric(source, name, skips), names)
     return Table(
         path=source.path,
         format="mlflow, one metric",
@@ -106,8 +107,8 @@ def _metric(source: Source, name: str, skips: Skips) -> Points:
     )
 
 
-def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
-    """The runs of a folder `mlruns`, of an experiment in it, or one run; of several only the one named `run` is read.
+def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
+    """The runs of a folder `mlruns`, of an experiment in it, or one run; of several only that asked for is read.
 
     Raises:
         StabtreeError: where a run that is read holds no metrics.
@@ -115,8 +116,8 @@ def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
     runs = _named(_runs(path))
     tables = []
     for name, found in runs.items():
-        if len(runs) == 1 or name == run:
-            tables.append(replace(_read_run(found, select), run=name if len(runs) > 1 else ""))
+        if len(runs) == 1 or name == asked.run:
+            tables.append(replace(_read_run(found, asked.names), run=name if len(runs) > 1 else ""))
         else:
             tables.append(Table(clean(path), "mlflow", 0, {}, run=name))
     return tuple(tables)
@@ -175,14 +176,14 @@ def _named(runs: Sequence[_Run]) -> dict[str, _Run]:
     return dict(zip(names, runs, strict=True))
 
 
-def _read_run(run: _Run, select: Select) -> Table:
+def _read_run(run: _Run, names: Names) -> Table:
     skips, notes, parts = Skips(), [], []
     for name, file in _metric_files(run.place / "metrics"):
         try:
             parts.append(_metric(open_source(file), name, skips))
         except StabtreeError as error:
             notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
-    rows, columns, told = tabulate(_in_order(merge(parts)), select)
+    rows, columns, told = tabulate(_in_order(merge(parts)), names)
     config, mistakes = read_config(mlflowdb.params({**_params(run.place / "params"), "run_name": run.name}))
     return Table(
         path=clean(run.place),

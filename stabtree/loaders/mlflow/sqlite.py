@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stabtree._lazy import Floats
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Select
+    from stabtree.metrics.names import Names
 
 MAGIC = b"SQLite format 3\0"
 # MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
@@ -49,7 +49,7 @@ def is_store(source: Source) -> bool:
         return True
 
 
-def read(source: Source, select: Select) -> tuple[Table, ...]:
+def read(source: Source, names: Names) -> tuple[Table, ...]:
     """The runs that have metrics.
 
     Raises:
@@ -60,7 +60,7 @@ def read(source: Source, select: Select) -> tuple[Table, ...]:
             tables = _tables(store)
             if not {"metrics", "runs"} <= tables:
                 raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
-            return _runs(store, tables, source, select)
+            return _runs(store, tables, source, names)
     except _DAMAGE as error:
         raise StabtreeError(
             f"can't be read as an SQLite database: {clean(error, 120)}",
@@ -113,7 +113,7 @@ def _select(store: sqlite3.Connection, query: str, size: int) -> Iterator[Sequen
         yield row
 
 
-def _runs(store: sqlite3.Connection, tables: set[str], source: Source, select: Select) -> tuple[Table, ...]:
+def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: Names) -> tuple[Table, ...]:
     found = _points(store, source.size)
     if not found:
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
@@ -122,7 +122,7 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, select: S
     notes = _journal(source)
     made = []
     for (key, (points, told)), name in zip(found.items(), names, strict=True):
-        rows, columns, more = tabulate(points, select)
+        rows, columns, more = tabulate(points, wanted)
         settings, mistakes = read_config(params(config.get(key, {})))
         made.append(
             Table(

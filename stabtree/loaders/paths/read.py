@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.assemble import several_runs as runs
-from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, loader_of, surest
+from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.folder import entries, settings_in
+from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths import beside
-from stabtree.loaders.paths.pick import MAX_FILES, pick_file
-from stabtree.loaders.paths.walk import entries
+from stabtree.loaders.paths.metrics_file import MAX_FILES, pick_file
+from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
+from stabtree.loaders.table import Asked
 from stabtree.run import Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.loaders.table import Select, Table
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 
@@ -46,14 +48,14 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def read_files(paths: Sequence[str | Path], select: Select, format_: str | None, run: str | None = None) -> Found:
+def read_files(paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None = None) -> Found:
     """Read every path; of one that holds several runs, the run that is named.
 
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    parts = [_one_run(_read_path(path, select, forced, run), clean(path), run) for path in paths]
+    parts = [_one_run(_read_path(path, names, forced, run), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -69,68 +71,84 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
     Raises:
         StabtreeError: where there are several runs and none was named, or the named one is not there.
     """
-    names = list(dict.fromkeys(table.run for table in found.tables))
-    if wanted is None and len(names) == 1:
+    runs = list(dict.fromkeys(table.run for table in found.tables))
+    if wanted is None and len(runs) == 1:
         return found
-    if wanted not in names:
-        shown = ", ".join(clean(name, 60) for name in names[:LISTED])
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        close = difflib.get_close_matches(wanted or "", names, n=1)
+    if wanted not in runs:
+        shown = ", ".join(clean(name, 60) for name in runs[:LISTED])
+        more = f" and {len(runs) - LISTED} more" if len(runs) > LISTED else ""
+        close = difflib.get_close_matches(wanted or "", runs, n=1)
         raise StabtreeError(
-            f"holds {len(names)} runs: {shown}{more}" if names != [""] else "holds one run, which has no name",
+            f"holds {len(runs)} runs: {shown}{more}" if runs != [""] else "holds one run, which has no name",
             where=path,
-            hint="leave --run out" if names == [""] else f"name one: --run {clean(close[0] if close else names[0])!r}",
+            hint="leave --run out" if runs == [""] else f"name one: --run {clean(close[0] if close else runs[0])!r}",
         )
     tables = tuple(table for table in found.tables if table.run == wanted)
     settings = {**found.settings, **_merged(tables, path)}
     return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
 
 
-def _read_path(path: str | Path, select: Select, forced: Loader | None, run: str | None) -> Found:
+def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
     if str(path) != "-" and _is_folder(Path(path)):
-        tables = _read_folder(Path(path), select, forced, run)
+        tables = _read_folder(Path(path), names, forced, run)
         if tables:
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
-            settings, notes = beside.settings_in(Path(path))
+            settings, notes = settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)
-        path, skipped = pick_file(Path(path), lambda source: surest(source)[0])
+        path, skipped = pick_file(Path(path), lambda source: picked(source, names) is not None)
     source = open_source(path)
-    loader = forced or choose(source)
+    loader = forced or choose(source, names)
     if loader.name == "manifest":
-        return _read_manifest(source, loader, select)
-    found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
-    settings, notes = beside.settings_of(source.file) if source.file else ({}, ())
+        return _read_manifest(source, loader, names)
+    found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
+    settings, notes = settings_of(source.file) if source.file else ({}, ())
     return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
 
 
-def _tables(loader: Loader, source: Source, select: Select) -> tuple[Table, ...]:
-    tables = loader.read(source, runs.wanted(select))
-    return tuple(part for table in (tables if isinstance(tables, tuple) else (tables,)) for part in runs.split(table))
+def _tables(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
+    return tuple(part for table in _read_any(loader, source, names) for part in split(table, names))
 
 
-def _read_folder(folder: Path, select: Select, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
+def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
+    tables = loader.read(source, names)
+    return tables if isinstance(tables, tuple) else (tables,)
+
+
+def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
     """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
     if not forced and any((folder / name).is_file() for name in manifest.NAMES):
         return ()
+
+    def read(file: Path) -> tuple[Table, ...]:
+        source = open_source(file)
+        return _read_any(choose(source, names), source, names)
+
     plain: bool | None = None
     for loader in (forced,) if forced else LOADERS:
         if loader.folder is None:
             continue
         if loader.deep and not forced:
-            plain = _is_plain(folder) if plain is None else plain
+            plain = _is_plain(folder, names) if plain is None else plain
             if plain:
                 return ()
-        if tables := loader.folder(folder, select, run):
+        if tables := loader.folder(folder, Asked(names, run, read)):
             return tables
     return ()
 
 
-def _is_plain(folder: Path) -> bool:
+def _is_plain(folder: Path, names: Names) -> bool:
     """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
     files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
-    loaders = [loader for file in files if (loader := loader_of(file))]
+    loaders = [loader for file in files if (loader := _loader_of(file, names))]
     return bool(loaders) and not any(loader.deep for loader in loaders)
+
+
+def _loader_of(file: Path, names: Names) -> Loader | None:
+    try:
+        return picked(open_source(file), names)
+    except StabtreeError:
+        return None
 
 
 def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
@@ -160,28 +178,28 @@ def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Sett
     return {key: Setting(value, source) for key, value in config.items()}
 
 
-def _read_manifest(source: Source, loader: Loader, select: Select) -> Found:
+def _read_manifest(source: Source, loader: Loader, names: Names) -> Found:
     content = manifest.parse(source)
     settings = _settings(content.config, source.name)
     if not content.files:
-        found = _of_tables(_stem(source), _tables(loader, source, select), source.name)
+        found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
         return replace(found, settings={**found.settings, **settings})
     tables: list[Table] = []
     for file in content.files:
         inner = open_source(file)
-        read = _of_tables(inner.name, _tables(choose_metrics(inner), inner, select), inner.name)
+        read = _of_tables(inner.name, _tables(choose_metrics(inner, names), inner, names), inner.name)
         settings = {**read.settings, **settings}
         tables += read.tables
     return Found(_stem(source), tuple(tables), settings, content.notes)
 
 
-def choose_metrics(source: Source) -> Loader:
+def choose_metrics(source: Source, names: Names) -> Loader:
     """The loader of a file that a manifest names, which can't be a manifest that names others.
 
     Raises:
         StabtreeError: where it is, or no loader knows it.
     """
-    loader = choose(source)
+    loader = choose(source, names)
     if loader.name == "manifest" and manifest.parse(source).files:
         raise StabtreeError(
             "is a manifest that another manifest names", where=source.path, hint="name the metrics file"

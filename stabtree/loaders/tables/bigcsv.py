@@ -10,9 +10,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
-from stabtree.loaders.table import Column, Select, Table
+from stabtree.loaders.table import Column, Table
 from stabtree.loaders.tables.cells import ColumnBuilder
-from stabtree.metrics.table import is_label
 from stabtree.run import Skipped
 
 if TYPE_CHECKING:
@@ -20,19 +19,20 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.tables.layout import Layout
+    from stabtree.metrics.names import Names
 
 # Below this the 0.3 s that importing pandas takes are more than it saves.
 MIN_BYTES = 4 << 20
 
 
-def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
+def read_big(source: Source, layout: Layout, names: Names) -> Table | None:
     """The table, or None where the slow way has to read it."""
     file = source.file
-    chosen = [name for name in layout.names if select(name)]
+    chosen = [name for name in layout.names if names.wanted(name)]
     if not file or not chosen or not _regular(source, layout) or _odd(file):
         return None
     try:
-        frame = _parse(file, layout, chosen)
+        frame = _parse(file, layout, chosen, names)
     except (ValueError, OSError):
         # ParserError, UnicodeDecodeError and numbers that pandas can't hold are all ValueErrors.
         return None
@@ -43,7 +43,7 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
     columns: dict[str, Column | None] = dict.fromkeys(layout.names)
     rows = len(frame) - (tail is not None)
     for name in chosen:
-        column = _column(frame[name].iloc[:rows], is_label(name))
+        column = _column(frame[name].iloc[:rows], names.is_label(name))
         if column.bad:
             return None
         columns[name] = column
@@ -51,7 +51,7 @@ def read_big(source: Source, layout: Layout, select: Select) -> Table | None:
     return Table(source.path, source.describe("csv"), rows, columns, skipped=cut, skipped_count=len(cut))
 
 
-def _parse(file: Path, layout: Layout, chosen: list[str]) -> Any:
+def _parse(file: Path, layout: Layout, chosen: list[str], names: Names) -> Any:
     """The frame of the chosen columns, where only an empty cell is missing.
 
     Raises:
@@ -66,7 +66,7 @@ def _parse(file: Path, layout: Layout, chosen: list[str]) -> Any:
         frame = pd.read_csv(
             file,
             usecols=None if every else [layout.names.index(name) for name in chosen],
-            dtype={name: "str" for name in chosen if is_label(name)},
+            dtype={name: "str" for name in chosen if names.is_label(name)},
             keep_default_na=False,
             na_values=[""],
             quoting=3,

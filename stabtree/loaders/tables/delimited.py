@@ -10,34 +10,37 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.table import Select, Skips, Table
+from stabtree.loaders.source import Sure
+from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.bigcsv import read_big
 from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.loaders.tables.layout import NAMES, QUOTED_LINES, Layout, distinct, find_layout, split
-from stabtree.metrics.table import is_label
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.loaders.source import Lines, Source
+    from stabtree.metrics.names import Names
 
 CHUNK_ROWS = 16384
 LONG_LINE = 1 << 20
 
 
-def sniff(source: Source) -> int:
-    """How surely this is a delimited file, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
-        return 0
+        return Sure.NO
     layout = find_layout(source.head)
     if not layout:
-        return 0
-    return 20 if not layout.header_line or not layout.rows else 30 + int(30 * layout.agree)
+        return Sure.NO
+    if not layout.header_line or not layout.rows:
+        return Sure.HARDLY
+    return Sure.SURELY if layout.agree == 1.0 else Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
 
 
-def read(source: Source, select: Select) -> Table:
-    """The columns that `select` wants.
+def read(source: Source, names: Names) -> Table:
+    """The columns that are wanted.
 
     Raises:
         StabtreeError: where there is no header, or nothing below it.
@@ -51,7 +54,7 @@ def read(source: Source, select: Select) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
-    table = read_big(source, layout, select) or _read_lines(source, layout, select)
+    table = read_big(source, layout, names) or _read_lines(source, layout, names)
     if not table.rows:
         raise StabtreeError(
             "has a header but no rows",
@@ -61,14 +64,14 @@ def read(source: Source, select: Select) -> Table:
     return table
 
 
-def _read_lines(source: Source, layout: Layout, select: Select) -> Table:
+def _read_lines(source: Source, layout: Layout, names: Names) -> Table:
     """Line by line, whatever the file looks like."""
     skips = Skips()
     lines = source.lines()
     builders = {
-        place: ColumnBuilder(labels=is_label(name), comma=layout.comma)
+        place: ColumnBuilder(labels=names.is_label(name), comma=layout.comma)
         for place, name in enumerate(layout.names)
-        if select(name)
+        if names.wanted(name)
     }
     rows = 0
     records = _records(lines, layout, skips)

@@ -6,26 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
-from stabtree.loaders.table import Column, Select, Table
+from stabtree.loaders.source import Sure
+from stabtree.loaders.table import Column, Table
 from stabtree.loaders.tables.cells import ColumnBuilder
-from stabtree.metrics.table import is_label
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather"}
 # What its metadata may claim; a file of this many cells in one column is no metrics file.
 MAX_ROWS = 20_000_000
 
 
-def sniff(source: Source) -> int:
-    """How surely this is Parquet or Feather, 0 to 100."""
-    return 99 if not source.packed and source.data.startswith(tuple(MAGIC)) else 0
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is Parquet or Feather."""
+    return Sure.SURELY if not source.packed and source.data.startswith(tuple(MAGIC)) else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table:
-    """The columns that `select` wants.
+def read(source: Source, names: Names) -> Table:
+    """The columns that are wanted.
 
     Raises:
         StabtreeError: where pyarrow is not installed, or the file is damaged.
@@ -40,20 +41,18 @@ def read(source: Source, select: Select) -> Table:
             hint="pip install 'stabtree[parquet]'",
         ) from None
     try:
-        names, frame = _open(source, kind, select)
+        columns, frame = _open(source, kind, names)
         # Arrow trusts the offsets that a file states; a lying one would have it read beyond its memory.
         frame.validate(full=True)
-        columns = {
-            name: _column(frame.column(name), is_label(name)) if name in frame.column_names else None for name in names
-        }
+        read_ = {name: _column(frame.column(name), names.is_label(name)) for name in frame.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise StabtreeError(
             f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
         ) from None
-    return Table(source.path, source.describe(kind), frame.num_rows, columns)
+    return Table(source.path, source.describe(kind), frame.num_rows, {name: read_.get(name) for name in columns})
 
 
-def _open(source: Source, kind: str, select: Select) -> tuple[list[str], Any]:
+def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
     """All names of columns, and the table of the wanted ones.
 
     Raises:
@@ -66,19 +65,19 @@ def _open(source: Source, kind: str, select: Select) -> tuple[list[str], Any]:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(place) as file:
-            names = [str(name) for name in file.schema_arrow.names]
-            _check(names, file.metadata.num_rows)
-            return names, file.read(columns=[name for name in names if select(name)])
+            columns = [str(name) for name in file.schema_arrow.names]
+            _check(columns, file.metadata.num_rows)
+            return columns, file.read(columns=[name for name in columns if names.wanted(name)])
     from pyarrow import feather
 
     table = feather.read_table(place, memory_map=False)
-    names = [str(name) for name in table.column_names]
-    _check(names, table.num_rows)
-    return names, table.select([name for name in names if select(name)])
+    columns = [str(name) for name in table.column_names]
+    _check(columns, table.num_rows)
+    return columns, table.select([name for name in columns if names.wanted(name)])
 
 
-def _check(names: list[str], rows: int) -> None:
-    if len(set(names)) < len(names):
+def _check(columns: list[str], rows: int) -> None:
+    if len(set(columns)) < len(columns):
         raise ValueError("two columns have one name")
     if rows > MAX_ROWS:
         raise ValueError(f"it holds {rows:,} rows")

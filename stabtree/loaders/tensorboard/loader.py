@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.paths import yamlfile
-from stabtree.loaders.paths.walk import entries, find, shown
+from stabtree.loaders.folder import entries, find, settings_file, shown
 from stabtree.loaders.points import Points, merge, tabulate
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Table
-from stabtree.loaders.tensorboard.records import HEADER, Reader, length_of
+from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
 from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.loaders.unpack import chunks
 from stabtree.metrics.table import normalize
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Select
+    from stabtree.loaders.table import Asked
+    from stabtree.metrics.names import Names
 
 MARK = "tfevents"
 TRAIN = frozenset({"train", "training"})
@@ -51,15 +51,15 @@ class Events:
     notes: tuple[str, ...]
 
 
-def sniff(source: Source) -> int:
-    """How surely this is an event file, 0 to 100."""
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is an event file."""
     if len(source.data) >= HEADER and length_of(source.data[:HEADER]) is not None:
-        return 95
+        return Sure.SURELY
     named = source.file is not None and MARK in source.file.name
-    return 60 if named and source.binary and b"\0\0\0\0" in source.data[:64] else 0
+    return Sure.MAYBE if named and source.binary and b"\0\0\0\0" in source.data[:64] else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table:
+def read(source: Source, names: Names) -> Table:
     """The scalars of one event file.
 
     Raises:
@@ -68,12 +68,12 @@ def read(source: Source, select: Select) -> Table:
     events = _read(source)
     if source.file:
         events = _placed(events, source.file.absolute().parent, "")
-    return _table(source.path, [events], select, source.packed)
+    return _table(source.path, [events], names, source.packed)
 
 
 def _read(source: Source) -> Events:
     notes: list[str] = []
-    reader = Reader()
+    reader = RecordReader()
     scalars = Scalars(reader.damage)
     for block in reader.read(chunks(source, notes)):
         scalars.add(block)
@@ -84,13 +84,13 @@ def _read(source: Source) -> Events:
     return Events(scalars.points(), config, (*notes, *mistakes))
 
 
-def _table(path: str, parts: Sequence[Events], select: Select, packed: str = "", run: str = "") -> Table:
+def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", run: str = "") -> Table:
     """The table of one run.
 
     Raises:
         StabtreeError: where it holds no scalars.
     """
-    rows, columns, notes = tabulate(merge([part.points for part in parts]), select)
+    rows, columns, notes = tabulate(merge([part.points for part in parts]), names)
     told = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if not rows:
         raise StabtreeError(
@@ -111,8 +111,8 @@ def _table(path: str, parts: Sequence[Events], select: Select, packed: str = "",
     )
 
 
-def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
-    """The run of a folder, or several; of several only the one named `run` is read.
+def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
+    """The run of a folder, or several; of several only that asked for is read.
 
     Event files of one folder are one run, and so are `train` and `val` below it; tags of the latter become
     `eval_<tag>`. Other sub-folders are other runs.
@@ -127,10 +127,10 @@ def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
     tables = []
     for home, places in runs.items():
         name = shown(home) if len(runs) > 1 else ""
-        if name == (run or ""):
+        if name == (asked.run or ""):
             events = [event for place in places for event in _folder_events(path, place, home, found[place])]
             settings = _settings(path.joinpath(*home))
-            table = _table(clean(path), [*events, settings], select, run=name)
+            table = _table(clean(path), [*events, settings], asked.names, run=name)
             tables.append(replace(table, notes=(*notes, *table.notes)))
         else:
             tables.append(Table(clean(path), "tfevents", 0, {}, run=name))
@@ -158,8 +158,8 @@ def _is_curve(place: Path, name: str) -> bool:
         head = open_source(place / files[0]).data if files else b""
     except StabtreeError:
         return False
-    scalars = Scalars(Reader().damage)
-    for block in Reader().read([head]):
+    scalars = Scalars(RecordReader().damage)
+    for block in RecordReader().read([head]):
         scalars.add(block)
     return len(scalars.names) == 1 and all(_of_tag(name, tag) for tag in scalars.names)
 
@@ -212,6 +212,6 @@ def _written(name: str) -> tuple[int, str]:
 
 def _settings(place: Path) -> Events:
     """Lightning's hparams.yaml beside the event files."""
-    values, notes = yamlfile.load(place / "hparams.yaml")
+    values, notes = settings_file(place / "hparams.yaml")
     config, mistakes = read_config(values)
     return Events(Points.nothing(), config, (*notes, *mistakes))

@@ -124,7 +124,7 @@ def _headers(data: bytes) -> Ints:
 
 
 @dataclass(slots=True)
-class Reader:
+class RecordReader:
     """Takes the blocks of a file apart.
 
     Attributes:

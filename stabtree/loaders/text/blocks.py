@@ -10,6 +10,8 @@ from stabtree.loaders.text.grammar import role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stabtree.metrics.names import Names
+
 # A longer dict is a dump of something else.
 MAX_LINES = 120
 
@@ -21,8 +23,9 @@ class Blocks:
         waiting: whether a block is open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
         self.waiting = False
+        self._names = names
         self._dict: list[tuple[str, int]] = []
         self._box: list[str] = []
         self._box_place = 0
@@ -87,7 +90,7 @@ class Blocks:
         elif row and grammar.TABLE_RULE.match(line):
             self._header = self._last
         else:
-            self._last = cells if any(role(cell)[0] == "loss" for cell in cells) else []
+            self._last = cells if any(role(cell, self._names).role == "loss" for cell in cells) else []
             self._header = []
             yield line, place
 

@@ -1,7 +1,7 @@
 """The grammar of training logs: how numbers, names, prefixes, overflow lines and blocks are written.
 
 Frameworks differ in punctuation, not in kind: a line names a step and some numbers. What follows is a table
-of spellings; `textlog_line` reads any line with it.
+of spellings; `line` reads any line with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from stabtree.metrics.table import EPOCH_ALIASES, RANK_ALIASES, STEP_ALIASES, match, normalize
+from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.table import normalize
 
 # A longer line is no line of metrics: what stands behind is not looked at.
 MAX_LINE = 20_000
@@ -37,7 +38,7 @@ PREFIX = re.compile(
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
-RANK = re.compile(
+RANK_PREFIX = re.compile(
     r"^\s*(?:\[?(?:rank|default) ?(\d{1,6})\]?:|\[\d+,(\d{1,6})\]<std\w+>:|(\d{1,5}): (?=\S))"
     r"|\[rank[ =]?(\d{1,6})\]|\brank=(\d{1,6})[\],]",
     re.IGNORECASE,
@@ -97,48 +98,52 @@ TABLE_ROW = re.compile(r"^\s*\|(.*\|.*)\|\s*$")
 TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]*---[\s:|-]*\|?\s*$")
 MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
 
-# Steps as text logs name them beyond the aliases that every format shares, best first.
-_STEPS = {
-    name: place
-    for place, name in enumerate(
-        (
-            *STEP_ALIASES,
-            "train_num_updates",
-            "step_num",
-            "iter(train)",
-            "iter_train",
-            "s",
-            "num_batches",
-            "batch",
-            "nupdates",
-            "total_timesteps",
-            "samples_count",
-        )
-    )
+# Steps and epochs as text logs name them beyond the aliases that every format shares, and after them, best first.
+_STEPS = (
+    "train_num_updates",
+    "step_num",
+    "iter(train)",
+    "iter_train",
+    "s",
+    "num_batches",
+    "batch",
+    "nupdates",
+    "total_timesteps",
+    "samples_count",
+)
+_MORE = {
+    **{name: Meaning(STEP, 1000 + place) for place, name in enumerate(_STEPS)},
+    **dict.fromkeys(("epoch(train)", "epoch(val)"), Meaning(EPOCH, 0)),
 }
-_EPOCHS = (*EPOCH_ALIASES, "epoch(train)", "epoch(val)", "train_epoch")
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
 
 
 @lru_cache(maxsize=8192)
-def role(name: str) -> tuple[str, int]:
+def role(name: str, names: Names) -> Meaning:
     """What a name stands for: `step`, `epoch`, `rank`, a metric, or nothing; and its place, 0 best.
 
-    >>> role("validation loss at iteration"), role("time per iteration"), role("lm loss")[0]
-    (('step', 13), ('', 0), 'loss')
+    >>> role("validation loss at iteration", Names()).role, role("time per iteration", Names()).role
+    ('step', '')
     """
+    found = names.match(name)
+    if found.place < 0:
+        return found
     key = normalize(name.replace("'", ""))
-    if key in _STEPS:
-        return "step", _STEPS[key]
-    if key in _EPOCHS:
-        return "epoch", 0
-    if key in RANK_ALIASES:
-        return "rank", 0
-    found = match(name)
-    if found:
+    if key in _MORE:
+        return UNKNOWN if names.step_column and _MORE[key].role == STEP else _MORE[key]
+    axis = names.match(key)
+    if axis.role in (STEP, EPOCH, RANK):
+        return axis
+    if found.role and found.role != RUN:
         return found
     words = name.lower().split()
     if len(words) > 1 and words[-1] in ("step", "iteration", "iter", "epoch") and words[-2] not in _NO_STEP_AFTER:
-        return ("epoch", 0) if words[-1] == "epoch" else ("step", _STEPS[words[-1]])
-    return "", 0
+        return names.match(words[-1])
+    return UNKNOWN
+
+
+def anchor(names: Names) -> re.Pattern[str]:
+    """What a line of metrics can't be without: some usual word, or a column that the user named."""
+    own = [re.escape(column) for column in names.asked.values()]
+    return re.compile("|".join((ANCHOR.pattern, *own)), ANCHOR.flags) if own else ANCHOR

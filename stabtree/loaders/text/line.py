@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
+
+if TYPE_CHECKING:
+    from stabtree.metrics.names import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,16 @@ class Pair:
     Attributes:
         name: as the line spells it, `valid/` before it where the line marks it as evaluated.
         text: the number as written.
-        start: where the number begins in the line, for learning the line's layout.
+        start: where the number begins in the line, for learning the line's form.
+        role: what the name stands for, as `grammar.role` has it.
+        place: among the names of the role, 0 best.
     """
 
     name: str
     text: str
     start: int = -1
+    role: str = ""
+    place: int = 0
 
 
 @dataclass(slots=True)
@@ -51,6 +59,11 @@ class Line:
     words: int = 0
     problem: str = ""
 
+    @property
+    def loss(self) -> Pair | None:
+        """The pair that holds the training loss."""
+        return next((pair for pair in self.metrics if pair.role == "loss"), None)
+
 
 _WORD = re.compile(r"[^\W\d]{2,}")
 _BLANKS = re.compile(r"\s\s+|\s-+\s")
@@ -70,24 +83,24 @@ def to_float(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def parse(line: str) -> Line:
+def parse(line: str, names: Names) -> Line:
     """Read one line, free of escape codes."""
     found = grammar.MLLOG.search(line)
     if found:
-        return _mllog(found[1])
+        return _mllog(found[1], names)
     # Braces and quotes are how a dict is written; a blank in their place keeps the names apart.
     begin = grammar.PREFIX.match(line)
     start = begin.end() if begin else 0
     out = Line()
-    prefix = grammar.RANK.search(line[:200])
+    prefix = grammar.RANK_PREFIX.search(line[:200])
     if prefix:
         place = next(i for i in range(1, 6) if prefix[i] is not None)
-        out.rank = Pair("rank", prefix[place], prefix.start(place))
+        out.rank = Pair("rank", prefix[place], prefix.start(place), "rank")
     end = start
     for number in grammar.NUMBER.finditer(line, start):
         if len(out.metrics) >= MAX_PAIRS:
             break
-        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number)
+        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names)
         if pair:
             out.words += _words(line[end : number.start()], pair.name)
             end = _past(line, number.end())
@@ -98,7 +111,7 @@ def parse(line: str) -> Line:
             out.words += _words(line[end : number.start()], "")
             end = _past(line, number.end())
     out.words += _words(line[end:], "")
-    _finish(line, out)
+    _finish(line, out, names)
     return out
 
 
@@ -122,7 +135,7 @@ def _words(text: str, name: str) -> int:
     return max(0, len(_WORD.findall(text)) - len(_WORD.findall(name)))
 
 
-def _pair(line: str, start: int, number: re.Match[str]) -> Pair | None:
+def _pair(line: str, start: int, number: re.Match[str], names: Names) -> Pair | None:
     """The pair that ends with a number; nothing where no name stands before it."""
     key = grammar.KEY.search(line, start, number.start()) if start < number.start() else None
     if not key:
@@ -131,7 +144,7 @@ def _pair(line: str, start: int, number: re.Match[str]) -> Pair | None:
     parts = _BLANKS.split(name)
     name = parts[-1].strip(".-/ ")
     name = name if "(" in name else name.rstrip(")")
-    kind = role(name)[0]
+    kind, rank = role(name, names)
     if ":" not in key["sep"] and "=" not in key["sep"]:
         # `loss 3.2` is a pair, `Loaded 12 files` and `number of nan iterations` are not.
         bracket = "[" in key["sep"] and kind not in ("epoch", "step")
@@ -139,31 +152,30 @@ def _pair(line: str, start: int, number: re.Match[str]) -> Pair | None:
             return None
     if kind in ("step", "epoch", "rank") and number["value"][-1:].isalpha():
         return None
-    return Pair(name, number["value"], number.start("value")) if name else None
+    return Pair(name, number["value"], number.start("value"), kind, rank) if name else None
 
 
 def _take(pair: Pair, out: Line) -> None:
-    kind, place = role(pair.name)
-    if kind == "step":
-        if not out.step or place < role(out.step.name)[1]:
+    if pair.role == "step":
+        if not out.step or pair.place < out.step.place:
             out.step = pair
-        elif pair.text != out.step.text and role(out.step.name)[1] == place:
+        elif pair.text != out.step.text and out.step.place == pair.place:
             out.problem = "names several steps"
-    elif kind == "epoch":
+    elif pair.role == "epoch":
         out.epoch = out.epoch or pair
-    elif kind == "rank":
+    elif pair.role == "rank":
         out.rank = pair
     else:
         out.metrics.append(pair)
-        out.known = out.known or bool(kind) or "loss" in pair.name.lower()
+        out.known = out.known or bool(pair.role) or "loss" in pair.name.lower()
 
 
-def _finish(line: str, out: Line) -> None:
+def _finish(line: str, out: Line, names: Names) -> None:
     """Settle what only the whole line tells: held-out data, bars, steps that are none."""
     if out.known:
-        _mark_evaluated(line, out)
+        _mark_evaluated(line, out, names)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(line)):
-        out.epoch = Pair("epoch", glued[1])
+        out.epoch = Pair("epoch", glued[1], role="epoch")
     if out.step and not abs(to_float(out.step.text)) < MAX_STEP:
         out.problem = out.problem or "names a step that is impossible"
     elif out.step and not _is_step(line, out.step):
@@ -174,7 +186,7 @@ def _finish(line: str, out: Line) -> None:
     if (
         not out.problem
         and (out.step or "'" in line)
-        and not any(role(pair.name)[0] in ("loss", "eval_loss") for pair in out.metrics)
+        and not any(pair.role in ("loss", "eval_loss") for pair in out.metrics)
         and grammar.LOSS_WITHOUT_NUMBER.search(line)
     ):
         out.problem = "has no number behind its loss"
@@ -187,19 +199,23 @@ def _is_step(line: str, pair: Pair) -> bool:
     return value.is_integer() and 0 <= value < MAX_STEP and not (after.isalpha() or after == "%")
 
 
-def _mark_evaluated(line: str, out: Line) -> None:
+def _mark_evaluated(line: str, out: Line, names: Names) -> None:
     tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line)]
     if not any(held for _, held in tags):
         return
     marked = []
     for pair in out.metrics:
         before = [held for start, held in tags if start < pair.start - len(pair.name)]
-        held = bool(before) and before[-1] and role(pair.name)[0] not in ("", "eval_loss", "lr")
-        marked.append(Pair(f"valid/{pair.name}", pair.text) if held else pair)
+        held = bool(before) and before[-1] and pair.role not in ("", "eval_loss", "lr")
+        marked.append(_named(f"valid/{pair.name}", pair.text, names) if held else pair)
     out.metrics = marked
 
 
-def _mllog(text: str) -> Line:
+def _named(name: str, text: str, names: Names) -> Pair:
+    return Pair(name, text, -1, *role(name, names))
+
+
+def _mllog(text: str, names: Names) -> Line:
     """An event of MLPerf: its number in `value` or beside it in `metadata`, the step in `metadata`."""
     try:
         event = json.loads(text)
@@ -213,7 +229,7 @@ def _mllog(text: str) -> Line:
     cells = {**(value if isinstance(value, dict) else {str(event.get("key")): value}), **meta}
     for name, cell in cells.items():
         if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
-            _take(Pair(str(name), repr(float(cell)) if isinstance(cell, float) else str(cell)), out)
+            _take(_named(str(name), repr(float(cell)) if isinstance(cell, float) else str(cell), names), out)
     # Events of the set-up name rates and sizes too, but no step.
     out.known = out.known and out.step is not None
     return out

@@ -1,100 +1,110 @@
 """Text logs of any trainer: lines that name a step and some numbers, among chatter of every kind.
 
-One reader for all: `textlog_line` takes a line apart with the grammar, `textlog_rows` joins the lines of a step,
-`textlog_layout` learns how the most frequent lines look so that a long log is read at the speed of one pattern,
-and `textlog_runs` gives each row its step and each run its table.
+One reader for all: `line` takes a line apart with the grammar, `rows` joins the lines of a step, `forms` learns
+how the most frequent lines look so that a long log is read at the speed of one pattern, and `runs` gives each row
+its step and each run its table.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json import lines as jsonl
+from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.tables import delimited
+from stabtree.loaders.text.grammar import MAX_LINE
+from stabtree.loaders.text.line import parse
 from stabtree.loaders.text.messages import ENDING
-from stabtree.loaders.text.reader import Reader
+from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.metrics.table import match, normalize
+from stabtree.metrics.names import likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.loaders.source import Lines, Source
-    from stabtree.loaders.table import Select
+    from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
 
 # Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 200_000
-# What a table scores whose rows all agree; no text log does.
-TABLE = 60
 ENOUGH_ROWS = 3
-_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
+GUESSES = 5  # names that are tried before it is said that none is a loss
+_JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 _MARKDOWN = re.compile(r"^(?:\s*```|#{2,5} \w)", re.MULTILINE)
 
 
-def _scan(lines: Iterable[str], select: Select) -> Reader:
-    reader = Reader(select)
+def _scan(lines: Iterable[str], names: Names) -> LogReader:
+    reader = LogReader(names)
     reader.read(lines)
     return reader
 
 
-def _known(name: str) -> bool:
-    return match(name) is not None
+def _head(source: Source) -> list[str]:
+    return source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]
 
 
-def _notes(lines: Lines, reader: Reader) -> tuple[str, ...]:
-    left = reader.telling.left
-    more = (f"{left:,} more lines like its warnings and errors were not kept.",) if left else ()
-    return (*lines.notes, *more)
-
-
-def sniff(source: Source) -> int:
-    """How surely this is a text log, 0 to 100."""
-    if source.binary or jsonl.sniff(source) or delimited.sniff(source) >= TABLE:
-        return 0
+def sniff(source: Source, names: Names) -> Sure:
+    """How surely this is a text log."""
+    if source.binary:
+        return Sure.NO
     head = source.head
     # Documentation shows lines of logs as examples.
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
-        return 0
-    reader = _scan(head.split("\n", SNIFF_LINES)[:SNIFF_LINES], _known)
+        return Sure.NO
+    reader = _scan(_head(source), names)
     if not reader.losses and not reader.rows.count:
-        reader = _scan(islice(source.lines(), SNIFF_FURTHER), _known)
+        reader = _scan(islice(source.lines(), SNIFF_FURTHER), names)
     if _JSON.match(head):
         # Broken JSON of which nobody else makes anything.
-        return 15 if reader.losses else 0
+        return Sure.MAYBE if reader.losses else Sure.NO
     if reader.losses >= ENOUGH_ROWS:
-        return 70
-    named = any("loss" in name for name in reader.rows.names) or len(reader.rows.events) > 1
+        return Sure.SURELY
+    named = any("loss" in name for name in reader.rows.columns) or len(reader.rows.events) > 1
     if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
-        return 40
-    return 5 if ENDING.search(head) else 0
+        return Sure.LIKELY
+    return Sure.HARDLY if ENDING.search(head) else Sure.NO
 
 
-def read(source: Source, select: Select) -> Table | tuple[Table, ...]:
-    """The columns that `select` wants; one table for each run that the log holds.
+def hint(source: Source, names: Names) -> str:
+    """What to type so that a log whose names nobody knows is read; nothing where that would not help."""
+    met: Counter[str] = Counter()
+    for line in _head(source):
+        found = parse(line[:MAX_LINE], names)
+        if found.step or found.epoch or found.position:
+            met.update(pair.name for pair in found.metrics if not pair.role)
+    for _ in range(GUESSES):
+        likely = likely_loss(name for name, _ in met.most_common())
+        if not likely:
+            break
+        if _scan(_head(source), names.with_column("loss", likely)).losses:
+            return names.naming_a_loss([likely])
+        del met[likely]
+    return ""
+
+
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
+    """The columns that are wanted; one table for each run that the log holds.
 
     Raises:
         StabtreeError: where no line holds a metric.
     """
     lines = source.lines()
-
-    def wanted(name: str) -> bool:
-        return select(name) or normalize(name) in ("loss_scale", "grad_norm")
-
-    reader = Reader(wanted)
-    reader.read(lines)
-    if not reader.rows.count and ENDING.search("\n".join(line.text for line in reader.telling.between(0, 0))):
-        kept = reader.telling.between(0, 0)
-        notes = (*_notes(lines, reader), "No line of it names a step and a metric: judged by its error lines alone.")
-        return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept)
-    if not reader.rows.count:
-        raise StabtreeError(
-            "no line of it names a step and a metric",
-            where=source.path,
-            hint="check the file, or name its format with --format",
-        )
-    return tables(source, reader.rows, reader.skips, reader.config, reader.telling, _notes(lines, reader))
+    reader = _scan(lines, names)
+    telling = reader.chatter.telling
+    more = (f"{telling.left:,} more lines like its warnings and errors were not kept.",) if telling.left else ()
+    notes = (*lines.notes, *more)
+    if reader.rows.count:
+        return tables(source, reader.rows, reader.skips, reader.config, telling, notes)
+    kept = telling.between(0, 0)
+    if ENDING.search("\n".join(line.text for line in kept)):
+        notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")
+        return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)
+    raise StabtreeError(
+        "no line of it names a step and a metric",
+        where=source.path,
+        hint=hint(source, names) or NAME_METRICS,
+    )

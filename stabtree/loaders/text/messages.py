@@ -6,6 +6,7 @@ import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from stabtree.loaders.text.grammar import DIGITS
 from stabtree.run import LogLine
 from stabtree.text import clean
 
@@ -15,6 +16,7 @@ KEEP_LAST = 300
 SAME = 5
 MAX_FORMS = 2000
 MAX_TEXT = 300
+MAX_FORM = 400
 
 # Words without digits, so that a line is judged as well by its form.
 TELLING = re.compile(
@@ -32,6 +34,40 @@ ENDING = re.compile(
     r"|No space left on device|DUE TO TIME LIMIT|NCCL communicator was aborted|^\s*Killed\s*$",
     re.MULTILINE,
 )
+
+
+class Chatter:
+    """Lines without metrics, told by their words once they were looked at: chatter, or lines that tell of errors.
+
+    Attributes:
+        telling: the lines that tell.
+    """
+
+    def __init__(self) -> None:
+        self.telling = Telling()
+        self._chatter: set[str] = set()
+        self._told: set[str] = set()
+
+    def knows(self, form: str, text: str, place: int, rows: int) -> bool:
+        """Whether a line's form, its text without digits, is that of a line without metrics; keeps one that tells."""
+        if form in self._told:
+            self.telling.add(place, text, form, rows)
+            return True
+        return form in self._chatter
+
+    def tell(self, text: str, place: int, form: str, rows: int) -> bool:
+        """Keep a line without metrics if its words may tell of an error; with a form, remember what was found."""
+        tells = TELLING.search(text[:MAX_FORM]) is not None
+        if tells:
+            self.telling.add(place, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
+            if form and len(self._told) < MAX_FORMS:
+                self._told.add(form)
+        return tells
+
+    def ignore(self, form: str) -> None:
+        """Remember the form of a line that holds nothing."""
+        if len(self._chatter) < MAX_FORMS:
+            self._chatter.add(form)
 
 
 @dataclass(slots=True)
@@ -58,6 +94,10 @@ class Telling:
         else:
             self.left += len(self._last) == KEEP_LAST
             self._last.append((place, text[: 4 * MAX_TEXT], rows))
+
+    def ended_in_error(self, begin: int, end: int) -> bool:
+        """Whether the lines of a stretch say how a program ended."""
+        return any(ENDING.search(line.text) for line in self.between(begin, end))
 
     def between(self, begin: int, end: int) -> tuple[LogLine, ...]:
         """The lines after row `begin`, up to the rows that come after row `end`; with none begun, those before too."""

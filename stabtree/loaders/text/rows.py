@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
-from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.line import Line, Pair, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stabtree._lazy import Bools, Floats, Ints
-    from stabtree.loaders.table import Select
+    from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
@@ -94,20 +93,20 @@ class Open:
 
 
 @dataclass(slots=True)
-class Rows:
+class LogRows:
     """All rows of a log, and the row that is open for each rank.
 
     Attributes:
-        select: which columns are wanted.
+        names: what the names of a line mean, and so which are wanted.
         count: rows so far.
-        names: every metric column met and whether it is wanted, in the order of first appearance.
+        columns: every metric column met and whether it is wanted, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`, `bar` (the progress bar above a row without a step).
         events: rows that are overflows, not lines of metrics.
     """
 
-    select: Select
+    names: Names
     count: int = 0
-    names: dict[str, bool] = field(default_factory=dict)
+    columns: dict[str, bool] = field(default_factory=dict)
     roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ("step", "epoch", "rank", "bar")})
     cells: dict[str, Cells] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
@@ -123,21 +122,20 @@ class Rows:
 
     def wanted(self, name: str) -> bool:
         """Whether the cells of a column are worth keeping; remembers that it was met."""
-        known = self.names.get(name)
+        known = self.columns.get(name)
         if known is None:
-            if len(self.names) >= MAX_NAMES:
+            if len(self.columns) >= MAX_NAMES:
                 return False
-            known = self.names[name] = self.select(name)
+            known = self.columns[name] = self.names.wanted(name)
         return known or name == SKIPPED_NAN
 
     def add(self, line: Line, place: int, *, dict_row: bool = False) -> None:
         """A line of metrics: it joins the open row of its rank and step, or begins a row."""
         rank = _value(line.rank)
         step, epoch = _value(line.step), _value(line.epoch)
-        names = {pair.name for pair in line.metrics}
         row = self.opened.get(rank)
         same_bar = row is not None and line.bar == "keras" and self._same_bar(row, line, place)
-        if not row or not (same_bar or self._joins(row, step, epoch, names, dict_row=dict_row)):
+        if not row or not (same_bar or self._joins(row, step, epoch, line, dict_row=dict_row)):
             row = self._new(rank, step, epoch)
         if step is not None and row.step is None:
             self._role("step", row.row, step)
@@ -157,16 +155,15 @@ class Rows:
         goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
         return last == row.row and (place == before + 1 or goes_on)
 
-    def _joins(self, row: Open, step: float | None, epoch: float | None, names: set[str], *, dict_row: bool) -> bool:
+    def _joins(self, row: Open, step: float | None, epoch: float | None, line: Line, *, dict_row: bool) -> bool:
         if step is not None and step != row.step and not (row.step is None and not row.names):
             return False
         if epoch is not None and row.epoch is not None and epoch != row.epoch:
             return False
-        trains = any(role(name)[0] == "loss" for name in names)
-        if step is None and dict_row and trains:
+        if step is None and dict_row and line.loss:
             return False
-        # The same metric twice is the same step logged again, which `canonical` resolves.
-        return not any(name in row.names for name in names if role(name)[0])
+        # The same metric twice is the same step logged again, which `assemble` resolves.
+        return not any(pair.name in row.names for pair in line.metrics if pair.role)
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
         """A row of its own, of the step that a line above named if it names none."""
@@ -232,9 +229,10 @@ class Rows:
         self.last_event = (event[0], self.count)
         if self.bar:
             self._role("bar", row, self.bar[0])
-        name, value = ("grad_norm", float("nan")) if scale is None else ("loss_scale", float(scale))
+        norm = self.names.column("grad_norm")
+        name, value = (norm, float("nan")) if scale is None else (self.names.column("loss_scale"), float(scale))
         self.wanted(name)
-        self.wanted("grad_norm")
+        self.wanted(norm)
         self.cells.setdefault(name, Cells()).set(row, value)
 
     def moved(self, position: tuple[int, int]) -> None:

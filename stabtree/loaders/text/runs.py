@@ -6,21 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.table import Column, Skips, Table
+from stabtree.loaders.table import MIN_ROWS, Column, Skips, Table, beginnings
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
-from stabtree.metrics.table import STEP_ALIASES, normalize
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.text.messages import Telling
-    from stabtree.loaders.text.rows import Rows
+    from stabtree.loaders.text.rows import LogRows
     from stabtree.loaders.text.settings import ConfigDump
+    from stabtree.metrics.names import Names
 
-# Shorter stretches are rows out of order, not runs.
-MIN_ROWS = 3
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
 BAR = "progress bar"
@@ -30,7 +28,7 @@ BAR = "progress bar"
 class _Log:
     """All rows of a log: each pair is (values, logged) over them."""
 
-    rows: Rows
+    rows: LogRows
     dense: dict[str, tuple[Floats, Bools]]
     step_name: str
     step: tuple[Floats, Bools]
@@ -40,7 +38,7 @@ class _Log:
 
 
 def tables(
-    source: Source, rows: Rows, skips: Skips, config: ConfigDump, telling: Telling, notes: tuple[str, ...]
+    source: Source, rows: LogRows, skips: Skips, config: ConfigDump, telling: Telling, notes: tuple[str, ...]
 ) -> Table | tuple[Table, ...]:
     """One table for each run of a log.
 
@@ -52,16 +50,16 @@ def tables(
         telling: its lines that may tell of errors.
         notes: what was changed while decoding it.
     """
-    dense = {name: rows.dense(name) for name, wanted in rows.names.items() if wanted or name == SKIPPED_NAN}
+    dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name, (_, logged) in dense.items():
-        if role(name)[0] == "loss":
+        if role(name, rows.names).role == "loss":
             losses |= logged
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
     step_name, step, logged = _steps(rows, losses)
-    if logged.any() and normalize(step_name) not in STEP_ALIASES:
+    if logged.any() and rows.names.role(step_name) != "step":
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
     log = _Log(rows, dense, step_name, (step, logged), rows.dense("epoch"), rows.dense("rank"), event)
     several_ranks = len(np.unique(log.rank[0][log.rank[1] & losses])) > 1
@@ -82,13 +80,14 @@ def tables(
                 skipped_count=mine.count,
                 notes=notes,
                 lines=telling.between(begin, end),
+                ended_in_error=telling.ended_in_error(begin, end),
                 run="" if len(starts) == 1 else str(number),
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _steps(rows: Rows, losses: Bools) -> tuple[str, Floats, Bools]:
+def _steps(rows: LogRows, losses: Bools) -> tuple[str, Floats, Bools]:
     """What the steps are called, and (values, logged) of each row."""
     step, logged = rows.dense("step")
     if not logged.any():
@@ -102,30 +101,30 @@ def _steps(rows: Rows, losses: Bools) -> tuple[str, Floats, Bools]:
 def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
     """The columns of one run, and how many rows they have."""
     here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
-    kept, own = _place_events(here, log.step[0][span], log.step[1][span], log.event[span])
+    names = log.rows.names
+    kept, own = _place_events(here, names, log.step[0][span], log.step[1][span], log.event[span])
     columns: dict[str, Column | None] = {log.step_name: column(*own, kept)}
-    columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
+    if log.step_name != "epoch":
+        columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
     if several_ranks:
         columns["rank"] = column(log.rank[0][span], log.rank[1][span], kept)
-    for name, wanted in log.rows.names.items():
+    for name, wanted in log.rows.columns.items():
         columns[name] = column(*here[name], kept) if wanted else None
-    _mark_sporadic(columns, here, log.event[span])
-    return len(kept), {name: found for name, found in columns.items() if found is None or _any(found)}
+    _mark_sporadic(columns, here, names, log.event[span])
+    return len(kept), {name: found for name, found in columns.items() if found is None or found.count}
 
 
-def _mark_sporadic(columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], event: Bools) -> None:
+def _mark_sporadic(
+    columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], names: Names, event: Bools
+) -> None:
     """Columns that only overflow lines write are silent while all is well."""
-    for name in ("loss_scale", "grad_norm"):
+    for name in (names.column("loss_scale"), names.column("grad_norm")):
         found = columns.get(name)
         if found and not (cells[name][1] & ~event).any():
             columns[name] = replace(found, sporadic=True)
 
 
-def _any(found: Column) -> bool:
-    return found.logged is None or bool(found.logged.any())
-
-
-def _bar_steps(rows: Rows, losses: Bools) -> tuple[Floats, Bools]:
+def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     """Steps from the progress bar above each row, where bar and rows were printed in their order."""
     bar, seen = rows.dense("bar")
     at = bar[losses]
@@ -136,22 +135,22 @@ def _bar_steps(rows: Rows, losses: Bools) -> tuple[Floats, Bools]:
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
 
 
-def _hidden_nan(rows: Rows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
+def _hidden_nan(rows: LogRows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
     """Megatron leaves a loss that is NaN out of its line: write it where the line says so."""
-    name = next((name for name in dense if role(name)[0] == "loss"), None)
+    name = next((name for name in dense if role(name, rows.names).role == "loss"), None)
     counted = dense.get(SKIPPED_NAN)
     if not counted:
         return []
     nan = counted[1] & (counted[0] > 0)
     for other, (values, logged) in dense.items():
-        if role(other)[0] == "grad_norm":
+        if role(other, rows.names).role == "grad_norm":
             nan |= counted[1] & logged & np.isnan(values)
     nan &= ~losses & ~event
     if not nan.any():
         return []
     if not name:
-        name = "lm loss"
-        rows.names[name] = True
+        name = dict(rows.names.columns).get("loss", "lm loss")
+        rows.columns[name] = True
         dense[name] = np.zeros(len(nan)), np.zeros_like(nan)
     values, logged = dense[name]
     values[nan], logged[nan] = np.nan, True
@@ -170,32 +169,31 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
     if logged[at].all() and epoch[1][at].all():
         # Steps that are counted in each epoch go back without being a restart.
         axis = axis + epoch[0][at] * (axis.max() + 1.0)
-    starts = [0]
-    begin = 0
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
     early = 2.0 * float(np.median(np.abs(np.diff(axis))))
-    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
-        ahead = axis[place : place + MIN_NEXT_ROWS]
-        again = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
-        if (
-            place - begin < MIN_ROWS
-            or len(ahead) < MIN_NEXT_ROWS
-            or not ahead[0] <= ahead[1] <= axis[place - 1]
-            or not again
-        ):
-            continue
-        if len(starts) >= MAX_RUNS:
-            return [0]
-        row = int(at[place])
-        while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= step[at[place]]):
-            row -= 1
-        starts.append(row)
-        begin = place
-    return starts
+
+    def anew(begin: int, place: int) -> bool:
+        back = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
+        return bool(back and axis[place] <= axis[place + 1] <= axis[place - 1])
+
+    starts = beginnings(axis, anew, MIN_NEXT_ROWS)
+    return (
+        [0, *(_first_row(int(at[place]), step, logged, losses) for place in starts[1:])]
+        if len(starts) <= MAX_RUNS
+        else [0]
+    )
+
+
+def _first_row(row: int, step: Floats, logged: Bools, losses: Bools) -> int:
+    """The first row of the run whose first loss stands in `row`."""
+    first = step[row]
+    while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= first):
+        row -= 1
+    return row
 
 
 def _place_events(
-    columns: dict[str, tuple[Floats, Bools]], step: Floats, logged: Bools, event: Bools
+    columns: dict[str, tuple[Floats, Bools]], names: Names, step: Floats, logged: Bools, event: Bools
 ) -> tuple[Ints, tuple[Floats, Bools]]:
     """Give each overflow its step, or its cells to the row below where the log names no steps.
 
@@ -205,7 +203,7 @@ def _place_events(
     everything = np.arange(len(step))
     if not event.any():
         return everything, (step, logged)
-    scale, norm = columns.get("loss_scale"), columns["grad_norm"]
+    scale, norm = columns.get(names.column("loss_scale")), columns[names.column("grad_norm")]
     if not (logged & ~event).any():
         if event.all():
             norm[0][~norm[1]], norm[1][:] = np.inf, True
@@ -216,7 +214,7 @@ def _place_events(
     _number_events(step, logged, event)
     known = np.zeros(len(step), dtype=np.bool_)
     for name, (_, present) in columns.items():
-        if role(name)[0] == "grad_norm":
+        if role(name, names).role == "grad_norm":
             known |= present
     alone = event & ~norm[1] & ~np.isin(step, step[known & ~event])
     norm[0][alone], norm[1][alone] = np.inf, True

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
+from stabtree.loaders.folder import entries, settings_file
 from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json.rows import Rows
-from stabtree.loaders.paths import yamlfile
-from stabtree.loaders.paths.walk import entries
-from stabtree.loaders.source import open_source
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.unpack import chunks
 from stabtree.loaders.wandb.records import MAGIC, Log
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Select
+    from stabtree.loaders.table import Asked
+    from stabtree.metrics.names import Names
 
 _RUN = re.compile(r"(offline-)?run-\S+")
 _HINT = "name the run's folder, or its run-*.wandb file"
 
 
-def sniff(source: Source) -> int:
-    """How surely this is a file of W&B, 0 to 100; those without a history are known too, to be refused."""
-    return 95 if source.data.startswith(MAGIC) or _finals(source) else 0
+def sniff(source: Source, _names: Names) -> Sure:
+    """How surely this is a file of W&B; those without a history are known too, to be refused."""
+    if source.data.startswith(MAGIC):
+        return Sure.SURELY
+    return Sure.MAYBE if _finals(source) else Sure.NO
 
 
 def _finals(source: Source) -> str:
@@ -50,7 +51,7 @@ def _finals(source: Source) -> str:
     return "the final values" if isinstance(only, dict) and {"_wandb", "_runtime"} <= only.keys() else ""
 
 
-def read(source: Source, select: Select) -> Table:
+def read(source: Source, names: Names) -> Table:
     """The history of a `.wandb` file.
 
     Raises:
@@ -58,7 +59,7 @@ def read(source: Source, select: Select) -> Table:
     """
     if finals := _finals(source):
         raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
-    table = _log(source, select)
+    table = _log(source, names)
     if not table.rows:
         raise StabtreeError(
             "is a W&B run without a history: nothing was logged, or it is lost",
@@ -68,9 +69,9 @@ def read(source: Source, select: Select) -> Table:
     return table
 
 
-def _log(source: Source, select: Select) -> Table:
+def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
-    rows, log = Rows(select), Log()
+    rows, log = JsonRows(names), Log()
     for place, row in enumerate(log.rows(chunks(source, notes)), 1):
         rows.add(row, place)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
@@ -84,19 +85,19 @@ def _log(source: Source, select: Select) -> Table:
     )
 
 
-def folder(path: Path, select: Select, run: str | None) -> tuple[Table, ...]:
-    """The run of a folder, or of the folder `wandb` in it; of several only the one named `run` is read.
+def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
+    """The run of a folder, or of the folder `wandb` in it; of several only that asked for is read.
 
     Raises:
         StabtreeError: where the run has no history.
     """
     runs = _runs(path)
     if len(runs) == 1:
-        return _run(next(iter(runs.values())), select)
+        return _run(next(iter(runs.values())), asked)
     tables: list[Table] = []
     for name, place in runs.items():
-        if name == run:
-            tables += (replace(table, run=name) for table in _run(place, select))
+        if name == asked.run:
+            tables += (replace(table, run=name) for table in _run(place, asked))
         else:
             tables.append(Table(clean(path), "wandb", 0, {}, run=name))
     return tuple(tables)
@@ -123,7 +124,7 @@ def _is_run(place: Path) -> bool:
     return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
 
 
-def _run(place: Path, select: Select) -> tuple[Table, ...]:
+def _run(place: Path, asked: Asked) -> tuple[Table, ...]:
     """The history of one run, from the first of its files that holds one, with its configuration.
 
     Raises:
@@ -134,13 +135,15 @@ def _run(place: Path, select: Select) -> tuple[Table, ...]:
     for file in (*logs, place / "files" / "wandb-history.jsonl", place / "files" / "output.log"):
         if file.is_file():
             try:
-                tables = _any(file, select)
+                # What a run printed is of the trainer's own format.
+                tables = asked.read(file)
             except StabtreeError as error:
                 told.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
                 continue
-            config, notes = _config(place / "files" / "config.yaml")
+            values, notes = settings_file(place / "files" / "config.yaml")
+            config, mistakes = read_config(values)
             return tuple(
-                replace(table, config={**table.config, **config}, notes=(*told, *notes, *table.notes))
+                replace(table, config={**table.config, **config}, notes=(*told, *notes, *mistakes, *table.notes))
                 for table in tables
             )
     raise StabtreeError(
@@ -148,25 +151,3 @@ def _run(place: Path, select: Select) -> tuple[Table, ...]:
         where=clean(place),
         hint="look for its run-*.wandb, or export the run's history as CSV",
     )
-
-
-def _any(file: Path, select: Select) -> tuple[Table, ...]:
-    """The tables of a file, by whichever loader knows it: what a run printed is of the trainer's own format."""
-    # `files` lists this loader among the others, so it can be asked only once both are imported.
-    from stabtree.loaders.formats import choose
-
-    source = open_source(file)
-    tables = choose(source).read(source, select)
-    return tables if isinstance(tables, tuple) else (tables,)
-
-
-def _config(file: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The settings in config.yaml, where each is wrapped as `key: {desc: ..., value: ...}`."""
-    content, notes = yamlfile.load(file)
-    values = {
-        key: value["value"] if isinstance(value, dict) and "value" in value else value
-        for key, value in content.items()
-        if key not in ("_wandb", "wandb_version")
-    }
-    config, mistakes = read_config(values)
-    return config, (*notes, *mistakes)

@@ -10,7 +10,8 @@ import pytest
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.json import document as jsonfile
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import Sure, open_source
+from stabtree.metrics.names import Names
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def test_a_document_without_metrics_is_an_error(tmp_path: Path, text: str) -> No
 
 def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would have to be parsed as a whole."""
-    monkeypatch.setattr("stabtree.loaders.json.text.MAX_TEXT", 100)
+    monkeypatch.setattr("stabtree.loaders.json.whole.MAX_TEXT", 100)
     with pytest.raises(StabtreeError, match="more than 512 MiB") as caught:
         load_run(write(tmp_path, json.dumps([{"step": i, "loss": 1.5} for i in range(99)]), "a.json"))
     assert "JSON lines" in caught.value.hint
@@ -79,4 +80,4 @@ def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 def test_printed_dicts_are_no_json(tmp_path: Path) -> None:
     """Python's quotes are for another loader."""
     text = "{\n 'loss': 3.5,\n 'step': 1\n}\n{\n 'loss': 3.4,\n 'step': 2\n}\n"
-    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log"))) == 0
+    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log")), Names()) == Sure.NO

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.source import open_source
+from stabtree.metrics.names import Names
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -100,6 +101,14 @@ def told(table: Table) -> Any:
     return list(table.columns), cells, table.rows, table.skipped, table.skipped_count, table.config, table.notes
 
 
+class AllButX(Names):
+    """Wants every column but one."""
+
+    def wanted(self, column: str) -> bool:
+        """Whether it is another column than `x`."""
+        return column != "x"
+
+
 def both_ways(path: Path) -> Iterator[Any]:
     """What the reading by blocks gives, then what the reading by lines gives."""
     for whole in (True, False):
@@ -107,7 +116,7 @@ def both_ways(path: Path) -> Iterator[Any]:
             if not whole:
                 patch.setattr(jsonl, "_take_plain", lambda *_: False)
             try:
-                yield told(jsonl.read(open_source(path), lambda name: name != "x"))
+                yield told(jsonl.read(open_source(path), AllButX()))
             except Exception as error:
                 yield repr(error)
 
@@ -118,6 +127,8 @@ def both_ways(path: Path) -> Iterator[Any]:
 @example(['{"step": 1, "loss": 2, "loss": 3}', '{"step": 1}'], "\n")
 @example(['{"step": 1, "loss": 2}', '{"loss": 3, "step": 4}', '{"step": 5, "lr": 2}'], "\n")
 @example(['{"step": 1, "loss": 9007199254740993}'], "\n")
+@example(['{"y": [1, 2]}'], "\n")
+@example(['{"x": [1, 2], "loss": 2}', '{"x": [1, 2], "loss": 3}'], "\n")
 def test_blocks_read_as_lines(tmp_path: Path, lines: list[str], end: str) -> None:
     """The quick way takes only what the slow way reads the same."""
     path = write(tmp_path, "\n".join(lines).encode("utf-8", "replace") + end.encode(), "run.jsonl")
@@ -129,7 +140,7 @@ def test_train_and_eval_rows_in_turns_are_read_by_blocks(tmp_path: Path, monkeyp
     """Rows of different keys don't send a whole file the slow way."""
     rows = [f'{{"step": {i}, "loss": 2.5}}\n{{"step": {i}, "eval_loss": 2.5, "lr": 1}}\n' for i in range(100)]
     monkeypatch.setattr(jsonl, "_take", lambda *_: pytest.fail("read by lines"))
-    table = jsonl.read(open_source(write(tmp_path, "".join(rows), "run.jsonl")), lambda _: True)
+    table = jsonl.read(open_source(write(tmp_path, "".join(rows), "run.jsonl")), Names())
     loss = table.columns["loss"]
     assert table.rows == 200
     assert loss

@@ -10,8 +10,9 @@ import pytest
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.text.loader import sniff
+from stabtree.metrics.names import Names
 from tests.loaders.make import write
 from tests.loaders.text.textlogs import LOGS, MEGATRON, Points
 
@@ -185,7 +186,7 @@ NO_LOGS = {
 
 @pytest.mark.parametrize("content", NO_LOGS.values(), ids=NO_LOGS)
 def test_other_text_is_no_log(content: str, tmp_path: Path) -> None:
-    assert sniff(open_source(write(tmp_path, content, "notes.txt"))) == 0
+    assert sniff(open_source(write(tmp_path, content, "notes.txt")), Names()) == Sure.NO
 
 
 @pytest.mark.parametrize(

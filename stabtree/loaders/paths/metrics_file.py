@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
+from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths import beside
 from stabtree.loaders.source import Source, open_source
 from stabtree.text import clean
 
@@ -19,7 +19,7 @@ MAX_FILES = 500
 # Settings and final values, which trainers write beside the metrics.
 _OTHERS = frozenset(
     (
-        *beside.NAMES,
+        *SETTINGS,
         "config.json",
         "all_results.json",
         "train_results.json",
@@ -34,12 +34,12 @@ _OTHERS = frozenset(
 )
 
 
-def pick_file(folder: Path, sniff: Callable[[Source], int]) -> tuple[Path, tuple[str, ...]]:
+def pick_file(folder: Path, known: Callable[[Source], bool]) -> tuple[Path, tuple[str, ...]]:
     """The manifest of a run's folder, else its one metrics file; and notes about what could not be looked at.
 
     Args:
         folder: where to look.
-        sniff: how surely some loader can read a source, 0 to 100.
+        known: whether some loader is sure enough of a source.
 
     Raises:
         StabtreeError: where there is none, or more than one.
@@ -57,7 +57,7 @@ def pick_file(folder: Path, sniff: Callable[[Source], int]) -> tuple[Path, tuple
     candidates = []
     for file in files[:MAX_FILES]:
         try:
-            if file.name not in _OTHERS and sniff(open_source(file)) >= 30:
+            if file.name not in _OTHERS and known(open_source(file)):
                 candidates.append(file)
         except StabtreeError as error:
             if "can't be read" in error.problem:

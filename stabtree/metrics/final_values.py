@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.metrics.table import EPOCH_ALIASES, STEP_ALIASES, match, normalize
+from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
 
 # What W&B and the Hugging Face trainer write beside final values only.
 _MARKS = frozenset(
@@ -20,43 +19,30 @@ _MARKS = frozenset(
 _HINT = "name the file with a row for each step: the run's history, its log or its event file"
 
 
-def check_object(values: Mapping[str, Any], where: str) -> None:
+def check_object(values: Mapping[str, Any], where: str, names: Names) -> None:
     """Refuse one object of final values.
 
     Raises:
         StabtreeError: where it is that.
     """
-    if _is_final(values) or any(match(key) and isinstance(value, int | float) for key, value in values.items()):
+    if _is_final(values) or any(names.metric(key) and isinstance(value, int | float) for key, value in values.items()):
         raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
 
 
-def check_table(table: Table) -> None:
+def check_columns(columns: Iterable[str], rows: int, where: str, names: Names) -> None:
     """Refuse a table of final values: a single row that says so or has no step, or a row for each of several runs.
 
     Raises:
         StabtreeError: where it is one.
     """
-    words = {normalize(name) for name in table.columns}
+    words = {normalize(name) for name in columns}
     if {"name", "state"} <= words and words & {"runtime", "created"}:
         raise StabtreeError(
-            "holds one row for each run, with its final values, and no run's course", where=table.path, hint=_HINT
+            "holds one row for each run, with its final values, and no run's course", where=where, hint=_HINT
         )
-    stepless = not words & {*STEP_ALIASES, *EPOCH_ALIASES}
-    if table.rows == 1 and (stepless or _is_final(table.columns)):
-        raise StabtreeError("holds only final values of the run, not its course", where=table.path, hint=_HINT)
+    if rows == 1 and (not any(map(names.counts, columns)) or _is_final(columns)):
+        raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
 
 
 def _is_final(names: Iterable[str]) -> bool:
     return any(normalize(name.partition("/")[0]) in _MARKS for name in names)
-
-
-def check_source(source: Source) -> None:
-    """Refuse a file of settings.
-
-    Raises:
-        StabtreeError: where its name says that it is one.
-    """
-    if source.name.lower().endswith((".yaml", ".yml")):
-        raise StabtreeError(
-            "is a configuration, which holds no metrics", where=source.path, hint="name the metrics file beside it"
-        )

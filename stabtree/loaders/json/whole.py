@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json.lines import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,15 +38,6 @@ def text_of(source: Source, notes: list[str]) -> str:
             )
     notes += lines.notes
     return "".join(parts)
-
-
-def whole(text: str) -> Any:
-    """The value of a document.
-
-    Raises:
-        ValueError: where it is no JSON, with a reason fit to print.
-    """
-    return parse(text)
 
 
 def objects(text: str, start: int = 0) -> list[dict[str, Any]]:

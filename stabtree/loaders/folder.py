@@ -1,0 +1,170 @@
+"""What a folder holds: its entries, the files below it, and the settings that a trainer left in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stabtree import yaml12
+from stabtree.errors import StabtreeError
+from stabtree.loaders.config import read_config
+from stabtree.loaders.source import open_source
+from stabtree.run import Setting
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
+
+Settings = dict[str, Setting]
+
+# Runs lie a few levels below the folder that one names; a data set or an environment may lie beside them.
+MAX_DEPTH = 6
+MAX_ENTRIES = 50_000
+# Far more than anyone starts in one folder, far less than a data set holds.
+MAX_RUNS = 1000
+# The settings of a trainer; nothing else is opened. A model's `config.json` is left out: its dtype is that of the
+# weights, not of the run.
+SETTINGS = (
+    "hparams.yaml",
+    "hparams.yml",
+    "config.yaml",
+    "config.yml",
+    "args.yaml",
+    "args.json",
+    "training_args.json",
+    "hparams.json",
+    "params.json",
+)
+# The whole configuration of a large model fits many times.
+MAX_SETTINGS = 1 << 20
+
+
+def entries(folder: Path) -> tuple[list[str], list[str]]:
+    """Names of the sub-folders, links left out since they may lead back, and of the regular files; both in order.
+
+    A folder that can't be read is empty.
+    """
+    folders, files = [], []
+    try:
+        with os.scandir(folder) as listing:
+            for entry in listing:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif entry.is_file():
+                    files.append(entry.name)
+                if len(folders) + len(files) >= MAX_ENTRIES:
+                    break
+    except OSError:
+        return [], []
+    return sorted(folders), sorted(files)
+
+
+def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:
+    """The files below a folder whose names hold `mark`, by the folder that they lie in; and notes."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    open_: list[tuple[str, ...]] = [()]
+    seen = 0
+    for parts in open_:
+        folders, files = entries(folder.joinpath(*parts))
+        marked = [name for name in files if mark in name]
+        if marked:
+            found[parts] = marked
+        seen += len(folders) + len(files)
+        if seen >= MAX_ENTRIES:
+            return found, (f"The folder holds more than {MAX_ENTRIES:,} entries: not all were looked at.",)
+        if len(parts) < MAX_DEPTH:
+            open_ += [(*parts, name) for name in folders if not name.startswith(".")]
+    return found, ()
+
+
+def numbered(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    """The folders in a folder whose names fit, by the number in the name."""
+    try:
+        named = [(found[0], entry) for entry in folder.iterdir() if (found := pattern.fullmatch(entry.name))]
+    except OSError:
+        return []
+    return [entry for _, entry in sorted(named, key=lambda item: (len(item[0]), item[0]))][:MAX_RUNS]
+
+
+def shown(parts: tuple[str, ...]) -> str:
+    """A folder's place below another, safe to print."""
+    return clean("/".join(parts), 80) or "."
+
+
+def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
+    """The configuration from the trainer's files in a folder; of two with one setting the first in `SETTINGS` counts.
+
+    A file that can't be read is no error, only a note: nobody asked for it.
+    """
+    settings: Settings = {}
+    notes: list[str] = []
+    for name in SETTINGS:
+        found, told = settings_file(folder / name)
+        config, wrong = read_config(found)
+        settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
+        notes += (*told, *wrong)
+    return settings, tuple(notes)
+
+
+def settings_file(place: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The settings that a file holds, W&B's `{value: ...}` opened; and a note where it can't be read."""
+    try:
+        if not place.is_file():
+            return {}, ()
+        return _content(place), ()
+    except (StabtreeError, OSError, ValueError, RecursionError) as error:
+        problem = error.problem if isinstance(error, StabtreeError) else error
+        return {}, (f"{clean(place.name)} beside the metrics was not used: {clean(problem, 160)}.",)
+
+
+def _content(place: Path) -> Mapping[str, Any]:
+    """The settings of a file.
+
+    Raises:
+        StabtreeError, OSError, ValueError, RecursionError: where it can't be read.
+    """
+    if place.stat().st_size > MAX_SETTINGS:
+        raise ValueError("larger than 1 MiB")
+    text = place.read_text(encoding="utf-8", errors="replace")
+    value = yaml12.parse(text, place.name).value if place.suffix in (".yaml", ".yml") else json.loads(text)
+    if not isinstance(value, Mapping):
+        raise ValueError("it holds no settings")
+    return {str(key): _opened(inner) for key, inner in value.items() if key not in ("_wandb", "wandb_version")}
+
+
+def _opened(value: Any) -> Any:
+    return (
+        value["value"] if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"} else value
+    )
+
+
+def runs_of(
+    files: Sequence[Path], name: Callable[[Path], str], read: Callable[[Source, Names], Table], names: Names
+) -> tuple[Table, ...]:
+    """A table for each file that is there, with the configuration beside it; runs by name if they are several."""
+    there = [file for file in files if file.is_file()]
+    tables = []
+    for file in there:
+        table = read(open_source(file), names)
+        settings, notes = settings_in(file.parent)
+        config = {**{key: setting.value for key, setting in settings.items()}, **table.config}
+        origin = ", ".join(dict.fromkeys(setting.source for setting in settings.values()))
+        tables.append(
+            replace(
+                table,
+                run=name(file) if len(there) > 1 else "",
+                config=config,
+                config_from=origin,
+                notes=(*table.notes, *notes),
+            )
+        )
+    return tuple(tables)

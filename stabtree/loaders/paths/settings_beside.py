@@ -1,0 +1,39 @@
+"""The configuration that lies beside a metrics file: a manifest that names it, or what its trainer wrote there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.folder import Settings, settings_in
+from stabtree.loaders.json import manifest
+from stabtree.loaders.source import open_source
+from stabtree.run import Setting
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def settings_of(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """The configuration from files in the same folder as a metrics file, and notes about them."""
+    named, notes = _manifest(file)
+    found, more = settings_in(file.parent)
+    return {**found, **named}, (*notes, *more)
+
+
+def _manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """The configuration from a manifest in the same folder, if that manifest names this file."""
+    name = manifest.NAMES[0]
+    place = file.parent / name
+    if place == file or not place.is_file():
+        return {}, ()
+    try:
+        content = manifest.parse(open_source(place))
+        named = any(other.resolve() == file.resolve() for other in content.files)
+    except (StabtreeError, OSError) as error:
+        return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
+    if not named:
+        return {}, ()
+    note = f"The configuration is from {name} beside the file."
+    return {key: Setting(value, name) for key, value in content.config.items()}, (note, *content.notes)
