@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.run import Resume
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES, falling, make_run
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.run import Run
 
 TREES = load_trees()
 TREE = load_tree("convergence")
 FOLDER = FIXTURES / "convergence"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
 WELL = [leaf.id for leaf in TREE.leaves.values() if leaf.severity is Severity.OK]
-TRAINED = ("learning", "schedule", "overfitting", "units", "gradients", "resume")
-SEAMS = {"resume-jump": 1.0, "resume-gain": -0.4}  # how the loss changes where a made run was resumed
 ANSWERED = {"loop-broken": ("flat-from-start", "no")}
-# The other leaves are reached by answers of a person and by made runs: tests/predicates/test_documents.py.
+# The other leaves are reached by answers of a person and by made runs: tests/leaves.
 FOUND = [id_ for id_ in TREE.leaves if id_ in {*NAMES, *ANSWERED} - {"healthy"}]
 HEALTHY = [*sorted((FIXTURES / "healthy").iterdir()), FIXTURES / "phase19" / "healthy", FOLDER / "healthy"]
 
@@ -66,43 +60,6 @@ def test_the_healthy_fixture_ends_in_every_leaf_that_is_ok() -> None:
 def test_healthy_fixtures_raise_no_alarm(folder: object) -> None:
     """Both trees together leave them ok, or with a note."""
     assert diagnose(load_run(str(folder)), TREES).verdict in ("ok", "note")
-
-
-def test_every_answer_of_every_question_is_given() -> None:
-    """No edge of the tree is untested: each verdict that has an edge is answered by a fixture or a made run."""
-    given: dict[str, set[str]] = {id_: set() for id_ in TREE.questions}
-    found = [of_fixture(name) for name in NAMES] + [of_fixture("flat-from-start", word) for word in ("yes", "no")]
-    found += [
-        diagnose(_made(level, ratio), TREES) for level in ("flat", "slow", "worse") for ratio in (1e-5, 1e-3, 0.05)
-    ]
-    found += [diagnose(_resumed(change), TREES) for change in SEAMS.values()]
-    for visit in (visit for one in found for visits in (one.path, *one.further) for visit in visits):
-        given.setdefault(visit.question.id, set()).add(visit.answer.verdict)
-    for question in TREE.questions.values():
-        if question.section not in TRAINED or not question.test:
-            continue  # asked of a person, or answered by made runs: tests/predicates/test_documents.py
-        wanted = set(question.go) - {UNKNOWN}
-        assert wanted <= given[question.id], f"{question.id} never answered {wanted - given[question.id]}"
-
-
-def _made(level: str, ratio: float) -> Run:
-    """A loss that does not learn, in one of three ways, under updates of one size."""
-    noise = np.random.default_rng(5).normal(0, 0.05, 600)
-    loss = {"flat": 2.5 + noise, "slow": 2.5 + 0.03 * falling(600), "worse": 4 + noise}[level]
-    loss[0] = 2.5
-    return make_run({"loss": loss, "update_ratio": np.full(600, ratio)})
-
-
-def _resumed(change: float) -> Run:
-    loss = falling(1000, 0.02)
-    loss[500:] += change
-    return replace(make_run({"loss": loss}), resumes=(Resume(600, 500, 100),))
-
-
-@pytest.mark.parametrize(("leaf", "change"), SEAMS.items())
-def test_a_seam_shows_where_the_loss_does_not_go_on(leaf: str, change: float) -> None:
-    """A log has a seam where its steps went back, which the toy trainer never lets them do."""
-    assert leaf in [finding.leaf.id for finding in diagnose(_resumed(change), TREES).findings]
 
 
 def test_a_person_parts_a_weak_rate_from_a_broken_loop() -> None:
