@@ -1,7 +1,8 @@
 """Made runs: one for each leaf of the shipped trees that has no fixture, and what else the trees' edges need.
 
 A maker returns a run, or a run and what `diagnose` is told besides. Their values lie about an eighth beyond the bars
-that decide, or as far inside of them, so that a bar which moves is seen.
+that decide, or as far inside of them, so that a bar which moves is seen. What stands after a colon in a key says which
+bar that is.
 """
 
 from __future__ import annotations
@@ -19,18 +20,26 @@ if TYPE_CHECKING:
 RUNS: dict[str, Maker] = {**convergence.RUNS, **precision.RUNS, **sft.RUNS, **grpo.RUNS, **errors.RUNS}
 """By leaf, a run that ends there."""
 
-NEAR: dict[str, Maker] = {**convergence.NEAR, **precision.NEAR, **sft.NEAR, **grpo.NEAR}
-"""By leaf and what is lacking, a run that does not end there for want of that alone."""
+EDGE: dict[str, Maker] = {**phase19.EDGE, **convergence.EDGE, **precision.EDGE, **sft.EDGE, **grpo.EDGE}
+"""By leaf and bar, another run that ends there."""
 
-MORE: dict[str, Maker] = {
-    **phase19.MORE,
-    **convergence.MORE,
-    **precision.MORE,
-    **sft.MORE,
-    **grpo.MORE,
-    **signatures.MORE,
+NEAR: dict[str, Maker] = {**phase19.NEAR, **convergence.NEAR, **precision.NEAR, **sft.NEAR, **grpo.NEAR}
+"""By leaf and bar, a run that does not end there for want of that alone."""
+
+TOLD: dict[str, Maker] = {**phase19.TOLD, **convergence.TOLD, **precision.TOLD, **grpo.TOLD, **signatures.TOLD}
+"""By cause, a run under whose findings it is confirmed or likely."""
+
+NOT_TOLD: dict[str, Maker] = {
+    **phase19.NOT_TOLD,
+    **convergence.NOT_TOLD,
+    **precision.NOT_TOLD,
+    **grpo.NOT_TOLD,
+    **signatures.NOT_TOLD,
 }
-"""By what they show, runs for the answers and the causes that no leaf's own run shows."""
+"""By cause, a run under whose findings it is ruled out."""
+
+MORE: dict[str, Maker] = {**phase19.MORE, **convergence.MORE}
+"""Runs for answers that none of the above gives."""
 
 
 def diagnosed(maker: Maker, tree: Tree) -> Diagnosis:

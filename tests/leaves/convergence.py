@@ -15,7 +15,7 @@ from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_reru
 
 if TYPE_CHECKING:
     from stabtree.run import Run
-    from tests.leaves.make import Made, Maker
+    from tests.leaves.make import Floats, Made, Maker
 
 # What a person is asked where the loop can't memorise one batch, and where it can.
 BROKEN = {"O3": "loss-detached", "O5": "wrong-mode", "O14": "wrong-targets", "O4.order": "wrong-order"}
@@ -45,10 +45,10 @@ def asked(memorises: str, *ids: str, word: str = "yes") -> Made:
     return flat(), {"answers": {"O1": memorises, **dict.fromkeys(ids, word)}}
 
 
-def moving(level: str, ratio: float, **columns: Any) -> Run:
+def moving(level: str, ratio: float, noise: float = 0.05, **columns: Any) -> Run:
     """A loss that does not learn, in one of three ways, under updates of one size."""
-    noise = np.random.default_rng(5).normal(0, 0.05, ROWS)
-    loss = {"flat": 2.5 + noise, "slow": 2.4 + 0.03 * falling(ROWS, 0.2), "worse": 3.4 + noise}[level]
+    scatter = np.random.default_rng(5).normal(0, noise, ROWS)
+    loss = {"flat": 2.5 + scatter, "slow": 2.4 + 0.03 * falling(ROWS, 0.2), "worse": 3.4 + scatter}[level]
     loss[0] = 2.5
     return make_run({"loss": loss, "update_ratio": np.full(ROWS, ratio), **columns})
 
@@ -91,6 +91,41 @@ def sinking(early: int, late: int) -> Run:
     return make_run(healthy(loss_scale=2.0 ** (16 - halvings)), dtype="fp16")
 
 
+def squashed(above: float, start: float) -> Run:
+    """A loss over 12 classes that ends so far above the floor of a softmax taken twice, as a share of its way there."""
+    chance, floor = math.log(12), math.log1p(11 / math.e)
+    end = floor + above * (chance - floor)
+    loss = end + (start * chance - end) * np.exp(-AT / 30) + 0.004 * np.sin(AT * 1.7) * (AT > 0)
+    return make_run({"loss": loss}, n_classes=12)
+
+
+def ended(share: float, done: float) -> Run:
+    """A rate that is down to a share of its peak when so much of the planned steps is done."""
+    lr = np.where(done * ROWS > AT, 1e-3, share * 1e-3)
+    return make_run({"loss": falling(ROWS), "lr": lr}, lr_schedule="constant", max_steps=ROWS)
+
+
+def overfitted(share: float) -> Run:
+    """An eval loss that wins back a share of what it had fallen, from 8 to 0.5, while the training loss falls."""
+    eval_loss = 0.5 + 7.5 * np.exp(-AT / 20) + 7.5 * share * np.clip((AT - 200) / 300, 0, 1)
+    return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": eval_loss})
+
+
+def dying(begin: float, end: float) -> Run:
+    """The share of dead units goes from one to another."""
+    return make_run(healthy(dead_relu_frac=growing(begin, end, sigma=0.001)))
+
+
+def summed(growth: float, jitter: float) -> Floats:
+    """A grad_norm that grows so many times over, its neighbouring rows a share apart."""
+    return noisy(1 + (growth - 1) * np.clip(AT / 540, 0, 1), sigma=jitter, seed=2)
+
+
+def with_norm(growth: float, jitter: float) -> Run:
+    """The same beside a loss that falls, noisily."""
+    return make_run({"loss": noisy(falling(ROWS), sigma=0.1), "grad_norm": summed(growth, jitter)})
+
+
 def sound() -> Run:
     """A run that logs all that the tree asks for, with nothing wrong in it."""
     lr = 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))
@@ -126,9 +161,40 @@ RUNS: dict[str, Maker] = {
     ),
 }
 
+EDGE: dict[str, Maker] = {
+    "resume-jump: out of a wide scatter": partial(resumed, 0.72, 0.1),
+    "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
+    "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
+    "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
+    "updates-too-large: worse": partial(moving, "worse", 1.12e-2),
+    "slow-learning: large updates": partial(moving, "slow", 1.12e-2),
+    "worse-than-start: small updates": partial(moving, "worse", 0.89e-4),
+    "no-gradient: under a rate": partial(flat, grad_norm=[0.0], lr=[1e-3]),
+    "double-softmax: end": partial(squashed, 0.17, 1.0176),
+    "lr-ends-early: share of the peak": partial(ended, 0.00088, 0.44),
+    "overfitting: share of the fall": partial(overfitted, 0.057),
+    "dead-units: growth": partial(dying, 0.6 / 1.68, 0.6),
+    "dead-units: share": partial(dying, 0.2, 0.56),
+    "gradients-add-up: growth": partial(with_norm, 5.7, 0.046),
+}
+
 NEAR: dict[str, Maker] = {
     "flat-from-start: gain": partial(flat, 0.068),
     "flat-from-start: steps": partial(flat, rows=265),
+    "flat-from-start: progress": lambda: replace(flat(), config=make_run({}, max_steps=1560).config),
+    "lr-too-low: updates": partial(moving, "flat", 1.12e-4),
+    "lr-too-low: a slow fall": partial(moving, "slow", 1.12e-4),
+    "updates-too-large: flat": partial(moving, "flat", 0.89e-2),
+    "updates-too-large: worse": partial(moving, "worse", 0.89e-2),
+    "double-softmax: end": partial(squashed, 0.23, 1.0),
+    "double-softmax: beginning": partial(squashed, 0.17, 1.0224),
+    "lr-ends-early: share of the peak": partial(ended, 0.00112, 0.44),
+    "lr-ends-early: share of the plan": partial(ended, 0.00088, 0.56),
+    "overfitting: share of the fall": partial(overfitted, 0.044),
+    "dead-units: growth": partial(dying, 0.6 / 1.32, 0.6),
+    "dead-units: share": partial(dying, 0.2, 0.44),
+    "gradients-add-up: growth": partial(with_norm, 4.4, 0.046),
+    "gradients-add-up: smoothness": partial(with_norm, 5.7, 0.059),
     "starts-above-chance: first loss": partial(begins, 1.15, 10),
     "accumulation-not-divided: no whole number": partial(accumulated, 2.45),
     "loss-follows-padding: correlation": partial(padded, 0.4),
@@ -144,16 +210,17 @@ NEAR: dict[str, Maker] = {
 MORE: dict[str, Maker] = {
     "every answer for a broken loop is no": partial(asked, "no", *BROKEN, word="no"),
     "every answer for a sound loop is no": partial(asked, "yes", *SOUND, word="no"),
-    **{
-        f"{level} under updates of {ratio:g}": partial(moving, level, ratio)
-        for level in ("flat", "slow", "worse")
-        for ratio in (0.89e-4, 1.12e-4, 0.89e-2, 1.12e-2)
-    },
-    "a jump out of a wide scatter": partial(resumed, 0.72, 0.1),
-    "near zero for its padding": lambda: padded(0.2, 0.1),
-    "near zero beside its padding": lambda: padded(0.6, 0.1),
-    "worse, and gradients add up": lambda: moving("worse", 1e-3, grad_norm=1 + 0.1 * AT),
-    "worse, and gradients do not": lambda: moving("worse", 1e-3, grad_norm=noisy(1.0)),
-    "an optimizer that never steps": lambda: flat(grad_norm=[0.0], lr=[0.0]),
-    "no gradient under a rate": lambda: flat(grad_norm=[0.0], lr=[1e-3]),
+}
+
+TOLD: dict[str, Maker] = {
+    "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
+    "O15.padding": partial(padded, 0.29, 0.05),
+}
+
+NOT_TOLD: dict[str, Maker] = {
+    "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
+    "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),
+    "O7.lr": partial(moving, "flat", 1.12e-4),
+    "O7.low": partial(moving, "slow", 1.12e-4),
+    "O15.padding: correlation": partial(padded, 0.4, 0.05),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.conftest import make_run
-from tests.leaves.levels import Bar, more, near, reaching
+from tests.leaves.levels import Bar, Build, beyond, near, sparse
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROWS = 400
 AT = np.arange(ROWS) / ROWS
+ZERO = np.zeros(ROWS)
 
 
 def noise(width: float, seed: int = 0) -> Floats:
@@ -102,14 +103,29 @@ def capped(end: float, growth: float, pinned: int = 6) -> Run:
     return learning(completion_length=length, completion_length_max=longest)
 
 
-def collapsed(share: float = 0.56, **more_columns: Any) -> Run:
+def collapsed(share: float = 0.56, **changed: Any) -> Run:
     """A reward that loses a share of what it had gained."""
     reward = 0.1 + 0.6 * np.minimum(AT / 0.6, 1) - 0.6 * share * np.clip((AT - 0.7) / 0.1, 0, 1) + noise(0.01)
-    return learning(reward=reward, **more_columns)
+    return learning(**{"reward": reward, **changed})
+
+
+def useless(**changed: Any) -> Run:
+    """A run without an advantage in any prompt: no reward, no spread, no gradient."""
+    return learning(**{"reward": ZERO, "frac_reward_zero_std": ZERO + 1, "grad_norm": ZERO, **changed})
+
+
+def unrewarded(**changed: Any) -> Run:
+    """A run without a reward."""
+    return learning(**{"reward": ZERO, **changed})
+
+
+def unrisen(**changed: Any) -> Run:
+    """A run whose reward does not rise."""
+    return learning(**{"reward": 0.3 + noise(0.06), **changed})
 
 
 RUNS: dict[str, Maker] = {
-    **{bar.leaf: reaching(bar, HEALTHY, learning) for bar in BARS},
+    **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
     "reward-collapse": collapsed,
     "reward-not-rising": partial(reward_still, 0.15),
     "ebft-alignment-flat": partial(alignment_still, 0.075),
@@ -117,6 +133,8 @@ RUNS: dict[str, Maker] = {
     "length-hacking": partial(capped, 0.99, 1.35),
     "grpo-ok": learning,
 }
+
+EDGE: dict[str, Maker] = {f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, learning) for bar in BARS}
 
 NEAR: dict[str, Maker] = {
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
@@ -133,29 +151,19 @@ NEAR: dict[str, Maker] = {
 }
 
 
-def ending(metric: str, value: float, share: float = 0.6) -> Floats:
-    """A metric's sound values with a share of its last 20 rows at another value."""
-    values = np.array(HEALTHY[metric])
-    values[-round(20 * share) :] = value
-    return values
+CAUSES: tuple[tuple[Bar, Build], ...] = (
+    (Bar("G1.length", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrewarded),
+    (Bar("G2.kl", "kl", 2.0, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G2.collapse", "entropy", 0.01, share=0.5, rows=5, steps=0, low=True), collapsed),
+    (Bar("G2.stale", "logp_diff", 0.1, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
+    (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
+    (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
+    (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
+)
 
-
-ZERO = np.zeros(ROWS)
-
-MORE: dict[str, Maker] = {
-    **{name: maker for bar in BARS for name, maker in more(bar, HEALTHY, learning).items()},
-    "collapsed far from the reference": partial(collapsed, kl=ending("kl", 2.25)),
-    "collapsed into noise": partial(collapsed, entropy=ending("entropy", 1.12)),
-    "collapsed into one answer": partial(collapsed, entropy=ending("entropy", 0.0088)),
-    "collapsed on stale answers": partial(collapsed, logp_diff=ending("logp_diff", 0.112)),
-    "no reward, answers cut off": lambda: learning(reward=ZERO, clipped_ratio=ending("clipped_ratio", 0.9, 1.0)),
-    "no reward, no spread": lambda: learning(
-        reward=ZERO,
-        frac_reward_zero_std=ending("frac_reward_zero_std", 1.0, 1.0),
-        grad_norm=ZERO,
-        clipped_ratio=ending("clipped_ratio", 0.9, 1.0),
-    ),
-    "no rise, prompts of no use": lambda: learning(
-        reward=0.3 + noise(0.06), frac_reward_zero_std=ending("frac_reward_zero_std", 0.9)
-    ),
+TOLD: dict[str, Maker] = {bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES}
+NOT_TOLD: dict[str, Maker] = {
+    name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()
 }

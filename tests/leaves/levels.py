@@ -25,7 +25,7 @@ class Bar:
     """What a check takes, in the document's numbers.
 
     Attributes:
-        leaf: the leaf it ends at.
+        leaf: the leaf it ends at, or the cause that it tells.
         metric: the metric it looks at.
         level: the level; a metric is bad at or above it, or with `low` within it of 0.
         share: how much of the stretch must be bad.
@@ -69,19 +69,19 @@ def _last(sound: Mapping[str, Any], rows: int, count: int) -> Bools:
     return bad
 
 
-def reaching(bar: Bar, sound: Mapping[str, Any], build: Build, interval: int = 1) -> Maker:
+def beyond(bar: Bar, sound: Mapping[str, Any], build: Build, interval: int = 1) -> Maker:
     """A run that is bad for hardly longer than the check takes, in hardly more rows, by hardly more."""
     rows = math.ceil(1.05 * bar.stretch(interval))
     count = min(rows, math.ceil(BEYOND * bar.share * rows))
     return partial(_run, bar, sound, build, bar.bad(BEYOND), _last(sound, rows, count), interval)
 
 
-def more(bar: Bar, sound: Mapping[str, Any], build: Build) -> dict[str, Maker]:
+def sparse(bar: Bar, sound: Mapping[str, Any], build: Build) -> Maker:
     """The same in a log in which the check's rows decide."""
-    return {f"{bar.leaf}, sparsely logged": reaching(bar, sound, build, SPARSE)}
+    return beyond(bar, sound, build, SPARSE)
 
 
-def near(bar: Bar, sound: Mapping[str, Any], build: Build) -> dict[str, Maker]:
+def near(bar: Bar, sound: Mapping[str, Any], build: Build, *, sparsely: bool = True) -> dict[str, Maker]:
     """Runs that lack one thing: the level, the share of rows, or a stretch that is long enough."""
     length = len(sound["loss"])
     always = np.ones(length, dtype=bool)
@@ -91,7 +91,7 @@ def near(bar: Bar, sound: Mapping[str, Any], build: Build) -> dict[str, Maker]:
     }
     if bar.level:
         found[f"{bar.leaf}: level"] = partial(_run, bar, sound, build, bar.bad(INSIDE), always)
-    for interval, name in ((1, "steps"), (SPARSE, "rows")):
+    for interval, name in ((1, "stretch"), (SPARSE, "sparse stretch"))[: 1 + sparsely]:
         count = int(0.8 * bar.share * bar.stretch(interval))
         last = _last(sound, count, count)
         found[f"{bar.leaf}: {name}"] = partial(_run, bar, sound, build, bar.bad(BEYOND), last, interval)

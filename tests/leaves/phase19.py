@@ -64,6 +64,10 @@ def collapsing(peak: float) -> Run:
     return make_run({"loss": falling(ROWS), "loss_scale": scale, "grad_norm": norm, **peaking(peak)}, dtype="fp16")
 
 
+EDGE: dict[str, Maker] = {}
+
+NEAR: dict[str, Maker] = {}
+
 MORE: dict[str, Maker] = {
     "weights that collapse": lambda: rising(
         {"weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200)))}
@@ -71,24 +75,30 @@ MORE: dict[str, Maker] = {
     "a spike at the end": spike_at_end,
     "a climb": climb,
     "a rise alone": lambda: rising({"weight_norm": ONES, "grad_norm": ONES}),
-    "a rise in the warm-up": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
     "sound in bf16": lambda: make_run(healthy(), dtype="bf16"),
-    "dead in fp8": partial(dies, {}, dtype="fp8"),
     "dead in fp8 with its gradients": partial(dies, {"grad_norm": NORM}, dtype="fp8"),
     "dead in bf16": partial(dies, {"grad_norm": NORM}, dtype="bf16"),
     "dead in fp16 without a scaler": partial(dies, {}, dtype="fp16"),
     "dead in fp16 under a scale that had risen": partial(
         dies, {"grad_norm": NORM, "loss_scale": np.where(AT < 100, 1024.0, 2048.0)}, dtype="fp16"
     ),
-    "dead, an activation beyond fp16": partial(dies, {"grad_norm": NORM, **peaking(BEYOND)}),
-    "dead, an activation within fp16": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),
-    "dead, the embedding's gradient infinite": partial(dies, {"grad_norm/embed": np.where(AT >= 449, np.inf, NORM)}),
-    "dead, the embedding's gradient finite": partial(dies, {"grad_norm/embed": NORM}),
-    "overflow of an activation": partial(overflowing, BEYOND),
-    "overflow, activations within fp16": partial(overflowing, WITHIN),
-    "collapse by an activation": partial(collapsing, BEYOND),
-    "collapse, activations within fp16": partial(collapsing, WITHIN),
-    "a jump by a schedule": lambda: make_run(healthy(loss=JUMPED, lr=np.where(AT >= 398, 1.7e-3, 1e-3))),
-    "a jump by a loader": lambda: make_run(healthy(loss=JUMPED, batch_id=STUCK)),
-    "a jump by nothing that is logged": lambda: make_run(healthy(loss=JUMPED, batch_id=AT)),
+}
+
+TOLD: dict[str, Maker] = {
+    "Q4.2.warmup": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
+    "Q1.4.fp8": partial(dies, {}, dtype="fp8"),
+    "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(BEYOND)}),
+    "Q1.4.embedding": partial(dies, {"grad_norm/embed": np.where(AT >= 449, np.inf, NORM)}),
+    "Q3.4.activation": partial(overflowing, BEYOND),
+    "Q3.2.activations": partial(collapsing, BEYOND),
+    "Q2.4.lr": lambda: make_run(healthy(loss=JUMPED, lr=np.where(AT >= 398, 1.7e-3, 1e-3))),
+    "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=STUCK)),
+}
+
+NOT_TOLD: dict[str, Maker] = {
+    "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),
+    "Q1.4.embedding": partial(dies, {"grad_norm/embed": NORM}),
+    "Q3.4.activation": partial(overflowing, WITHIN),
+    "Q3.2.activations": partial(collapsing, WITHIN),
+    "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=AT)),
 }

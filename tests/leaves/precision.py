@@ -22,7 +22,7 @@ def with_columns(**columns: Any) -> Run:
 
 def scaled(ratio: float) -> Run:
     """grad_norm is multiplied by a loss scale that doubles twice."""
-    scale = np.repeat([65536.0, 131072.0, 262144.0], ROWS // 3)
+    scale = np.repeat([131072.0, 262144.0, 524288.0], ROWS // 3)
     return make_run(healthy(grad_norm=noisy(ratio) * scale, loss_scale=scale), dtype="fp16")
 
 
@@ -89,6 +89,8 @@ RUNS: dict[str, Maker] = {
     "precision-ok": sound,
 }
 
+EDGE: dict[str, Maker] = {"gradients-vanish: absolutely": partial(vanishing, 1e-5, 0.9e-7, 1.03)}
+
 NEAR: dict[str, Maker] = {
     "clip-before-unscale: ratio": partial(scaled, 0.00088),
     "fp16-underflow: share of zeros": partial(underflowing, 0.044),
@@ -107,25 +109,36 @@ NEAR: dict[str, Maker] = {
 }
 
 
-def leading(rows: int = 8, height: float = 1.9) -> Run:
-    """grad_norm rises for some rows before the loss spikes and comes back."""
-    norm, loss = noisy(1.0), falling(ROWS)
-    norm[400 - rows : 402] *= height
+def leading(rows: int = 8, height: float = 1.7, scatter: float = 0.1) -> Run:
+    """grad_norm stands at a height for some rows before the loss spikes and comes back."""
+    norm, loss = noisy(1.0, sigma=scatter), falling(ROWS)
+    norm[400 - rows : 402] = height * np.linspace(1, 1.2, rows + 2)
     loss[400:404] += 8
     return with_columns(grad_norm=norm, loss=loss)
 
 
 def never_held(lr: float, step: int = 440, factor: float = 1.7) -> Run:
-    """A run that blows up within its first 500 steps and stays up."""
+    """A run that blows up early and stays up."""
     loss = noisy(3.0, sigma=0.02)
     loss[step:] *= factor
     return make_run(healthy(loss=loss), lr=lr)
 
 
-MORE: dict[str, Maker] = {
-    "gradients that vanish absolutely": partial(vanishing, 1e-5, 0.9e-7, 1.03),
-    "a norm that leads the loss": leading,
-    "a spike without a lead": lambda: with_columns(loss=leading().series["loss"].values),
-    "broken early at two rates": lambda: with_rerun(never_held(1e-3), never_held(1e-4)),
-    "broken late at two rates": lambda: with_rerun(never_held(1e-3, 560), never_held(1e-4, 560)),
+def twice(step: int, factor: float = 1.7) -> Run:
+    """The same at two learning rates."""
+    return with_rerun(never_held(1e-3, step, factor), never_held(1e-4, step, factor))
+
+
+TOLD: dict[str, Maker] = {
+    "P12.lead": leading,
+    "P12.lead: out of a scatter": partial(leading, height=1.95, scatter=0.27),
+    "P17.init": partial(twice, 440),
+}
+
+NOT_TOLD: dict[str, Maker] = {
+    "P12.lead: none": partial(leading, 0),
+    "P12.lead: height": partial(leading, height=1.2),
+    "P12.lead: scatter": partial(leading, height=1.42, scatter=0.27),
+    "P17.init: later": partial(twice, 560),
+    "P17.init: not so far": partial(twice, 440, 1.4),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.leaves.grpo import AT, HEALTHY, learning, noise
-from tests.leaves.levels import Bar, more, near, reaching
+from tests.leaves.levels import Bar, beyond, near, sparse
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -33,15 +33,15 @@ def loss(end: float = 2.24, late: float = 0.085, quarter: float = 0.25) -> Float
 
 RUNS: dict[str, Maker] = {
     "sft-loss-plateau": lambda: tuning(loss=loss()),
-    "sft-grad-norm-high": reaching(BAR, TUNING, tuning),
+    "sft-grad-norm-high": beyond(BAR, TUNING, tuning),
     "eval-loss-nan": lambda: tuning(eval_loss=np.full(len(AT), np.nan)),
     "sft-ok": tuning,
 }
+
+EDGE: dict[str, Maker] = {"sft-grad-norm-high: sparsely logged": sparse(BAR, TUNING, tuning)}
 
 NEAR: dict[str, Maker] = {
     **near(BAR, TUNING, tuning),
     "sft-loss-plateau: level": lambda: tuning(loss=loss(end=1.76)),
     "sft-loss-plateau: late gain": lambda: tuning(loss=loss(late=0.115)),
 }
-
-MORE: dict[str, Maker] = {**more(BAR, TUNING, tuning)}

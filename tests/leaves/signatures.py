@@ -10,7 +10,7 @@ import numpy as np
 
 from stabtree.run import Gap, Resume
 from tests.conftest import falling, make_run
-from tests.leaves.make import nan_at, nan_from, noisy
+from tests.leaves.make import nan_from, noisy
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -66,8 +66,8 @@ def tiny_scale(loss: Floats) -> Run:
 
 
 def resumed(change: float, *, seam: bool = True) -> Run:
-    """A loss that is higher from step 100 on, to which the run had gone back from step 120."""
-    run = make_run({"loss": np.where(AT >= 100, LOSS + change, LOSS)})
+    """A loss that rises, and is higher from step 100 on, to which the run had gone back from step 120."""
+    run = make_run({"loss": LOSS + np.where(AT >= 100, change, 0) + 3 * np.clip((AT - 120) / 80, 0, 1)})
     return replace(run, resumes=(Resume(120, 100, 20),)) if seam else run
 
 
@@ -121,8 +121,8 @@ TOLD: dict[str, Maker] = {
     "T15": partial(early, 0),
     "T17": lambda: tiny_scale(LOSS),
     "T20": partial(single, 2, "grad_norm"),
-    "T21": partial(resumed, 3.0),
-    "T22": partial(resumed, 3.0),
+    "T21": partial(resumed, 0.83),
+    "T22": partial(resumed, 0.83),
     "T23": partial(thrown, 2.25, 0.88e-7),
     "T24": lambda: still(grad_norm=0.0, lr=0.0),
     "T25": partial(tuned, 112.0),
@@ -137,7 +137,44 @@ TOLD: dict[str, Maker] = {
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
 }
 
+
+def late(first: int, rows: int, every: int = 1, **config: Any) -> Run:
+    """A log that begins at a step and whose loss is NaN from one of its first rows on."""
+    return make_run({"loss": nan_from(rows, LOSS)}, steps=first + every * AT, **config)
+
+
+def floored(lowest: float) -> Run:
+    """A loss that falls on under a scale that goes down to a floor, and overflows there to the end."""
+    norm = np.where(AT >= 188, np.nan, GRAD)
+    scale = np.maximum(2.0 ** (10 - np.clip(AT - 99, 0, 16)), lowest)
+    return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
+
+
+def leaping(row: int, times: float = 2.25) -> Run:
+    """A loss that leaps at a row under a rate of nothing, and rises later."""
+    loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
+    return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
+
+
+TOLD |= {
+    "T7: after one row": partial(early, 1, dtype="fp16"),
+    "T7: sparsely logged": partial(late, 0, 3, 22, dtype="fp16"),
+    "T8: a late beginning": partial(late, 44, 0),
+    "T15: a late beginning": partial(late, 44, 0),
+    "T17: lowest scale": partial(floored, 0.88),
+    "T23: late": partial(leaping, 8),
+}
+
 NOT_TOLD: dict[str, Maker] = {
+    "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
+    "T7: from the first row on": partial(early, 0, dtype="fp16"),
+    "T7: sparsely logged": partial(late, 0, 3, 28, dtype="fp16"),
+    "T8: a later beginning": partial(late, 56, 0),
+    "T15: a later beginning": partial(late, 56, 0),
+    "T17: lowest scale": partial(floored, 1.12),
+    "T23: later": partial(leaping, 12),
+    "T23: height": partial(leaping, 8, 1.76),
+    "T26: level": partial(tuned, 88.0, loss_scale=4.0 * ONES),
     "T1": partial(dead, overlap_comm=False),
     "T2": partial(dead, 0.26),
     "T3": partial(dead, 0.84),
@@ -154,8 +191,8 @@ NOT_TOLD: dict[str, Maker] = {
     "T15": partial(early, 1),
     "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
     "T20": partial(single, 3, "grad_norm"),
-    "T21": lambda: resumed(0.1),
-    "T22": partial(resumed, 3.0, seam=False),
+    "T21": partial(resumed, 0.64),
+    "T22": partial(resumed, 0.83, seam=False),
     "T23": partial(thrown, 2.25, 1.12e-7),
     "T24": lambda: still(grad_norm=0.0, lr=1e-3),
     "T25": partial(tuned, 88.0),
@@ -166,10 +203,4 @@ NOT_TOLD: dict[str, Maker] = {
     "S20.samples": jumped,
     "S20.rank": lambda: make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100}),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02)}),
-}
-
-MORE: dict[str, Maker] = {
-    **{f"{id_} is told": maker for id_, maker in TOLD.items()},
-    **{f"{id_} is not told": maker for id_, maker in NOT_TOLD.items()},
-    "T13, one row": lambda: make_run({"loss": nan_at(90, LOSS)}),
 }
