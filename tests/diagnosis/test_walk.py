@@ -15,6 +15,7 @@ from stabtree.loaders import load_run
 from stabtree.run import Gap
 from stabtree.tree.load import load_tree
 from tests.conftest import FIXTURES, falling, make_run, series
+from tests.predicates.judged import loss as judged_loss
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,3 +199,9 @@ def test_wrong_options_get_the_nearest_right_name(options: dict[str, object], wh
     assert caught.value.where == where
     assert text in caught.value.problem
     assert caught.value.hint
+
+
+def test_a_person_may_answer_in_the_documents_words() -> None:
+    """`Q1.3=attention` is an answer: a layer."""
+    run = make_run({"loss": judged_loss(nan_from=900)}, dtype="fp32")
+    assert diagnose(run, TREE, answers={"Q1.3": "attention"}).end.id == "nan-layer"

@@ -31,10 +31,10 @@ def verdict(id_: str, run: Run) -> str:
 
 def test_every_signature_with_a_test_has_its_two_runs() -> None:
     """None goes untested."""
-    assert sorted(TOLD) == sorted(NOT_TOLD) == sorted(TESTED)
+    assert set(TESTED) == {name for name in TOLD if ":" not in name} == {name for name in NOT_TOLD if ":" not in name}
 
 
-@pytest.mark.parametrize("id_", TOLD)
+@pytest.mark.parametrize("id_", TESTED)
 def test_a_signature_is_told_of_one_run_and_ruled_out_for_another(id_: str) -> None:
     """Under a leaf that it names, likely or confirmed by a setting; and no for a run that only looks like it."""
     findings = diagnosed(TOLD[id_], TREES).findings

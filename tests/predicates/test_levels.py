@@ -1,4 +1,4 @@
-"""The trees for fine-tuning and reinforcement learning: every check says yes and no of some made run."""
+"""Levels of fine-tuning and reinforcement learning: every check says yes and no of some made run."""
 
 from __future__ import annotations
 
@@ -80,52 +80,7 @@ def test_the_cap_may_come_from_the_configuration() -> None:
     assert ask(make_run(columns), {}).verdict == "unknown"
 
 
-def test_a_loss_that_rises_beside_a_reward_that_rises_is_no_finding() -> None:
-    """The TD loss of a run that learns grows by decades; without the reward the same loss is one."""
-    loss = 0.2 * np.exp(7 * AT) * np.exp(noise(0.05))
-    reward = 60 * AT + noise(3, 1)
-    alone = diagnose(make_run({"loss": loss}), TREES)
-    beside = diagnose(make_run({"loss": loss, "reward": reward}), TREES)
-    assert (alone.verdict, beside.verdict) == ("warning", "ok")
-    assert any(item.metric == "reward" for visit in beside.path for item in visit.answer.evidence)
-
-
-def test_a_loss_that_rises_beside_a_reward_that_falls_is_one() -> None:
-    """Once the reward is lost as well, the rise counts."""
-    loss = 0.2 * np.exp(7 * AT) * np.exp(noise(0.05))
-    reward = np.where(AT < 0.4, 100 * AT, 2.0) + noise(1, 1)
-    found = diagnose(make_run({"loss": loss, "reward": reward}), TREES)
-    assert {"slow-rise", "reward-collapse"} <= {finding.leaf.id for finding in found.findings}
-
-
-@pytest.mark.parametrize("rows", [1, 5, 39])
-def test_a_reward_too_short_to_fall_spares_the_loss(rows: int) -> None:
-    """Where the reward can't be judged the loss is not judged either."""
-    run = make_run({"loss": np.linspace(0.1, 9, ROWS) + noise(0.05)})
-    short = make_run({"reward": HEALTHY["reward"][:rows]}, steps=np.linspace(0, ROWS - 1, rows).astype(int))
-    both = type(run)("made", {**run.series, **short.series})
-    assert PREDICATES["loss_rising"].ask(both, {}).verdict == "no"
-    assert PREDICATES["settled"].ask(both, {}).verdict in ("flat", "falling")
-
-
-def test_the_reward_says_whether_the_run_goes_on_learning() -> None:
-    """Its rise in the second half counts in place of the loss's fall."""
-    ask = PREDICATES["settled"].ask
-    rising = make_run({"loss": noise(0.01), "reward": AT + noise(0.02, 1)})
-    still = make_run({"loss": noise(0.01), "reward": np.minimum(AT, 0.3) + noise(0.003, 1)})
-    assert (ask(rising, {}).verdict, ask(still, {}).verdict) == ("falling", "flat")
-
-
 def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
     run = make_run({"reward": np.exp(9 * AT)})
     assert PREDICATES["falls_back"].ask(run, {}).verdict == "no"
-
-
-def test_a_burst_of_a_loss_beside_a_reward_is_no_spike() -> None:
-    """The same burst is one where no reward was logged."""
-    loss = falling(600, 0.02)
-    loss[400] += 8
-    assert diagnose(make_run({"loss": loss})).verdict == "warning"
-    found = diagnose(make_run({"loss": loss, "reward": np.linspace(0.1, 0.8, 600)}))
-    assert not [finding for finding in found.findings if finding.leaf.id.startswith("spike")]
