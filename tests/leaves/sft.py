@@ -24,10 +24,10 @@ def tuning(interval: int = 1, **changed: object) -> Run:
     return learning(interval, **{**rewards, "loss": loss(end=1.2), **changed})
 
 
-def loss(end: float = 2.24, late: float = 0.085, quarter: float = 0.25) -> Floats:
-    """A loss that goes from 4.5 to its end and wins a share of that after a part of its rows, the half of it soon."""
+def loss(end: float = 2.24, late: float = 0.085) -> Floats:
+    """A loss that goes from 4.5 to its end, and wins a share of that between the first quarter of its rows and half."""
     won = [0, 0, 1 - 1.5 * late, 1 - late, 1 - late, 1, 1]
-    way = np.interp(AT, [0, 0.05, quarter / 2, quarter, quarter + 0.06, 2 * quarter, 1], won)
+    way = np.interp(AT, [0, 0.05, 0.125, 0.25, 0.31, 0.5, 1], won)
     return np.asarray(4.5 + (end - 4.5) * way + noise(0.01))
 
 

@@ -104,6 +104,24 @@ def unlearned(**columns: Any) -> Run:
     return make_run({"loss": LOSS + 3 * rise, **columns})
 
 
+def late(first: int, rows: int, every: int = 1, **config: Any) -> Run:
+    """A log that begins at a step and whose loss is NaN from one of its first rows on."""
+    return make_run({"loss": nan_from(rows, LOSS)}, steps=first + every * AT, **config)
+
+
+def floored(lowest: float) -> Run:
+    """A loss that falls on under a scale that goes down to a floor, and overflows there to the end."""
+    norm = np.where(AT >= 188, np.nan, GRAD)
+    scale = np.maximum(2.0 ** (10 - np.clip(AT - 99, 0, 16)), lowest)
+    return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
+
+
+def leaping(row: int, times: float = 2.25) -> Run:
+    """A loss that leaps at a row under a rate of nothing, and rises later."""
+    loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
+    return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
+
+
 TOLD: dict[str, Maker] = {
     "T1": partial(dead, 0.34, overlap_comm=True),
     "T2": partial(dead, 0.34),
@@ -135,28 +153,6 @@ TOLD: dict[str, Maker] = {
         {"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "token_accuracy": GRAD}
     ),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
-}
-
-
-def late(first: int, rows: int, every: int = 1, **config: Any) -> Run:
-    """A log that begins at a step and whose loss is NaN from one of its first rows on."""
-    return make_run({"loss": nan_from(rows, LOSS)}, steps=first + every * AT, **config)
-
-
-def floored(lowest: float) -> Run:
-    """A loss that falls on under a scale that goes down to a floor, and overflows there to the end."""
-    norm = np.where(AT >= 188, np.nan, GRAD)
-    scale = np.maximum(2.0 ** (10 - np.clip(AT - 99, 0, 16)), lowest)
-    return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
-
-
-def leaping(row: int, times: float = 2.25) -> Run:
-    """A loss that leaps at a row under a rate of nothing, and rises later."""
-    loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
-    return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
-
-
-TOLD |= {
     "T7: after one row": partial(early, 1, dtype="fp16"),
     "T7: sparsely logged": partial(late, 0, 3, 22, dtype="fp16"),
     "T8: a late beginning": partial(late, 44, 0),
@@ -164,6 +160,7 @@ TOLD |= {
     "T17: lowest scale": partial(floored, 0.88),
     "T23: late": partial(leaping, 8),
 }
+
 
 NOT_TOLD: dict[str, Maker] = {
     "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
