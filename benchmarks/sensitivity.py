@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import stabtree
 from benchmarks.faultbench import predict
-from stabtree.tree.check import resolved
+from stabtree.tree.params import stated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -140,12 +140,10 @@ def thinned(folder: Path, every: int) -> Mapping[str, Run]:
 
 
 def knobs(tree: Tree) -> Iterator[Knob]:
-    """Every number that a question sets or leaves at its default; what it takes over from another question is there."""
-    for question in tree.questions.values():
-        taken = resolved(tree, tree.questions[question.like]) if question.like else {}
-        for name, value in resolved(tree, question).items():
-            if isinstance(value, int | float) and not isinstance(value, bool) and value and name not in taken:
-                yield Knob(question.id, name, value)
+    """Every number that the trees state, of facts, questions and causes."""
+    for (id_, name), value in stated(tree).items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and value:
+            yield Knob(id_, name, value)
 
 
 def outcome(split: Split, setting: Setting | None) -> Outcome:

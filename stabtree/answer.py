@@ -40,6 +40,7 @@ class Answer:
         missing: the metrics that would have answered it.
         onset_step: first step of what was found.
         last_good_step: last logged step before anything unusual.
+        storm: whether the loss stopped being finite: a checkpoint from right before may hold what broke it.
     """
 
     verdict: str
@@ -48,6 +49,7 @@ class Answer:
     missing: tuple[str, ...] = ()
     onset_step: int | None = None
     last_good_step: int | None = None
+    storm: bool = False
 
 
 def unknown(reason: str, *missing: str) -> Answer:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
@@ -19,3 +23,11 @@ def clean(text: object, limit: int = 200) -> str:
         char if char.isprintable() else " " if char.isspace() else "" for char in _ESCAPES.sub("", head)
     ).strip()
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A did-you-mean clause for a name, empty where nothing is near."""
+    import difflib  # only a mistake needs it
+
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stabtree.facts import FACTS
+from stabtree.facts.registry import Facts
+from stabtree.predicates import PREDICATES
 from stabtree.run import Gap, Run, Series, Setting
+from stabtree.tree.load import load_tree, load_trees, stated_for
+from stabtree.tree.params import fact_params, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
+
+    from stabtree.answer import Answer
+    from stabtree.tree.params import Asking
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -46,3 +54,18 @@ def falling(rows: int, noise: float = 0.05, seed: int = 0) -> NDArray[np.float64
     """A healthy loss: falls from 4 towards 1 with Gaussian noise."""
     at = np.arange(rows)
     return np.asarray(1 + 3 * np.exp(-5 * at / rows) + np.random.default_rng(seed).normal(0, noise, rows))
+
+
+def facts_of(run: Run) -> Facts:
+    """The facts of a run, with the parameters that the shipped trees state."""
+    return Facts(run, FACTS, fact_params(load_tree("phase19")))
+
+
+def ask(name: str, run: Run, **params: Any) -> Answer:
+    """A predicate's answer with the parameters of the first shipped node that asks it, but the given ones."""
+    return PREDICATES[name].ask(facts_of(run), {**stated_for(name), **params})
+
+
+def ask_node(node: Asking, run: Run) -> Answer:
+    """The answer to a node of the shipped trees."""
+    return PREDICATES[node.test].ask(facts_of(run), resolved(load_trees(), node))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.predicates.registry import Param
+    from stabtree.facts.registry import Param
     from stabtree.tree.model import Question, Tree
 
 LEVELS = ("note", "warning", "critical")
@@ -146,37 +146,27 @@ def fails(verdict: str, levels: frozenset[str]) -> bool:
 
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
-    """Parse `--set Q2.1.sigma=4`, each value by the type of its parameter's default; the walk checks the names."""
-    from stabtree.predicates import PREDICATES
+    """Parse `--set Q2.1.sigma=4`, each value by the type of its parameter; the walk checks the names."""
+    from stabtree.tree.overrides import declared
 
     found: dict[str, dict[str, Param]] = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
-        question = tree.questions.get(id_)
-        predicate = PREDICATES.get(question.test) if question else None
-        default = predicate.params.get(name) if predicate else None
-        found.setdefault(id_, {})[name] = text if default is None else _parsed(text, default, key)
+        known = declared(tree, id_)
+        found.setdefault(id_, {})[name] = _parsed(text, known[name][1].kind, key) if name in known else text
     return found
 
 
-def _parsed(text: str, default: Param, key: str) -> Param:
-    from stabtree.tree.check import fits
+def _parsed(text: str, kind: type[Param], key: str) -> Param:
+    from stabtree.tree.params import fits
 
     try:
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text.lower()]
-        value = type(default)(text)
+        value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
-        wanted = (
-            "true or false"
-            if isinstance(default, bool)
-            else {"int": "a whole number", "float": "a number"}[type(default).__name__]
-        )
-        raise StabtreeError(
-            f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"its default is {default}"
-        ) from None
-    if not fits(value, default):
-        raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=f"its default is {default}")
+        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind.__name__]
+        raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"give {wanted}") from None
+    if not fits(value, kind):
+        raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint="give a number from 0 on")
     return value
 
 

@@ -18,6 +18,7 @@ def explain(
     ] = None,
     tree: TreeOpt = None,
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Also the parameters that only fine-tune a guard.")] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.render import reference
@@ -26,7 +27,7 @@ def explain(
     chosen = load_tree(tree) if tree else (node and not all_ and load_defining(node)) or load_trees()
     width, color = screen()
     if all_:
-        emit(reference.explain(chosen, reference.every(chosen), width=width, color=color))
+        emit(reference.explain(chosen, reference.every(chosen), full=full, width=width, color=color))
         return
     if node is None:
         raise StabtreeError(
@@ -34,13 +35,13 @@ def explain(
         )
     found, by_id = reference.find(chosen, node)
     if not found:
-        from stabtree.tree.check import near
+        from stabtree.text import near
 
         ids = [*chosen.questions, *chosen.leaves, *chosen.entries]
         hint = f"`stabtree tree show {chosen.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
     show = (
-        reference.explain(chosen, found, width=width, color=color)
+        reference.explain(chosen, found, full=full, width=width, color=color)
         if by_id or len(found) <= IN_FULL
         else reference.listing(found, width=width, color=color)
     )

@@ -11,15 +11,18 @@ from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
 from stabtree.errors import StabtreeError
-from stabtree.facts.precursors import precursors
+from stabtree.facts import FACTS
+from stabtree.facts.registry import Facts
 from stabtree.facts.replay import replay
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
-from stabtree.tree.check import near, parameter_mistakes, resolved
+from stabtree.text import near
 from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
+from stabtree.tree.overrides import overridden
+from stabtree.tree.params import resolved
 
 if TYPE_CHECKING:
-    from stabtree.predicates.registry import Param
+    from stabtree.facts.registry import Param
     from stabtree.run import Run
 
 UNREAD_SHARE = 0.05  # with more lines than this unread, what was read does not stand for the run
@@ -44,7 +47,8 @@ def diagnose(
         run: the run, from `load_run`.
         tree: the tree; when not given, those that `load_trees` puts together.
         literal: take the document's letter, without the guards against noise.
-        overrides: parameters by question id, as `{"Q2.1": {"sigma": 4.0}}`; questions that are `like` it follow.
+        overrides: parameters by the id of a question, a cause or a fact, as `{"Q2.1": {"sigma": 4.0}}`; what a question
+            sets of a fact holds for all that ask for it, and questions that are `like` it follow.
         answers: verdicts given by a person, by question id; they go before what the data say.
         applied: nodes whose fixes were applied without success, as `["Q1.4"]`.
         ask: called for a question that the data can't answer; None means that nobody can be asked.
@@ -75,21 +79,11 @@ class _Walk:
     applied: frozenset[str]
     ask: Ask | None
     seen: dict[str, Visit] = field(default_factory=dict)
+    facts: Facts = field(init=False)
 
     def check_options(self) -> None:
-        for id_, params in self.overrides.items():
-            question = self._known(id_, "--set", "Q2.1.sigma=4")
-            predicate = PREDICATES.get(question.test)
-            mistakes = (
-                list(parameter_mistakes(predicate, params))
-                if predicate
-                else ["sets a parameter of a question without test"]
-            )
-            if mistakes:
-                names = ", ".join(predicate.params) if predicate else "none"
-                raise StabtreeError(
-                    f"{id_} {mistakes[0]}", where="--set", hint=f"parameters of {id_}: {names or 'none'}"
-                )
+        self.overrides, settings = overridden(self.tree, self.overrides, literal=self.literal)
+        self.facts = Facts(self.run, FACTS, settings)
         for id_, verdict in self.answers.items():
             question = self._known(id_, "--answer", "Q1.2=fp16")
             if verdict not in {*question.go, *question.words, UNKNOWN}:
@@ -168,7 +162,7 @@ class _Walk:
             return _told(question, given)
         answer = Answer(UNKNOWN, reason="it is a question for a person")
         if question.test:
-            answer = PREDICATES[question.test].ask(self.run, self.params(question))
+            answer = PREDICATES[question.test].ask(self.facts, self.params(question))
         if answer.verdict == UNKNOWN and self.ask is not None:
             told = self.ask(question)
             if told:
@@ -176,8 +170,8 @@ class _Walk:
         return Visit(question, answer)
 
     def params(self, node: Question | Cause) -> dict[str, Param]:
-        """All parameters of a node: defaults, what the tree sets, `--literal`, then `--set`."""
-        found = resolved(self.tree, node, literal=self.literal)
+        """All parameters of a node's own: what the tree states, `--literal`, then `--set`."""
+        found = resolved(self.tree, node, literal=self.literal, facts=self.facts.params)
         chain = [node.id]
         while node.like:
             node = self.tree.questions[node.like]
@@ -191,7 +185,7 @@ class _Walk:
         # Later questions look closer: the last one that names an onset has it, and its last good step with it.
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
-        storm = any(visit.question.test == "nonfinite_loss" for visit in told)
+        storm = any(visit.answer.storm for visit in told)
         causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
         return Finding(
             leaf=leaf,
@@ -200,14 +194,14 @@ class _Walk:
             last_good_step=good,
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
-            precursors=precursors(self.run, onset) if leaf.restart and onset is not None else (),
+            precursors=self.facts.get("precursors").before(onset) if leaf.restart and onset is not None else (),
             restart=advise(self.run, onset, good, storm=storm) if leaf.restart and onset is not None else None,
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:
         if not cause.test:
             return JudgedCause(cause, CauseState.POSSIBLE)
-        answer = PREDICATES[cause.test].ask(self.run, self.params(cause))
+        answer = PREDICATES[cause.test].ask(self.facts, self.params(cause))
         states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
         state = states.get(answer.verdict, CauseState.CONFIRMED)
         return JudgedCause(cause, state, answer.evidence, answer.reason)

@@ -1,26 +1,237 @@
-"""What facts share: the memory of what a series showed, and its finite part."""
+"""What facts and predicates share: a function's signature is its declaration.
+
+Positional parameters are what the function asks for: a metric by its name, the run, or a fact by its name. Keyword-only
+parameters are what a tree may tune.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
 from stabtree._lazy import np
+from stabtree.metrics.table import by_name
+from stabtree.run import Run, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stabtree._lazy import Floats, Ints
     from stabtree.answer import Evidence
-    from stabtree.run import Series
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Groups = Mapping[str, Series]
+"""A grouped metric, by group; the ungrouped series, where logged, stands under `all`."""
+
+Param = int | float | bool | str
+Pattern = str
+"""A parameter that holds a regular expression; a tree is checked for it."""
+
+_KINDS: dict[str, type[Param]] = {"int": int, "float": float, "bool": bool, "str": str, "Pattern": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a tree may tune.
+
+    Attributes:
+        kind: its type.
+        default: its value where no tree states one; None where a tree must.
+        pattern: whether it holds a regular expression.
+    """
+
+    kind: type[Param]
+    default: Param | None = None
+    pattern: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a function asks for.
+
+    Attributes:
+        name: a metric or a fact; any name for the run.
+        kind: `Series`, `Groups`, `Run`, or `Fact`.
+        required: whether it can't answer without.
+        takes: of a fact, which of `Absent` and `Unknown` the function wants handed over instead of being spared.
+    """
+
+    name: str
+    kind: str
+    required: bool
+    takes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A fact that was looked for and is not there, with what was seen instead; never empty."""
+
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that the data can't tell, with the metrics to log."""
+
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that is found in a run once, for all predicates that ask for it by its name.
+
+    Attributes:
+        name: the function's name.
+        doc: its docstring.
+        needs: what it asks for.
+        params: what a tree states under `facts:`, one value a walk.
+        min_points: fewest finite values of each required series.
+    """
+
+    name: str
+    doc: str
+    needs: tuple[Need, ...]
+    params: Mapping[str, Parameter]
+    min_points: int
+    func: Callable[..., Any]
+
+
+class Facts:
+    """What was found in one run; each fact is looked for when it is first asked for, and only once.
+
+    Args:
+        run: the run.
+        table: the facts that there are, by name.
+        params: the parameters of each, by its name: one value for all that ask.
+    """
+
+    def __init__(self, run: Run, table: Mapping[str, Fact], params: Mapping[str, Mapping[str, Param]]) -> None:
+        self.run = run
+        self._table = table
+        self.params = params
+        self._known: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        """The fact, `Absent` or `Unknown`."""
+        if name not in self._known:
+            fact = self._table[name]
+            arguments, refused = gather(self, fact.needs, fact.min_points)
+            settings = complete(name, fact.params, self.params.get(name, {}))
+            with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
+                self._known[name] = refused or fact.func(*arguments, **settings)
+        return self._known[name]
+
+
+def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param]) -> dict[str, Param]:
+    """All parameters of a function: what is given, else the default.
+
+    Raises:
+        ValueError: for one that has neither; a tree that was checked states them all.
+    """
+    found: dict[str, Param] = {}
+    for key, parameter in known.items():
+        value = given.get(key, parameter.default)
+        if value is None:
+            raise ValueError(f"{name} needs a value for {key}")
+        found[key] = value
+    return found
+
+
+def gather(facts: Facts, needs: tuple[Need, ...], min_points: int) -> tuple[list[Any], Absent | Unknown | None]:
+    """What a function asks for, in its order; or why it can't be asked."""
+    found: dict[str, Any] = {}
+    # What was not logged is said before a fact is looked for.
+    for need in sorted(needs, key=lambda need: need.kind == "Fact"):
+        value = found[need.name] = _fetched(facts, need, min_points)
+        if isinstance(value, Absent | Unknown) and type(value).__name__ not in need.takes:
+            return [], value
+    return [found[need.name] for need in needs], None
+
+
+def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
+    run = facts.run
+    if need.kind == "Run":
+        return run
+    if need.kind == "Fact":
+        return facts.get(need.name)
+    if need.kind == "Groups":
+        whole = run.get(need.name)
+        groups = run.group(need.name) or ({"all": whole} if whole else {})
+        return groups if groups or not need.required else Unknown(f"{need.name}/<group> was not logged", (need.name,))
+    series = run.get(need.name)
+    if series is None:
+        return Unknown(f"{need.name} was not logged", (need.name,)) if need.required else None
+    if need.required and min_points:
+        points = int(np.isfinite(series.values).sum())
+        if points < min_points:
+            reason = f"{need.name} has {points} finite points, at least {min_points} are needed"
+            return Unknown(reason, (need.name,))
+    return series
+
+
+def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Parameter]]:
+    """What a function's signature declares: what it asks for, and what a tree may tune.
+
+    Raises:
+        TypeError: for a parameter that is neither.
+    """
+    needs: list[Need] = []
+    params: dict[str, Parameter] = {}
+    for name, parameter in inspect.signature(func).parameters.items():
+        words = _words(parameter.annotation)
+        empty = parameter.default is inspect.Parameter.empty
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            needs.append(_need(func, name, words, required=empty))
+        elif words[0] not in _KINDS:
+            raise TypeError(f"{func.__name__}: {name} must be of type {', '.join(_KINDS)}")
+        else:
+            kind, default = _KINDS[words[0]], None if empty else parameter.default
+            params[name] = Parameter(kind, default, pattern=words[0] == "Pattern")
+    return tuple(needs), params
+
+
+def _need(func: Callable[..., Any], name: str, words: list[str], *, required: bool) -> Need:
+    kind = words[0] if words[0] in ("Run", "Series", "Groups") else "Fact"
+    if kind in ("Series", "Groups") and name not in by_name():
+        raise TypeError(f"{func.__name__}: {name} is not a known metric")
+    return Need(name, kind, required, frozenset(words[1:]) if kind == "Fact" else frozenset())
+
+
+def _words(annotation: Any) -> list[str]:
+    """The names of the types in an annotation, whether it is text (`from __future__ import annotations`) or not."""
+    if isinstance(annotation, str):
+        parts = [part.strip().rpartition(".")[2] for part in annotation.split("|")]
+    elif annotation == Groups:
+        parts = ["Groups"]
+    elif isinstance(annotation, UnionType) or get_args(annotation):
+        parts = ["Groups" if part == Groups else getattr(part, "__name__", "None") for part in get_args(annotation)]
+    else:
+        parts = [getattr(annotation, "__name__", str(annotation))]
+    return [part for part in parts if part not in ("None", "NoneType")]
+
+
+def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
+    """Turn a function into a `Fact`; it returns the thing, `Absent` or `Unknown`.
+
+    Args:
+        min_points: fewest finite values of each required series.
+    """
+
+    def declare(func: Callable[..., Any]) -> Fact:
+        needs, params = declared(func)
+        return Fact(func.__name__, inspect.cleandoc(func.__doc__ or ""), needs, params, min_points, func)
+
+    return declare
+
 
 def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concatenate[Series, P], T]:
-    """Remember what a pure function of a series found: several questions ask about the same spikes or levels."""
+    """Remember what a pure function of a series found: several facts and questions ask about the same levels."""
     known: WeakKeyDictionary[Series, dict[Any, T]] = WeakKeyDictionary()
 
     @wraps(function)

@@ -73,7 +73,7 @@ PREDICATES: dict[str, Predicate] = {
         signatures.breaks_at_start,
         signatures.loss_before_break,
         signatures.jump_at_tiny_lr,
-        signatures.jump_at_resume,
+        resumes.jump_at_resume,
         signatures.falls_despite_scale,
         signatures.grad_norm_off_scale,
         signatures.loss_left_out_with_grad_nan,

@@ -6,32 +6,24 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.facts.batches import fresh
-from stabtree.facts.registry import finite
-from stabtree.facts.rise import (
-    LEAST_BLOCKS,
-    MOST_BLOCKS,
-    ROWS_PER_BLOCK,
-    USUAL_BARS,
-    Bars,
-    reward_holds,
-    rising,
-    turned,
-)
+from stabtree.facts.levels import turned
+from stabtree.facts.registry import Absent, Unknown, finite
+from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import blocks, interval, kendall_z, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
+    from stabtree.facts.batches import Batches
+    from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
 
 
-def _window(loss: Series, window_steps: int, *, stretched: bool) -> tuple[int, int]:
+def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
     """The stretch that Q4.2 to Q4.4 look at: the last `window_steps`, stretched to the low of the rise."""
     last = int(loss.steps[-1])
     start = last - window_steps
-    _, rise = rising(loss, window_steps, USUAL_BARS) if stretched else (None, None)
-    return (min(start, rise.low_step) if rise else start), last
+    return (min(start, rise.low_step) if stretched and isinstance(rise, Rise) else start), last
 
 
 def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
@@ -40,74 +32,18 @@ def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
     return steps[keep], values[keep]
 
 
-@predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975", min_points=2)
-def loss_rising(
-    loss: Series,
-    batch_id: Series | None = None,
-    reward: Series | None = None,
-    *,
-    window_steps: int = 200,
-    strict: bool = False,
-    trend_z: float = 2.33,
-    noise_factor: float = 2.0,
-    range_share: float = 0.08,
-) -> Answer:
+@predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975")
+def loss_rising(rise: Rise) -> Answer:
     """Has the loss been rising, slowly and to the end?
 
     Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
     default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
-    `trend_z` (2.33: 1 in 100 without a trend), an end that is `noise_factor` times the blocks' own scatter
+    `trend_z`, an end that is `noise_factor` times the blocks' own scatter
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
-    1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one of five times
-    these heights counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ...
-    times `window_steps`. Steps at which a stuck loader fed one batch again and again are left out. The loss of
-    reinforcement learning is no learning signal (a TD loss grows with the values it predicts): where a reward is
-    logged, a rise counts only if the reward has lost more than half of its range as well.
+    1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
+    counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ... times `window_steps`.
     """
-    if strict:
-        return _strictly_rising(loss, window_steps)
-    loss = fresh(loss, batch_id, window_steps)
-    bars = Bars(trend_z, noise_factor, range_share)
-    whole, rise = rising(loss, window_steps, bars)
-    if whole is None:
-        return _too_short(loss)
-    last = int(loss.steps[-1])
-    spared = reward_holds(reward, window_steps) if rise and reward is not None else None
-    if rise and spared:
-        text = f"the loss rises from {rise.low:.4g} to {rise.end:.4g}, as it may where a reward is learned from"
-        return Answer(NO, (Evidence(text, "loss", (rise.low_step, last), rise.trend_z, trend_z), spared))
-    if rise:
-        text = f"from {rise.low:.4g} around step {rise.low_step:,} up to {rise.end:.4g} at the end (step {last:,}): "
-        text += (
-            f"trend z {rise.trend_z:.1f}, {min(rise.times, 1e6):.3g}× the scatter, {rise.share:.0%} of the loss's range"
-        )
-        found = Evidence(text, "loss", (rise.low_step, last), rise.trend_z, trend_z)
-        return Answer(YES, (found,), onset_step=rise.low_step, last_good_step=rise.low_step)
-    text = f"lowest level {whole.low:.4g} around step {whole.low_step:,}, {whole.end:.4g} at the end: trend z "
-    text += f"{whole.trend_z:.1f} (takes {trend_z:g}), {whole.times:.2g}× the scatter (takes {noise_factor:g}), "
-    text += f"{whole.share:.1%} of the range (takes {range_share:.0%})"
-    return Answer(NO, (Evidence(text, "loss", (whole.low_step, last), whole.trend_z, trend_z),))
-
-
-def _too_short(loss: Series) -> Answer:
-    rows = int(np.isfinite(loss.values).sum())
-    return unknown(
-        f"the loss has {rows:,} finite rows, {LEAST_BLOCKS * ROWS_PER_BLOCK} are needed to see a trend", "loss"
-    )
-
-
-def _strictly_rising(loss: Series, window_steps: int) -> Answer:
-    steps, values = finite(loss)
-    if steps[-1] - steps[0] < window_steps:
-        return unknown(f"the loss spans {int(steps[-1] - steps[0]):,} steps, {window_steps} are needed", "loss")
-    inside = values[steps >= steps[-1] - window_steps]
-    share = float(np.mean(np.diff(inside) > 0)) if len(inside) > 1 else 0.0
-    start = int(steps[-1]) - window_steps
-    text = f"{share:.0%} of the last {window_steps} steps' changes are rises; monotonic means all"
-    found = (Evidence(text, "loss", (start, int(steps[-1])), share, 1.0),)
-    if len(inside) > 1 and share == 1.0:
-        return Answer(YES, found, onset_step=start, last_good_step=start)
-    return Answer(NO, found)
+    return Answer(YES, (rise.told,), onset_step=rise.low_step, last_good_step=rise.low_step)
 
 
 def _ratio(begin: float, end: float) -> float:
@@ -121,18 +57,18 @@ def _ratio(begin: float, end: float) -> float:
 def lr_rising(
     loss: Series,
     lr: Series,
-    batch_id: Series | None = None,
+    rise: Rise | Absent | Unknown,
     *,
-    window_steps: int = 200,
-    stretched: bool = True,
-    least_factor: float = 1.05,
+    window_steps: int,
+    stretched: bool,
+    least_factor: float,
 ) -> Answer:
     """Has the learning rate risen while the loss rose?
 
     Compared are the medians of the first and the last tenth of the stretch over which the loss rises (at
-    least `window_steps`); a rise is more than `least_factor` (5%, above any rounding of a logged rate).
+    least `window_steps`); a rise is more than `least_factor`, above any rounding of a logged rate.
     """
-    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(lr, start, last)
     if len(values) < 2:
         return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
@@ -145,7 +81,7 @@ def lr_rising(
 
 
 @predicate(source="phase19 Q4.2, the warm-up that never ends")
-def warming_up(run: Run, loss: Series) -> Answer:
+def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
     """Did the loss turn while the learning rate was still in its planned warm-up?
 
     Needs `warmup_steps` in the manifest.
@@ -153,22 +89,21 @@ def warming_up(run: Run, loss: Series) -> Answer:
     planned = run.setting("warmup_steps")
     if not isinstance(planned, int) or not planned:
         return unknown("the manifest does not say how long the warm-up is")
-    _, rise = rising(loss, 200, USUAL_BARS)
-    turned = rise.low_step if rise else int(loss.steps[-1])
-    text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {turned:,}"
-    found = Evidence(text, "lr", (turned,), float(turned), float(planned))
-    return Answer(YES if turned < planned else NO, (found,))
+    low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
+    text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
+    found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
+    return Answer(YES if low_step < planned else NO, (found,))
 
 
 @predicate(source="phase19 Q4.3", labels=("up", "down", "no"))
 def weight_norm_change(
     loss: Series,
     weight_norm: Groups,
-    batch_id: Series | None = None,
+    rise: Rise | Absent | Unknown,
     *,
-    window_steps: int = 200,
-    stretched: bool = True,
-    factor: float = 2.0,
+    window_steps: int,
+    stretched: bool,
+    factor: float,
 ) -> Answer:
     """Did the weights of some parameter group double or halve in size?
 
@@ -177,7 +112,7 @@ def weight_norm_change(
     `stretched`, every such window since the loss was lowest counts. Logged less often than every `window_steps`,
     it is unknown.
     """
-    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     best: tuple[float, float, int, int, str] | None = None
     for name, series in weight_norm.items():
         steps, values = _within(series, start, last)
@@ -209,12 +144,13 @@ def _largest_change(steps: Ints, logs: Floats, window_steps: int) -> tuple[float
 def grad_norm_rising(
     loss: Series,
     grad_norm: Series,
-    batch_id: Series | None = None,
+    rise: Rise | Absent | Unknown,
+    levels: Levels,
     *,
-    window_steps: int = 200,
-    stretched: bool = True,
-    trend_z: float = 2.33,
-    least_factor: float = 1.2,
+    window_steps: int,
+    stretched: bool,
+    trend_z: float,
+    least_factor: float,
 ) -> Answer:
     """Is the rolling mean of grad_norm trending up while the loss rises?
 
@@ -222,16 +158,16 @@ def grad_norm_rising(
     least `least_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
     rising loss it means that the landscape is getting harder.
     """
-    start, last = _window(fresh(loss, batch_id, window_steps), window_steps, stretched=stretched)
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(grad_norm, start, last)
-    count = min(MOST_BLOCKS // 2, len(values) // 2)
+    count = min(levels.most // 2, len(values) // 2)
     if count < 4:
         return unknown(
             f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
         )
-    levels, _ = blocks(values, count)
-    score = kendall_z(levels)
-    begin, end = float(np.median(levels[:3])), float(np.median(levels[-3:]))
+    medians, _ = blocks(values, count)
+    score = kendall_z(medians)
+    begin, end = float(np.median(medians[:3])), float(np.median(medians[-3:]))
     ratio = _ratio(begin, end)
     text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {score:.1f}"
@@ -242,16 +178,13 @@ def grad_norm_rising(
 @predicate(source="phase19 Q4.1 and Q4.4, closing lines", labels=("rising", "flat", "falling"), min_points=2)
 def settled(
     loss: Series,
+    rise: Rise | Absent,
+    batches: Batches | Unknown,
     eval_loss: Series | None = None,
-    batch_id: Series | None = None,
     reward: Series | None = None,
     *,
-    window_steps: int = 200,
-    strict: bool = False,
-    trend_z: float = 2.33,
-    noise_factor: float = 2.0,
-    range_share: float = 0.08,
-    still_falling_share: float = 0.02,
+    strict: bool,
+    still_falling_share: float,
 ) -> Answer:
     """Is the loss still falling, flat, or on its way up?
 
@@ -262,19 +195,13 @@ def settled(
     a plateau when nothing else moves, any other is healthy.
     """
     if strict:
-        plain = _strictly_rising(loss, window_steps)
-        return (
-            Answer("flat" if plain.verdict == YES else "falling", plain.evidence, plain.reason)
-            if plain.evidence
-            else plain
-        )
-    loss = fresh(loss, batch_id, window_steps)
-    whole, rise = rising(loss, window_steps, Bars(trend_z, noise_factor, range_share))
-    if whole is None:
-        return _too_short(loss)
-    if rise and not (reward is not None and reward_holds(reward, window_steps)):
-        text = f"the loss ends {rise.rise:.3g} above its lowest level of step {rise.low_step:,}"
-        return Answer("rising", (Evidence(text, "loss", (rise.low_step,), rise.times, noise_factor),))
+        letter = rise.evidence if isinstance(rise, Absent) else (rise.told,)
+        return Answer("falling" if isinstance(rise, Absent) else "flat", letter)
+    if isinstance(rise, Rise) and rise.course:
+        text = f"the loss ends {rise.course.rise:.3g} above its lowest level of step {rise.low_step:,}"
+        times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
+        return Answer("rising", (times,))
+    loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
     gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
     if reward is not None and (better := _late_gain(turned(reward))) is not None:
         gains = {"reward": better}

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.facts.rise import FALL_NOISE, FALL_SHARE, fall
 from stabtree.predicates.registry import predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools
+    from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
 
 GUIDE = "axolotl, Training Stability & Debugging"
@@ -138,29 +138,29 @@ def no_trend(
 
 
 @predicate(source=f"{GUIDE}; reward collapse in public GRPO logs")
-def falls_back(run: Run, *, metric: str = "reward", beside: str = "") -> Answer:
+def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str = "") -> Answer:
     """Does a metric end far below the best level that it had reached?
 
-    Yes where it has lost more than half of all that it ever covered and more than five times the scatter between
-    neighbouring levels (block medians of at least 5 rows).
+    Yes where it has lost more than `fall_share` of all that it ever covered and more than `fall_noise` times the
+    scatter between neighbouring levels (block medians of `level_rows` rows and more).
     """
     refused = not_asked(run, metric, beside)
     if refused:
         return refused
     series = run.series[metric]
     at, values = finite(series)
-    course, lost = fall(series, 200)
+    course, lost = levels.fall(series)
     if course is None:
-        return unknown(f"{metric} has {len(at):,} finite rows, 40 are needed to see a fall", metric)
+        return unknown(f"{metric} has {len(at):,} finite rows, {levels.needed} are needed to see a fall", metric)
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
-    text += f"of its range lost (takes {FALL_SHARE:.0%}), {min(course.times, 1e6):.3g}× the scatter "
-    text += f"(takes {FALL_NOISE:g})"
+    text += f"of its range lost (takes {levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
+    text += f"(takes {levels.fall_noise:g})"
     if not lost:
-        return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, FALL_SHARE),))
+        return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, levels.fall_share),))
     past = at[(at > course.low_step) & (values < (best + end) / 2)]
     onset = int(past[0]) if len(past) else course.low_step
-    found = Evidence(text, metric, (course.low_step, onset), course.share, FALL_SHARE)
+    found = Evidence(text, metric, (course.low_step, onset), course.share, levels.fall_share)
     return Answer(YES, (found,), onset_step=onset, last_good_step=course.low_step)
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Pattern, predicate
 
 if TYPE_CHECKING:
     from stabtree.run import LogLine, Run
@@ -16,8 +16,8 @@ NAMED = 5
 QUOTED = 160
 
 
-@predicate(source="stabtree", labels=(YES, SURVIVED, NO))
-def line_says(run: Run, *, pattern: str = "", ends: bool = True) -> Answer:
+@predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line of the log matches {pattern}")
+def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
     """Does a line of the text log match the pattern?
 
     The pattern is a regular expression, searched without regard to case in the lines that the loader kept because they

@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.facts.registry import finite
-from stabtree.predicates.nonfinite import last_finite_before, name_of, storm_start
+from stabtree.facts.registry import Absent, finite
+from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Groups, predicate
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
+    from stabtree.facts.loss_break import Break
     from stabtree.run import Run, Series
 
 FP16_MAX = 65504.0  # IEEE 754 binary16
-RECENT_ROWS = 50  # rows before the break that may already belong to the blow-up, not to the usual state
-BASELINE_ROWS = 250  # rows before those, over which the usual state is measured
-LAST_ROWS = 3  # rows right before the break; one alone may be a lucky one
-
-
-class Break(NamedTuple):
-    """Where the loss died: its row, its step, the last good step, and the last value that was finite."""
-
-    row: int
-    step: int
-    good: int | None
-    value: float
-
-
-def find_break(loss: Series) -> Break | None:
-    """The first value of the storm in which the loss ends, None where it is finite throughout."""
-    bad = ~np.isfinite(loss.values)
-    if not bad.any():
-        return None
-    row = storm_start(bad)
-    return Break(row, int(loss.steps[row]), last_finite_before(loss, row), float(loss.values[row]))
-
-
-def rise_before(series: Series, step: int) -> tuple[float, float] | None:
-    """How far the last rows before a step stand above the usual state, and that state.
-
-    The usual state is the median of up to 250 rows that end 50 rows before the step, or of the first half
-    where there are fewer; a slow explosion would be its own baseline otherwise. None without four finite rows.
-    """
-    steps, values = finite(series)
-    values = values[steps < step]
-    if len(values) < 4:
-        return None
-    early = values[:-RECENT_ROWS][-BASELINE_ROWS:] if len(values) >= 2 * RECENT_ROWS else values[: len(values) // 2]
-    usual = float(np.median(early))
-    if usual <= 0:
-        return None
-    # One row of the last three may be a lucky one, but a series that is back in order did not explode.
-    last = values[-LAST_ROWS:].max() if values[-1] > usual else values[-1]
-    return min(float(last) / usual, 1e300), usual
 
 
 @predicate(source="phase19 Q1.3", labels=("layer", "backward", "forward"))
 def nan_origin(
     loss: Series,
+    loss_break: Break,
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
     activation_max: Groups | None = None,
     *,
-    exploding_factor: float = 10.0,
-    sparse_steps: int = 10,
+    exploding_factor: float,
+    sparse_steps: int,
+    flat_rows: int,
 ) -> Answer:
     """Where did the NaN begin: in a layer, in the forward pass, or in the backward pass?
 
@@ -73,15 +36,13 @@ def nan_origin(
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
     stood above `exploding_factor` times its usual state right before the break; `forward` when grad_norm was
     ordinary up to the last finite loss. Logged every `sparse_steps` or more, or after clipping (the same value
-    row after row), an ordinary grad_norm proves nothing.
-    Factor 10: healthy labelled runs hardly reach 10 times their median grad_norm.
+    for `flat_rows` rows), an ordinary grad_norm proves nothing.
+    Healthy labelled runs hardly reach 10 times their median grad_norm.
     """
-    broke = find_break(loss)
-    if broke is None:
-        return unknown("the loss is finite throughout")
+    broke = loss_break
     layer = _first_layer(activation_finite or {}, activation_max or {}, broke)
     if layer:
-        return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good)
+        return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good_step)
     if grad_norm is not None:
         first = _grad_broke_first(grad_norm, broke)
         if first:
@@ -90,7 +51,7 @@ def nan_origin(
         found = _exploded(series, name, broke, exploding_factor) if series is not None else None
         if found:
             return found
-    return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps)
+    return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
 
 
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
@@ -108,7 +69,7 @@ def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
 
 def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer | None:
     """The backward verdict where a series stood far above its usual state right before the break."""
-    found = rise_before(series, broke.step)
+    found = broke.rise_before(series)
     if found is None or found[0] <= factor:
         return None
     ratio, usual = found
@@ -118,16 +79,18 @@ def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer 
     at = int(steps[row])
     text = f"{name} was {ratio:,.3g}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
     evidence = (Evidence(text, name, (at, broke.step), ratio, factor),)
-    return Answer("backward", evidence, onset_step=at, last_good_step=int(steps[row - 1]) if row else broke.good)
+    return Answer("backward", evidence, onset_step=at, last_good_step=int(steps[row - 1]) if row else broke.good_step)
 
 
-def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int) -> Answer:
+def _ordinary(
+    grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int, flat_rows: int
+) -> Answer:
     """The forward verdict, unless the log is too thin to rule the backward pass out."""
     if grad_norm is None:
         return unknown(
             "grad_norm was not logged, so forward and backward pass look alike", "grad_norm", "activation_finite"
         )
-    rise = rise_before(grad_norm, broke.step)
+    rise = broke.rise_before(grad_norm)
     steps, values = finite(grad_norm)
     values = values[steps < broke.step]
     if rise is None:
@@ -135,13 +98,13 @@ def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: floa
     between = interval(loss.steps)
     if between >= sparse_steps:
         return unknown(f"logged every {between:.0f} steps: what the updates in between did is not seen", "grad_norm")
-    recent = values[-RECENT_ROWS:]
-    if len(recent) >= 10 and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
+    recent = values[-max(broke.recent_rows, 1) :]
+    if len(recent) >= flat_rows and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
     last = int(steps[steps < broke.step][-1])
     text = f"grad_norm was ordinary up to the break: {values[-1]:.4g} at step {last:,}, {rise[0]:.2g}× its usual value"
     found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor),)
-    return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good)
+    return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good_step)
 
 
 def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | None:
@@ -150,7 +113,7 @@ def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | Non
     Only breaks after the last finite loss count, and none that was logged later than the loss's own: by then
     every layer is broken.
     """
-    after = broke.good if broke.good is not None else -1
+    after = broke.good_step if broke.good_step is not None else -1
     broken: list[tuple[int, int, str, str]] = []
     for place, name in enumerate(dict.fromkeys([*flags, *largest])):
         marks, tops = flags.get(name), largest.get(name)
@@ -176,26 +139,23 @@ def _top_before(tops: Series | None, step: int) -> str:
 
 
 @predicate(source="phase19 Q1.4")
-def loss_became_infinite(loss: Series, *, exploding_factor: float = 10.0) -> Answer:
+def loss_became_infinite(loss: Series, loss_break: Break, *, exploding_factor: float) -> Answer:
     """Did an ordinary loss become infinite from one row to the next, as log(0) makes it?
 
     No when it had been exploding before: then it overflowed. A NaN tells nothing, since 0·log(0) is one too.
     """
-    broke = find_break(loss)
-    if broke is None:
-        return unknown("the loss is finite throughout")
-    rise = rise_before(loss, broke.step)
+    rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > exploding_factor:
         text = f"the loss stood at {rise[0]:,.3g}× its usual value before it broke: it overflowed"
-        return Answer(NO, (Evidence(text, "loss", (broke.step,), rise[0], exploding_factor),))
-    if not np.isinf(broke.value):
+        return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
+    if not np.isinf(loss_break.value):
         return unknown("the first value that is not finite is NaN, which log(0) may or may not have made")
-    text = f"an ordinary loss became {name_of(broke.value)} at step {broke.step:,}"
-    return Answer(YES, (Evidence(text, "loss", (broke.step,)),))
+    text = f"an ordinary loss became {name_of(loss_break.value)} at step {loss_break.step:,}"
+    return Answer(YES, (Evidence(text, "loss", (loss_break.step,)),))
 
 
 @predicate(source="phase19 Q1.4")
-def embedding_grad_infinite(loss: Series, grad_norm: Groups) -> Answer:
+def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> Answer:
     """Did the gradient of an embedding become infinite before the loss broke?
 
     Needs `grad_norm/<group>` with a group whose name contains `emb`, `wte` or `wpe`.
@@ -203,7 +163,7 @@ def embedding_grad_infinite(loss: Series, grad_norm: Groups) -> Answer:
     names = [name for name in grad_norm if any(part in name.lower() for part in ("emb", "wte", "wpe"))]
     if not names:
         return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm")
-    broke = find_break(loss)
+    broke = None if isinstance(loss_break, Absent) else loss_break
     largest = 0.0
     for name in names:
         series = grad_norm[name]
@@ -220,7 +180,9 @@ def embedding_grad_infinite(loss: Series, grad_norm: Groups) -> Answer:
 
 
 @predicate(source="phase19 Q1.4; IEEE 754 binary16")
-def activation_overflow(run: Run, loss: Series, activation_max: Groups, *, limit: float = FP16_MAX) -> Answer:
+def activation_overflow(
+    run: Run, activation_max: Groups, loss_break: Break | Absent, *, limit: float = FP16_MAX
+) -> Answer:
     """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
 
     Unknown in bf16 and fp32, which hold numbers up to about 3e38.
@@ -228,7 +190,7 @@ def activation_overflow(run: Run, loss: Series, activation_max: Groups, *, limit
     dtype = run.setting("dtype")
     if dtype in ("bf16", "fp32"):
         return unknown(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
-    broke = find_break(loss)
+    broke = None if isinstance(loss_break, Absent) else loss_break
     peaks: dict[str, float] = {}
     for name, series in activation_max.items():
         early = series.values[series.steps <= broke.step] if broke else series.values

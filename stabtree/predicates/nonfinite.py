@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.facts.registry import seen
+from stabtree.facts.loss_break import last_finite_before
+from stabtree.facts.registry import Absent, seen
 from stabtree.facts.replay import broken_ranks
 from stabtree.predicates.registry import predicate
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools
-    from stabtree.run import Run, Series
-
-# Finite rows after which a run counts as having come back. Trainers that skip NaN steps show single ones;
-# none of the labelled runs that died was finite for this long after its first NaN.
-RECOVERED_ROWS = 20
+    from stabtree.facts.loss_break import Break
+    from stabtree.run import Gap, Run, Series
 
 
 def name_of(value: float) -> str:
@@ -25,46 +22,25 @@ def name_of(value: float) -> str:
     return "NaN" if value != value else ("inf" if value > 0 else "-inf")  # noqa: PLR0124
 
 
-def last_finite_before(series: Series, index: int) -> int | None:
-    """The step of the last finite value before a row."""
-    before = np.flatnonzero(np.isfinite(series.values[:index]))
-    return int(series.steps[before[-1]]) if len(before) else None
-
-
-def storm_start(bad: Bools) -> int:
-    """Index at which the last group of bad rows begins; skipped NaN steps long before are not where it died."""
-    rows = np.flatnonzero(bad)
-    breaks = np.flatnonzero(np.diff(rows) > RECOVERED_ROWS)
-    return int(rows[breaks[-1] + 1]) if len(breaks) else int(rows[0])
-
-
-def got_over(bad: Bools) -> bool:
-    """Whether the bad rows are few and lie far enough back that the run got over them."""
-    rows = np.flatnonzero(bad)
-    return len(bad) - 1 - int(rows[-1]) >= RECOVERED_ROWS and len(rows) < len(bad) / 2
-
-
 @predicate(source="phase19 Q1.1", labels=("yes", "skipped", "stops", "no"))
-def nonfinite_loss(run: Run, loss: Series, *, forgiving: bool = True) -> Answer:
+def nonfinite_loss(run: Run, loss: Series, loss_break: Break | Absent, *, forgiving: bool) -> Answer:
     """Is the loss NaN or infinite at any logged step?
 
     `skipped`: fewer than half of the values are not finite, and the loss came back and stayed finite for at
-    least the last 20 rows: a trainer that skips bad updates goes on. `stops`: all that was logged is finite,
-    but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
+    least the last `recovered_rows` rows: a trainer that skips bad updates goes on. `stops`: all that was logged is
+    finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
     null, so this is never taken for health. A loss that is missing for a while and comes back is `skipped` too.
     Without `forgiving`, the document's letter, any such value is a yes.
     """
-    bad = ~np.isfinite(loss.values)
-    rows = np.flatnonzero(bad)
-    if not len(rows):
-        return _all_finite(run, loss) if forgiving else _finite(loss)
-    came_back = forgiving and got_over(bad)
-    start = int(rows[0]) if came_back else storm_start(bad)
+    if isinstance(loss_break, Absent):
+        return _missing(run, loss) if forgiving and _gaps(run) else Answer(NO, loss_break.evidence)
+    rows, came_back = loss_break.rows, forgiving and loss_break.healed
+    start = int(rows[0]) if came_back else loss_break.row
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
-    text = f"loss is {name_of(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(bad):,} logged values"
-    text += " are not finite"
+    text = f"loss is {name_of(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(loss):,} logged "
+    text += "values are not finite"
     if came_back:
-        longest = max(b - a for a, b in stretches(bad))
+        longest = max(b - a for a, b in stretches(~np.isfinite(loss.values)))
         text += f", at most {longest} in a row, none after step {last_bad:,}"
     else:
         text += f", the last at step {last_bad:,} of {int(loss.steps[-1]):,}"
@@ -79,32 +55,24 @@ def nonfinite_loss(run: Run, loss: Series, *, forgiving: bool = True) -> Answer:
         ),
         onset_step=step,
         last_good_step=last_finite_before(loss, start),
+        storm=True,
     )
 
 
-def _all_finite(run: Run, loss: Series) -> Answer:
-    gap = next((g for g in run.gaps if g.metric == "loss" and g.at_end), None)
-    if gap:
-        text = (
-            f"loss is logged up to step {int(loss.steps[-1]):,}, then it is missing in {gap.rows:,} rows up to step "
-            f"{gap.last_step:,}"
-        )
-        return Answer(
-            "stops",
-            (Evidence(text, "loss", (gap.first_step,), float(gap.rows), 0.0),),
-            onset_step=gap.first_step,
-            last_good_step=int(loss.steps[-1]),
-        )
-    inside = next((g for g in run.gaps if g.metric == "loss"), None)
-    if inside:
-        text = f"loss is missing in {inside.rows:,} rows of steps {inside.first_step:,} to {inside.last_step:,}"
-        found = Evidence(text, "loss", (inside.first_step,), float(inside.rows), 0.0)
-        return Answer("skipped", (found,), onset_step=inside.first_step)
-    return _finite(loss)
+def _gaps(run: Run) -> list[Gap]:
+    """Where the loss is missing while other series go on: at the end before any in between."""
+    return sorted((gap for gap in run.gaps if gap.metric == "loss"), key=lambda gap: not gap.at_end)
 
 
-def _finite(loss: Series) -> Answer:
-    return Answer(NO, (Evidence(f"all {len(loss):,} logged values of loss are finite", "loss", (), 0.0, 0.0),))
+def _missing(run: Run, loss: Series) -> Answer:
+    gap, last = _gaps(run)[0], int(loss.steps[-1])
+    if gap.at_end:
+        text = f"loss is logged up to step {last:,}, then it is missing in {gap.rows:,} rows up to step "
+        found = Evidence(f"{text}{gap.last_step:,}", "loss", (gap.first_step,), float(gap.rows), 0.0)
+        return Answer("stops", (found,), onset_step=gap.first_step, last_good_step=last, storm=True)
+    text = f"loss is missing in {gap.rows:,} rows of steps {gap.first_step:,} to {gap.last_step:,}"
+    found = Evidence(text, "loss", (gap.first_step,), float(gap.rows), 0.0)
+    return Answer("skipped", (found,), onset_step=gap.first_step, storm=True)
 
 
 def _first_rank(run: Run, step: int) -> Evidence | None:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, UNKNOWN, YES, Answer, unknown
-from stabtree.metrics.table import by_name
-from stabtree.run import Run, Series
+from stabtree.answer import NO, UNKNOWN, YES, Answer
+from stabtree.facts import FACTS
+from stabtree.facts.registry import Absent, Groups, Need, Param, Parameter, Pattern, Unknown, complete, declared, gather
 
-P = ParamSpec("P")
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
-Groups = Mapping[str, Series]
-"""A grouped metric, by group; the ungrouped series, where logged, stands under `all`."""
+    from stabtree.facts.registry import Facts
 
-Param = int | float | bool | str
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A series that a predicate asks for: `kind` is `Series`, `Groups` or `Run`."""
-
-    name: str
-    kind: str
-    required: bool
+__all__ = ["Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +29,11 @@ class Predicate:
         doc: the whole docstring.
         source: where the rule and its thresholds come from.
         verdicts: all that it may answer, `unknown` included.
-        needs: the series it asks for.
-        params: what a tree may tune, with defaults; a value's type is its default's type.
+        needs: the series and facts it asks for.
+        params: what a tree may tune.
         min_points: fewest finite values of each required series.
+        absent: the verdict where a fact that it asks for is not there.
+        rule: the exact rule, for nodes that state none of their own.
     """
 
     name: str
@@ -51,80 +42,70 @@ class Predicate:
     source: str
     verdicts: tuple[str, ...]
     needs: tuple[Need, ...]
-    params: Mapping[str, Param]
+    params: Mapping[str, Parameter]
     min_points: int
+    absent: str
+    rule: str
     func: Callable[..., Answer]
 
-    def ask(self, run: Run, params: Mapping[str, Param]) -> Answer:
-        """Answer for a run: unknown by itself where a required series is absent or too short.
+    def ask(self, facts: Facts, params: Mapping[str, Param]) -> Answer:
+        """Answer for a run: unknown by itself where a required series is absent or too short, or a fact is unknown.
 
         Raises:
             ValueError: where the predicate breaks its own contract (a bug of ours).
         """
-        arguments: list[Any] = []
-        for need in self.needs:
-            value, refusal = self._fetch(run, need)
-            if refusal:
-                return refusal
-            arguments.append(value)
+        arguments, refused = gather(facts, self.needs, self.min_points)
+        if refused:
+            return self._refusal(refused)
         with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
-            answer = self.func(*arguments, **{**self.params, **params})
+            answer = self.func(*arguments, **complete(self.name, self.params, params))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return answer
 
-    def _fetch(self, run: Run, need: Need) -> tuple[Any, Answer | None]:
-        if need.kind == "Run":
-            return run, None
-        if need.kind == "Groups":
-            whole = run.get(need.name)
-            groups = run.group(need.name) or ({"all": whole} if whole else {})
-            if not groups and need.required:
-                return None, unknown(f"{need.name}/<group> was not logged", need.name)
-            return groups, None
-        series = run.get(need.name)
-        if series is None and need.required:
-            return None, unknown(f"{need.name} was not logged", need.name)
-        if series is not None and need.required:
-            finite = int(np.isfinite(series.values).sum()) if self.min_points else 0
-            if finite < self.min_points:
-                reason = f"{need.name} has {finite} finite points, at least {self.min_points} are needed"
-                return None, unknown(reason, need.name)
-        return series, None
+    def _refusal(self, refused: Absent | Unknown) -> Answer:
+        if isinstance(refused, Unknown):
+            return Answer(UNKNOWN, reason=refused.reason, missing=refused.missing)
+        if self.absent == UNKNOWN:
+            return Answer(UNKNOWN, reason=refused.evidence[0].text)
+        return Answer(self.absent, refused.evidence)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts that it asks for, by name."""
+        return tuple(need.name for need in self.needs if need.kind == "Fact")
 
 
 def predicate(
-    *, source: str, labels: tuple[str, ...] = (), min_points: int = 0
+    *, source: str, labels: tuple[str, ...] = (YES, NO), min_points: int = 0, absent: str = "", rule: str = ""
 ) -> Callable[[Callable[..., Answer]], Predicate]:
     """Turn a function into a `Predicate`.
 
     Args:
         source: the document or paper that the rule comes from.
-        labels: verdicts besides unknown; yes and no when not given.
+        labels: verdicts besides unknown.
         min_points: fewest finite values of each required series.
+        absent: the verdict where a fact that it asks for is not there: no, or unknown where it never says no.
+        rule: the exact rule in words, parameters in braces, for nodes that state none of their own.
     """
 
     def declare(func: Callable[..., Answer]) -> Predicate:
-        needs: list[Need] = []
-        params: dict[str, Param] = {}
-        for name, parameter in inspect.signature(func).parameters.items():
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                params[name] = parameter.default
-                continue
-            kind = str(parameter.annotation).split(" |", maxsplit=1)[0]
-            if kind != "Run" and name not in by_name():
-                raise TypeError(f"{func.__name__}: {name} is not a known metric")
-            needs.append(Need(name, kind, required=parameter.default is inspect.Parameter.empty))
+        needs, params = declared(func)
+        for need in needs:
+            if need.kind == "Fact" and need.name not in FACTS:
+                raise TypeError(f"{func.__name__}: {need.name} is neither a known metric nor a fact")
         doc = inspect.cleandoc(func.__doc__ or "")
         return Predicate(
             name=func.__name__,
             question=doc.partition("\n")[0],
             doc=doc,
             source=source,
-            verdicts=(*(labels or (YES, NO)), UNKNOWN),
-            needs=tuple(needs),
+            verdicts=(*labels, UNKNOWN),
+            needs=needs,
             params=params,
             min_points=min_points,
+            absent=absent or (NO if NO in labels else UNKNOWN),
+            rule=rule,
             func=func,
         )
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 LARGEST_VOCABULARY = 262_144  # of the language models in use in 2026
-RESUMED_ROWS = 5  # rows before and after a resume that are compared
 
 
 def told(run: Run, key: str, value: str) -> bool | None:
@@ -211,29 +210,6 @@ def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float = 2.0, tiny: floa
     text = f"the loss goes from {early[0]:.4g} to {early[at]:.4g} by step {upto:,}, lr is at most {min(top, 1e300):.2g}"
     found = Evidence(text, "loss", (upto,), ratio, factor)
     return Answer(YES if ratio > factor and top < tiny else NO, (found,))
-
-
-@predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=("likely", "no"))
-def jump_at_resume(run: Run, loss: Series, *, sigma: float = 4.0) -> Answer:
-    """Does the loss jump with the first steps after a resume?
-
-    The mean of the 5 rows from the resume on against that of the 5 before, in deviations of the 50 rows before.
-    """
-    if not run.resumes:
-        return Answer(NO, (Evidence("the log does not go back: no resume is seen"),))
-    steps, values = finite(loss)
-    best = (0.0, run.resumes[0].to_step)
-    for resume in run.resumes[:100]:
-        cut = int(np.searchsorted(steps, resume.to_step))
-        before, after = values[max(0, cut - 50) : cut], values[cut : cut + RESUMED_ROWS]
-        if len(before) < 10 or not len(after):
-            continue
-        spread = float(np.std(before)) or 1e-12 * max(abs(float(before[-1])), 1e-300)
-        rise = float(np.mean(after)) - float(np.mean(before[-RESUMED_ROWS:]))
-        best = max(best, (min(rise / spread, 1e300), resume.to_step))
-    text = f"after the resume at step {best[1]:,} the loss stands {best[0]:.3g} deviations higher (takes {sigma:g})"
-    found = Evidence(text, "loss", (best[1],), best[0], sigma)
-    return Answer(LIKELY if best[0] > sigma else NO, (found,))
 
 
 @predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)

@@ -8,15 +8,14 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.predicates.spikes import worst_spike
 from stabtree.stats import NORMAL_99, NORMAL_MAD, blocks, kendall_z
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
+    from stabtree.facts.spike import Spike
     from stabtree.run import Run, Series
 
 LEVELS = 20
-LEAST_LEAD_ROWS = 3
 
 
 def _ends(values: Floats) -> tuple[float, float, float]:
@@ -25,33 +24,42 @@ def _ends(values: Floats) -> tuple[float, float, float]:
     return float(np.median(levels[:3])), float(np.median(levels[-3:])), kendall_z(levels)
 
 
-@predicate(source="precision P12", labels=(YES, NO), min_points=40)
-def grad_norm_leads(run: Run, loss: Series, grad_norm: Series, *, sigma: float = 3.0, factor: float = 1.5) -> Answer:
+@predicate(source="precision P12")
+def grad_norm_leads(
+    spike: Spike,
+    grad_norm: Series,
+    *,
+    sigma: float,
+    factor: float,
+    rows: int,
+    lead_rows: int,
+    least_rows: int,
+    least_lead_rows: int,
+) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
-    Read are the 60 rows before the spike: the first 40 give its usual level, and yes takes at least 3 rows in a row,
-    up to the spike, above `factor` times that level and `sigma` robust deviations.
+    Read are the `rows` rows before the spike, `least_rows` at least: but for the last `lead_rows` they give its usual
+    level, and yes takes at least `least_lead_rows` rows in a row, up to the spike, above `factor` times that level and
+    `sigma` robust deviations.
     """
-    top = worst_spike(run, loss, 100, 3.0, 0.1, 0.5)
-    if top is None:
-        return unknown("no spike was found", "loss")
+    top = spike.top
     steps, values = finite(grad_norm)
     end = int(np.searchsorted(steps, top.step))
-    if end < 30:
+    if end < max(least_rows, 1):
         return unknown("too few rows of grad_norm before the spike", "grad_norm")
-    before = values[max(0, end - 60) : end]
-    usual = before[: max(20, len(before) - 20)]
+    before = values[max(0, end - max(rows, 1)) : end]
+    usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
     level = float(np.median(usual))
     scatter = NORMAL_MAD * float(np.median(np.abs(usual - level)))
     bar = max(factor * level, level + sigma * scatter)
     high = before > bar
-    rows = len(high) if high.all() else int(np.argmax(~high[::-1]))
-    peak = float(before[-rows:].max()) if rows else float(before[-1])
-    lead = top.step - int(steps[end - rows]) if rows else 0
-    text = f"grad_norm was above {bar:.3g} (usual {level:.3g}) for {rows} rows before the spike at step {top.step:,}"
-    text += f", a lead of {lead:,} steps, up to {peak:.3g}" if rows else ""
-    found = (Evidence(text, "grad_norm", (top.step,), float(rows), float(LEAST_LEAD_ROWS)),)
-    return Answer(YES if rows >= LEAST_LEAD_ROWS else NO, found)
+    led = len(high) if high.all() else int(np.argmax(~high[::-1]))
+    peak = float(before[-led:].max()) if led else float(before[-1])
+    lead = top.step - int(steps[end - led]) if led else 0
+    text = f"grad_norm was above {bar:.3g} (usual {level:.3g}) for {led} rows before the spike at step {top.step:,}"
+    text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
+    found = (Evidence(text, "grad_norm", (top.step,), float(led), float(least_lead_rows)),)
+    return Answer(YES if led >= max(least_lead_rows, 1) else NO, found)
 
 
 @predicate(source="precision P15")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.render.page import Page, styled
-from stabtree.tree.check import resolved
+from stabtree.tree.params import known
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Tree
@@ -69,7 +69,7 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
     for question in tree.questions.values():
         if question.quick:
             text = question.quick.letter if literal and question.quick.letter else question.quick.threshold
-            threshold = text.format_map(resolved(tree, question, literal=literal))
+            threshold = text.format_map(known(tree, question, literal=literal))
             cells = (question.id, question.quick.symptom, threshold, question.quick.first)
             table.add_row(*(styled([(cell, "")]) for cell in cells))
     page.add(table)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.facts import FACTS
 from stabtree.predicates import PREDICATES
 from stabtree.render.page import Page
-from stabtree.tree.check import resolved
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import shipped_titles
 from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
+from stabtree.tree.params import facts_behind, known, settable
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
@@ -81,14 +82,14 @@ def _words(node: Node) -> str:
     return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
 
 
-def explain(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
-    """Nodes in full."""
+def explain(tree: Tree, nodes: list[Node], *, full: bool = False, width: int = 100, color: bool = False) -> str:
+    """Nodes in words; with `full` also the parameters that only fine-tune a guard."""
     page = Page(width=width, color=color)
     for place, node in enumerate(nodes):
         if place:
             page.blank()
         if isinstance(node, Question):
-            _question(page, tree, node)
+            _question(page, tree, node, full=full)
         elif isinstance(node, Group):
             _group(page, tree, node)
         elif isinstance(node, Entry):
@@ -115,10 +116,10 @@ def _field(page: Page, name: str, text: str) -> None:
 
 def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
     """The question's rule with its parameters filled in."""
-    return question.rule.format_map(resolved(tree, question, literal=literal)) if question.rule else ""
+    return question.rule.format_map(known(tree, question, literal=literal)) if question.rule else ""
 
 
-def _question(page: Page, tree: Tree, node: Question) -> None:
+def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
     section = tree.section(node.section)
     page.line((node.id, "id"), ("  ", ""), (node.ask, "heading"), hanging=len(node.id) + 2)
     page.line((f"§{section.id} {section.title} · {node.source}", "dim"), indent=1)
@@ -129,7 +130,7 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
     if predicate:
         _field(page, "test", f"{predicate.name}: {predicate.question}")
         _field(page, "reads", _reads(predicate))
-        _params(page, tree, node)
+        _params(page, tree, node, predicate, full=full)
     _field(page, "by hand", node.person)
     _field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     for verdict, target in node.go.items():
@@ -158,8 +159,8 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _field(page, "rule", node.rule)
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
     tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes if cause.test)
-    reads = dict.fromkeys(need.name for test in tests for need in PREDICATES[test].needs if need.kind != "Run")
-    _field(page, "reads", ", ".join(reads))
+    reads = dict.fromkeys(name for test in tests for name in _reads(PREDICATES[test]).split(", "))
+    _field(page, "reads", ", ".join(name for name in reads if " " not in name))
     for place, leaf in enumerate(leaves):
         ways = [f"{q.id} {verdict}" for q in tree.questions.values() for verdict, to in q.go.items() if to == leaf.id]
         via = f"  ({', '.join(ways)})" if ways else ""
@@ -173,27 +174,37 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
 
 
 def _reads(predicate: Predicate) -> str:
-    names = [
+    """The metrics that a predicate reads, those that its facts read included."""
+    needs = [*predicate.needs, *(need for name in facts_behind(predicate) for need in FACTS[name].needs)]
+    names = dict.fromkeys(
         f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}{'' if need.required else ' (if logged)'}"
-        for need in predicate.needs
-        if need.kind != "Run"
+        for need in needs
+        if need.kind in ("Series", "Groups")
+    )
+    firm = [
+        name for name in names if not name.endswith(" (if logged)") or name.removesuffix(" (if logged)") not in names
     ]
     if any(need.kind == "Run" for need in predicate.needs):
-        names.append("the run's config, gaps, ranks, lines and rerun")
-    return ", ".join(names)
+        firm.append("the run's config, gaps, ranks, lines and rerun")
+    return ", ".join(firm)
 
 
-def _params(page: Page, tree: Tree, node: Question) -> None:
-    usual, literal = resolved(tree, node), resolved(tree, node, literal=True)
-    for place, (name, value) in enumerate(usual.items()):
-        other = f"   (--literal: {_shown(literal[name])})" if literal[name] != value else ""
-        head = "set" if not place else ""
-        page.item(
-            (head, "dim"),
-            [(f"{node.id}.{name} = ", ""), (_shown(value), "number"), (other, "dim")],
-            indent=1,
-            head_width=11,
-        )
+def _params(page: Page, tree: Tree, node: Question, predicate: Predicate, *, full: bool) -> None:
+    """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
+    usual, letter = known(tree, node), known(tree, node, literal=True)
+    fine = {**node.advanced, **{key: 0 for stated in tree.facts.values() for key in stated.advanced}}
+    hidden = 0
+    head = "set"
+    for name, (home, _) in settable(predicate).items():
+        if name in fine and not full:
+            hidden += 1
+            continue
+        other = f"   (--literal: {_shown(letter[name])})" if letter[name] != usual[name] else ""
+        pieces = [(f"{home or node.id}.{name} = ", ""), (_shown(usual[name]), "number"), (other, "dim")]
+        page.item((head, "dim"), pieces, indent=1, head_width=11)
+        head = ""
+    if hidden:
+        page.item((head, "dim"), [(f"and {hidden} that fine-tune it (--full)", "dim")], indent=1, head_width=11)
 
 
 def _shown(value: object) -> str:

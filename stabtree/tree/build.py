@@ -7,7 +7,20 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from stabtree.tree.compose import expanded
-from stabtree.tree.model import Cause, Check, Entry, Group, Leaf, Question, Quick, Section, Severity, Signature, Tree
+from stabtree.tree.model import (
+    Cause,
+    Check,
+    Entry,
+    FactParams,
+    Group,
+    Leaf,
+    Question,
+    Quick,
+    Section,
+    Severity,
+    Signature,
+    Tree,
+)
 
 if TYPE_CHECKING:
     from stabtree.yaml12 import Document
@@ -19,7 +32,9 @@ OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
 _KINDS: dict[str, tuple[type, str]] = {
     "go": (dict, "a mapping of verdicts to ids"),
     "params": (dict, "a mapping"),
+    "advanced": (dict, "a mapping"),
     "literal": (dict, "a mapping"),
+    "facts": (list, "a list"),
     "quick": (dict, "a mapping"),
     "causes": (list, "a list"),
     "fixes": (list, "a list of sentences"),
@@ -47,7 +62,12 @@ LISTS: dict[str, type] = {
     "checks": Check,
     "entries": Entry,
     "causes": Signature,
+    "facts": FactParams,
 }
+
+
+# Sections and facts may be called what a node is called.
+_PLACE = {Section: "§", FactParams: "fact "}
 
 
 class Builder:
@@ -83,6 +103,7 @@ class Builder:
         sections, questions = [*lists["sections"], *sections], [*lists["questions"], *questions]
         leaves = [*lists["leaves"], *leaves]
         self._repeated([*questions, *leaves, *lists["groups"], *lists["entries"]])
+        self._repeated(lists["facts"])
         return Tree(
             **values,
             sections=tuple(sections),
@@ -90,6 +111,7 @@ class Builder:
             leaves={node.id: node for node in leaves},
             groups={node.id: node for node in lists["groups"]},
             entries={node.id: node for node in lists["entries"]},
+            facts={item.id: item for item in lists["facts"]},
             signatures=tuple(lists["causes"]),
         )
 
@@ -105,7 +127,7 @@ class Builder:
         for place, item in enumerate(built):
             if item is not None and hasattr(item, "id"):
                 line = self.document.line(*path, place)
-                self.places[f"§{item.id}" if kind is Section else item.id] = line
+                self.places[_PLACE.get(kind, "") + item.id] = line
                 self.places.setdefault(getattr(item, "leaf", item.id), line)
         return [item for item in built if item is not None]
 

@@ -2,56 +2,50 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import string
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.facts import FACTS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.run import OTHERS
-from stabtree.tree.compose import settings
-from stabtree.tree.model import Cause, Question, Signature, Tree
+from stabtree.text import near
+from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
+from stabtree.tree.params import Asking, facts_behind, mistakes, resolved, settable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
-    from stabtree.predicates.registry import Param
 
 Mistake = tuple[int, str]
-LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """A did-you-mean clause for a name, empty where nothing is near."""
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
     """All mistakes in a tree as (line, text); `places` has the line of each id, sections as `§id`."""
     nodes = {**tree.questions, **tree.leaves}
-    mistakes: list[Mistake] = []
+    found: list[Mistake] = []
     for question in tree.questions.values():
-        mistakes += [(places.get(question.id, 1), text) for text in _question(tree, question, nodes)]
+        found += [(places.get(question.id, 1), text) for text in _question(tree, question, nodes)]
     for leaf in tree.leaves.values():
         line = places.get(leaf.id, 1)
-        mistakes += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
+        found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
-            mistakes += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
+            found += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
     for item in tree.signatures:
-        mistakes += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in _predicate(tree, item)]
+        found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in _predicate(tree, item)]
+    for stated in tree.facts.values():
+        found += [(places.get(f"fact {stated.id}", 1), text) for text in _fact(stated)]
     for entry in tree.entries.values():
         if not entry.fixes or not entry.source:
-            mistakes.append((places.get(entry.id, 1), f"entry {entry.id} lacks a fix or a source"))
-    mistakes += _sections(tree, places)
+            found.append((places.get(entry.id, 1), f"entry {entry.id} lacks a fix or a source"))
+    found += _sections(tree, places)
     walked = tree.sections and tree.questions and tree.leaves
     if not walked and not ((tree.entries or tree.signatures) and not tree.questions):
-        mistakes.append((1, "a tree needs at least one section, one question and one leaf"))
-    return mistakes or _shape(tree, places)
+        found.append((1, "a tree needs at least one section, one question and one leaf"))
+    return found or _shape(tree, places)
 
 
 def _sections(tree: Tree, places: Mapping[str, int]) -> Iterator[Mistake]:
@@ -107,7 +101,7 @@ def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
             yield f"has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
 
 
-def _predicate(tree: Tree, node: Question | Cause | Signature) -> Iterator[str]:
+def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
     mistake = "" if isinstance(node, Signature) else _like(tree, node)
     if mistake:
         yield mistake
@@ -121,7 +115,26 @@ def _predicate(tree: Tree, node: Question | Cause | Signature) -> Iterator[str]:
         yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, PREDICATES)}"
         return
     literal = dict(node.literal) if isinstance(node, Question) else {}
-    yield from parameter_mistakes(predicate, {**node.params, **literal})
+    names = {key: item for key, (_, item) in settable(predicate).items()}
+    wrong = list(mistakes(names, predicate.name, {**node.params, **node.advanced, **literal}))
+    yield from wrong
+    for key in predicate.params.keys() - resolved(tree, node).keys():
+        yield f"lacks the parameter {key!r} of {predicate.name}"
+    for name in () if wrong else facts_behind(predicate):
+        if name not in tree.facts and FACTS[name].params:
+            yield f"asks for the fact {name}, of which nothing is stated under 'facts'"
+
+
+def _fact(stated: FactParams) -> Iterator[str]:
+    fact = FACTS.get(stated.id)
+    if fact is None:
+        yield f"there is no fact {stated.id!r}{near(stated.id, FACTS)}"
+        return
+    said = {**stated.params, **stated.advanced}
+    yield from (f"fact {stated.id} {text}" for text in mistakes(fact.params, stated.id, {**said, **stated.literal}))
+    for key, item in fact.params.items():
+        if key not in said and item.default is None:
+            yield f"fact {stated.id} lacks the parameter {key!r}"
 
 
 def _like(tree: Tree, node: Question | Cause) -> str:
@@ -137,48 +150,8 @@ def _like(tree: Tree, node: Question | Cause) -> str:
     return ""
 
 
-def parameter_mistakes(predicate: Predicate, params: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong with values for a predicate's parameters, one sentence each."""
-    for key, value in params.items():
-        if key not in predicate.params:
-            yield f"sets {key!r}, which {predicate.name} does not have{near(key, predicate.params)}"
-        elif not fits(value, predicate.params[key]):
-            wanted = type(predicate.params[key]).__name__
-            yield f"sets {key!r} to {value!r}; it must be of type {wanted}, from 0 on"
-        elif key == "pattern" and (problem := _pattern(str(value))):
-            yield f"sets a pattern that is no regular expression: {problem}"
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        return str(error)
-    return ""
-
-
-def fits(value: object, default: Param) -> bool:
-    """Whether a value has the type of a parameter's default; an int will do for a float."""
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if isinstance(default, float):
-        return isinstance(value, int | float) and 0 <= value <= LARGEST
-    if isinstance(default, int):
-        return isinstance(value, int) and 0 <= value <= LARGEST
-    return isinstance(value, type(default))
-
-
-def resolved(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:
-    """All parameters of a node's predicate: its defaults, then what the tree sets."""
-    predicate = PREDICATES.get(node.test)
-    if predicate is None:
-        return {}
-    found = dict(predicate.params)
-    found.update({k: v for k, v in settings(tree, node, literal=literal).items() if k in found})
-    return found
-
-
 def _templates(question: Question, predicate: Predicate) -> Iterator[str]:
+    names = settable(predicate)
     quick = (question.quick.threshold, question.quick.letter) if question.quick else ()
     for text in (question.rule, *quick):
         try:
@@ -187,8 +160,8 @@ def _templates(question: Question, predicate: Predicate) -> Iterator[str]:
             yield f"has braces that don't close in {text!r}"
             continue
         for _, name, form, conversion in parts:
-            if name not in predicate.params:
-                hint = near(str(name), predicate.params)
+            if name not in names:
+                hint = near(str(name), names)
                 yield f"names {{{name}}} in its rule, which {predicate.name} does not have{hint}"
             elif form not in FORMATS or conversion:
                 yield f"formats {{{name}}} as {form!r}; leave it out or use one of {', '.join(filter(None, FORMATS))}"

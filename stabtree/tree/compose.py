@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, YES
 from stabtree.predicates import PREDICATES
 from stabtree.tree.model import Cause, Leaf, Part, Question, Section, Severity, Signature, Tree
+from stabtree.tree.params import merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.predicates.registry import Param
     from stabtree.tree.model import Check
 
 NOTHING = "Nothing found"
-LINE_RULE = "a line of the log matches {pattern}"
 
 
 def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
@@ -25,6 +25,8 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
     Args:
         trees: the trees; the signatures of each are added to the leaves of all.
         left_out: trees that were not loaded, whose leaves a signature may name all the same.
+
+    What the first tree states of facts holds for all.
 
     Raises:
         ValueError: where two of them use an id twice, or a signature names a leaf that none has.
@@ -48,6 +50,7 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
         leaves=leaves,
         groups={id_: node for tree in trees for id_, node in tree.groups.items()},
         entries={id_: node for tree in trees for id_, node in tree.entries.items()},
+        facts=reduce(lambda stated, tree: merged(stated, tree.facts), trees[1:], first.facts),
         signatures=signatures,
         parts=(*(Part(tree.name, tree.title, tree.when) for tree in trees), *left_out),
     )
@@ -56,7 +59,16 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
 def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete: bool) -> None:
     """Add each signature to the leaves that it names."""
     for item in signatures:
-        cause = Cause(item.id, item.text, item.test, item.params, fixes=item.fixes, see=item.see, quiet=item.quiet)
+        cause = Cause(
+            item.id,
+            item.text,
+            item.test,
+            item.params,
+            item.advanced,
+            fixes=item.fixes,
+            see=item.see,
+            quiet=item.quiet,
+        )
         for id_ in item.of:
             if id_ in leaves:
                 known = any(cause.id == item.id for cause in leaves[id_].causes)
@@ -92,9 +104,10 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
                 ask=check.ask,
                 go={**go, NO: then} if NO in verdicts else {**go, UNKNOWN: then},
                 why=check.why or check.means,
-                rule=check.rule or (LINE_RULE if check.test == "line_says" else ""),
+                rule=check.rule or (predicate.rule if predicate else ""),
                 test=check.test,
                 params=check.params,
+                advanced=check.advanced,
                 person=check.person,
                 see=check.see,
                 source=check.source,
@@ -135,17 +148,3 @@ def _leaves(check: Check) -> list[Leaf]:
         if severity in set(Severity)
     ]
     return [leaf, *milder]
-
-
-def settings(tree: Tree, node: Question | Cause, *, literal: bool = False) -> dict[str, Param]:
-    """The parameters that the tree sets for a question or a cause, inherited ones first.
-
-    Inherited names that the node's own predicate does not have are left out by the caller.
-    """
-    found: dict[str, Param] = {}
-    if node.like:
-        found.update(settings(tree, tree.questions[node.like], literal=literal))
-    found.update(node.params)
-    if literal and isinstance(node, Question):
-        found.update(node.literal)
-    return found

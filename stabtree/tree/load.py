@@ -4,36 +4,43 @@ A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `le
 `checks`; besides `entries`, and `causes` for leaves of other trees. Their keys are the attributes of the classes in
 `stabtree.tree.model`. Further rules: every edge leads to a question or a leaf,
 no walk can come back to where it was, every node can be reached, every verdict of a predicate has an
-edge (`unknown` may lack one: the walk then goes on along `no`), every parameter exists and has the type
-of its default, every leaf has a fix and a source.
+edge (`unknown` may lack one: the walk then goes on along `no`), every parameter exists, has its type and a value,
+every leaf has a fix and a source. A tree of a user's own need not state every number: what it leaves out is what the
+shipped trees state of the same fact or predicate.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
+from stabtree.predicates import PREDICATES
 from stabtree.text import clean
 from stabtree.tree.build import Builder
 from stabtree.tree.check import check
 from stabtree.tree.compose import compose
 from stabtree.tree.model import Part, Tree
+from stabtree.tree.overrides import hoisted
+from stabtree.tree.params import Asking, asking, fact_params, facts_behind, merged, resolved
 from stabtree.yaml12 import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stabtree.facts.registry import Param
     from stabtree.run import Run
 
 LARGEST_BYTES = 1_000_000
 HEAD = 2000
 _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
-DEFAULT = ("phase19", "convergence", "precision", "sft", "grpo", "signatures", "errors")
+MAIN = "phase19"
+DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "errors")
 
 
 def shipped() -> dict[str, Path]:
@@ -64,13 +71,27 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     }
     trees = [load_tree(name) for name in heads if name not in out]
     if folder is not None:
-        trees += [load_tree(path) for path in _files(Path(folder))]
+        trees += [_yielding(load_tree(path), trees[0]) for path in _files(Path(folder))]
     try:
         return compose(trees, tuple(out.values()))
     except ValueError as error:
         raise StabtreeError(
             str(error), where=str(folder or "the trees"), hint="give its nodes ids of their own"
         ) from None
+
+
+def _yielding(tree: Tree, owner: Tree) -> Tree:
+    """The tree, whose facts are those of the tree that it is walked beside."""
+    mine, theirs = fact_params(tree), fact_params(owner)
+    for name, params in mine.items():
+        for key, value in params.items():
+            if value != theirs[name][key]:
+                raise StabtreeError(
+                    f"states {name}.{key} = {value}, where {owner.name} has {theirs[name][key]}: one value for all",
+                    where=clean(tree.name, 100),
+                    hint=f"leave it out and type --set {name}.{key}={value}",
+                )
+    return tree
 
 
 def _files(folder: Path) -> list[Path]:
@@ -117,23 +138,33 @@ def load_tree(name: str | Path = "phase19") -> Tree:
         StabtreeError: with every mistake in the file as `file:line: what`, or where there is no such tree.
     """
     known = shipped()
-    path = known.get(str(name)) or Path(name)
+    if str(name) in known:
+        return _shipped_tree(str(name))
+    path = Path(name)
     if not _is_file(path):
         near = difflib.get_close_matches(str(name), known, 1)
         hint = f"did you mean {near[0]}?" if near else f"shipped trees: {', '.join(known)}; or give a YAML file"
         raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
+    return build(_text(path), str(name))
+
+
+@cache
+def _shipped_tree(name: str) -> Tree:
+    path = shipped()[name]
+    return build(_text(path), path.name, shipped_name=name)
+
+
+def _text(path: Path) -> str:
+    where = clean(path, 100)
     try:
         raw = path.read_bytes()
         if len(raw) > LARGEST_BYTES:
-            raise StabtreeError(f"a tree of {len(raw):,} bytes is no tree", where=str(name), hint="the limit is 1 MB")
-        text = raw.decode("utf-8-sig")
+            raise StabtreeError(f"a tree of {len(raw):,} bytes is no tree", where=where, hint="the limit is 1 MB")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise StabtreeError("the file is not UTF-8 text", where=str(name), hint="save the tree as UTF-8") from None
+        raise StabtreeError("the file is not UTF-8 text", where=where, hint="save the tree as UTF-8") from None
     except OSError as error:
-        raise StabtreeError(
-            f"it can't be read: {error.strerror}", where=str(name), hint="check its permissions"
-        ) from None
-    return build(text, path.name if str(name) in known else str(name))
+        raise StabtreeError(f"it can't be read: {error.strerror}", where=where, hint="check its permissions") from None
 
 
 def _is_file(path: Path) -> bool:
@@ -143,8 +174,8 @@ def _is_file(path: Path) -> bool:
         return False  # a name too long, or one with a NUL
 
 
-def build(text: str, where: str) -> Tree:
-    """Build a tree from YAML text; `where` names it in messages.
+def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
+    """Build a tree from YAML text; `where` names it in messages, `shipped_name` is that of a shipped one.
 
     Raises:
         StabtreeError: with every mistake found.
@@ -152,17 +183,74 @@ def build(text: str, where: str) -> Tree:
     document = parse(text, where)
     builder = Builder(document)
     tree = builder.tree()
-    mistakes = [*document.mistakes, *builder.mistakes]
-    if tree is not None and not mistakes:
-        tree, strange = _with_used(tree)
-        mistakes += strange or check(tree, builder.places)
-    if mistakes or tree is None:
-        lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
+    wrong = [*document.mistakes, *builder.mistakes]
+    if tree is not None and not wrong:
+        tree, strange = (tree, []) if shipped_name else hoisted(tree)
+        tree, missing = _with_used(tree)
+        strange += missing
+        if not shipped_name:
+            tree = _completed(tree)
+        if shipped_name != MAIN:
+            tree = _inheriting(tree)
+        wrong += strange or check(tree, builder.places)
+    if wrong or tree is None:
+        lines = [f"{where}:{line}: {what}" for line, what in sorted(set(wrong))]
         count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''} in the tree"
         raise StabtreeError(
             "\n  ".join([count, *lines]), where=where, hint="mend them, then `stabtree tree check FILE`"
         )
     return tree
+
+
+def _inheriting(tree: Tree) -> Tree:
+    """The tree with what the main one states of the facts that it asks for, where it is silent."""
+    asked = {name for node in asking(tree) if node.test in PREDICATES for name in facts_behind(PREDICATES[node.test])}
+    if not asked and not tree.facts:
+        return tree
+    return replace(tree, facts=merged(tree.facts, load_tree(MAIN).facts))
+
+
+def _completed(tree: Tree) -> Tree:
+    """The tree with every parameter that a node leaves out as the shipped trees state it."""
+
+    def full(node: Asking) -> dict[str, Any]:
+        lacking = _lacking(tree, node)
+        stated = stated_for(node.test) if lacking else {}
+        return {**{key: stated[key] for key in lacking & set(stated)}, **node.params}
+
+    leaves = {
+        id_: replace(leaf, causes=tuple(replace(cause, params=full(cause)) for cause in leaf.causes))
+        for id_, leaf in tree.leaves.items()
+    }
+    return replace(
+        tree,
+        questions={id_: replace(node, params=full(node)) for id_, node in tree.questions.items()},
+        leaves=leaves,
+        signatures=tuple(replace(item, params=full(item)) for item in tree.signatures),
+    )
+
+
+def _lacking(tree: Tree, node: Asking) -> set[str]:
+    """The parameters that a node leaves out; none where it is like what can't be asked: the check says so."""
+    if node.test not in PREDICATES:
+        return set()
+    try:
+        return set(PREDICATES[node.test].params) - set(resolved(tree, node))
+    except (KeyError, RecursionError):
+        return set()
+
+
+@cache
+def stated_for(test: str) -> Mapping[str, Param]:
+    """What the shipped trees state for a predicate: the parameters of the first node that asks it."""
+    mark = re.compile(rf"\btest: {re.escape(test)}\b")
+    for name in DEFAULT:
+        if mark.search(shipped()[name].read_text(encoding="utf-8")):
+            tree = load_tree(name)
+            node = next((node for node in asking(tree) if node.test == test), None)
+            if node is not None:
+                return resolved(tree, node)
+    return {}
 
 
 def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.predicates.registry import Param
+    from stabtree.facts.registry import Param
 
 
 class Severity(StrEnum):
@@ -49,6 +49,23 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class FactParams:
+    """What a tree states of a fact: one value a walk, for all questions and causes that ask for it.
+
+    Attributes:
+        id: the fact's name.
+        params: its parameters.
+        advanced: those that only fine-tune a guard.
+        literal: what `--literal` sets besides.
+    """
+
+    id: str
+    params: Mapping[str, Param] = field(default_factory=dict)
+    advanced: Mapping[str, Param] = field(default_factory=dict)
+    literal: Mapping[str, Param] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Quick:
     """The question's row in the quick-reference table.
 
@@ -73,8 +90,9 @@ class Question:
         rule: the exact rule, with parameters in braces.
         test: name of the predicate; empty for a question to a person.
         params: what the tree sets of the predicate's parameters.
+        advanced: those that only fine-tune a guard; `explain --full` shows them.
         literal: what `--literal` sets besides.
-        like: id of a question whose parameters this one takes over where its predicate has the same.
+        like: id of a question whose parameters, and its facts', this one takes over where its predicate has the same.
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.
         words: other words that a person may answer with -> verdict.
@@ -91,6 +109,7 @@ class Question:
     rule: str = ""
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
+    advanced: Mapping[str, Param] = field(default_factory=dict)
     literal: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
     person: str = ""
@@ -121,6 +140,7 @@ class Cause:
     text: str
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
+    advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
@@ -190,6 +210,7 @@ class Check:
     rule: str = ""
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
+    advanced: Mapping[str, Param] = field(default_factory=dict)
     person: str = ""
     causes: tuple[Cause, ...] = ()
     restart: bool = False
@@ -236,6 +257,7 @@ class Signature:
     source: str
     test: str = ""
     params: Mapping[str, Param] = field(default_factory=dict)
+    advanced: Mapping[str, Param] = field(default_factory=dict)
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""
@@ -267,6 +289,7 @@ class Tree:
         when: what must have been logged for a run to need the tree at all; none: every run does.
         uses: other trees that it refers to, and is put together with.
         entries: what no log can decide.
+        facts: what it states of facts, by their names; of several trees the first one owns them.
         signatures: causes for leaves of any tree, put there by `compose`.
         parts: the trees that it was put together from; itself alone otherwise.
     """
@@ -283,6 +306,7 @@ class Tree:
     when: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    facts: Mapping[str, FactParams] = field(default_factory=dict)
     signatures: tuple[Signature, ...] = ()
     parts: tuple[Part, ...] = ()
 

@@ -18,6 +18,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "go": WORDS,
     "words": WORDS,
     "params": VALUES,
+    "advanced": VALUES,
     "literal": VALUES,
     "restart": {"type": "boolean"},
     "quiet": {"type": "boolean"},

@@ -14,7 +14,8 @@ from stabtree.answer import NO, UNKNOWN, Answer
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES, Predicate
 from stabtree.run import LogLine, Run, Series, Setting
-from tests.conftest import falling, make_run
+from stabtree.tree.load import stated_for
+from tests.conftest import facts_of, falling, make_run
 
 NAMES = ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "batch_id", "weight_norm/a", "weight_norm/b")
 LAYERS = ("activation_max/x", "activation_finite/x", "grad_norm/embed", "update_ratio/a", "update_ratio/b")
@@ -46,7 +47,7 @@ def runs(draw: st.DrawFn) -> Run:
 
 def ask(predicate: Predicate, run: Run, **params: Any) -> Answer:
     """The answer with default parameters but the given ones."""
-    return predicate.ask(run, params)
+    return predicate.ask(facts_of(run), {**stated_for(predicate.name), **params})
 
 
 @pytest.mark.parametrize("predicate", PREDICATES.values(), ids=PREDICATES)
@@ -73,8 +74,9 @@ def test_any_floats_give_an_honest_answer(predicate: Predicate, run: Run) -> Non
 def test_a_required_series_that_is_missing_gives_unknown(predicate: Predicate) -> None:
     """Without a series that it needs, a predicate says unknown and names what to log."""
     for need in predicate.needs:
-        if need.required and need.kind != "Run":
-            names = {n.name: [1.0] * 60 for n in predicate.needs if n.kind != "Run" and n.name != need.name}
+        if need.required and need.kind in ("Series", "Groups"):
+            others = (n.name for n in predicate.needs if n.kind in ("Series", "Groups") and n.name != need.name)
+            names = {name: [1.0] * 60 for name in others}
             answer = ask(predicate, make_run(names))
             assert answer.verdict == UNKNOWN
             assert answer.missing == (need.name,)
@@ -83,10 +85,10 @@ def test_a_required_series_that_is_missing_gives_unknown(predicate: Predicate) -
 
 @pytest.mark.parametrize("predicate", PREDICATES.values(), ids=PREDICATES)
 def test_a_predicate_declares_itself(predicate: Predicate) -> None:
-    """The first docstring line is a question, the source is named, every parameter has a typed default."""
+    """The first docstring line is a question, the source is named, a shipped tree states every parameter."""
     assert predicate.question.endswith("?")
     assert predicate.source
-    assert all(isinstance(value, int | float | bool | str) for value in predicate.params.values())
+    assert set(predicate.params) == set(stated_for(predicate.name))
 
 
 SCALE_FREE = ("nonfinite_loss", "spike", "spike_recovers", "spike_cause", "loss_rising", "settled", "nonfinite_grad")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
 from stabtree.tree.load import load_trees
-from tests.conftest import make_run
+from tests.conftest import ask, make_run
 from tests.leaves.grpo import AT as SHARE
 from tests.leaves.grpo import HEALTHY, noise
 from tests.predicates.judged import AT, TREE, Case, check, loss
@@ -67,13 +66,12 @@ def test_a_reward_too_short_to_fall_spares_the_loss(rows: int) -> None:
     run = make_run({"loss": np.linspace(0.1, 9, len(SHARE)) + noise(0.05)})
     short = make_run({"reward": HEALTHY["reward"][:rows]}, steps=np.linspace(0, len(SHARE) - 1, rows).astype(int))
     both = type(run)("made", {**run.series, **short.series})
-    assert PREDICATES["loss_rising"].ask(both, {}).verdict == "no"
-    assert PREDICATES["settled"].ask(both, {}).verdict in ("flat", "falling")
+    assert ask("loss_rising", both).verdict == "no"
+    assert ask("settled", both).verdict in ("flat", "falling")
 
 
 def test_the_reward_says_whether_the_run_goes_on_learning() -> None:
     """Its rise in the second half counts in place of the loss's fall."""
-    ask = PREDICATES["settled"].ask
     rising = make_run({"loss": noise(0.01), "reward": SHARE + noise(0.02, 1)})
     still = make_run({"loss": noise(0.01), "reward": np.minimum(SHARE, 0.3) + noise(0.003, 1)})
-    assert (ask(rising, {}).verdict, ask(still, {}).verdict) == ("falling", "flat")
+    assert (ask("settled", rising).verdict, ask("settled", still).verdict) == ("falling", "flat")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
 from stabtree.tree.load import load_trees
-from tests.conftest import falling, make_run
+from tests.conftest import ask, ask_node, falling, make_run
 from tests.leaves import diagnosed, grpo, sft
 from tests.leaves.grpo import AT, HEALTHY, ROWS, noise
 
@@ -29,7 +28,7 @@ def test_a_healthy_run_of_reinforcement_learning_is_ok() -> None:
 def test_a_check_says_yes_of_its_fault_and_no_of_the_healthy_run(id_: str, leaf: str) -> None:
     """Its leaf is among the findings, with the onset and the evidence of its own metric."""
     question = TREES.questions[id_]
-    assert PREDICATES[question.test].ask(make_run(HEALTHY, max_completion_length=1024), question.params).verdict == "no"
+    assert ask_node(question, make_run(HEALTHY, max_completion_length=1024)).verdict == "no"
     found = {finding.section: finding for finding in diagnosed(RUNS[leaf], TREES).findings}
     assert found[id_].leaf.id == leaf
     assert found[id_].onset_step is not None
@@ -42,7 +41,7 @@ def test_a_few_rows_are_not_judged(id_: str, leaf: str) -> None:
     run = diagnosed(RUNS[leaf], TREES).run
     columns = {name: one.values[-3:] for name, one in run.series.items()}
     question = TREES.questions[id_]
-    verdict = PREDICATES[question.test].ask(make_run(columns), question.params).verdict
+    verdict = ask_node(question, make_run(columns)).verdict
     assert verdict in (("yes",) if id_ == "S3" else ("unknown", "no"))
 
 
@@ -74,13 +73,12 @@ def test_a_kl_of_nan_is_not_judged() -> None:
 def test_the_cap_may_come_from_the_configuration() -> None:
     """A run that logs no longest answer may say the cap itself; without both nobody knows."""
     columns = {"reward": HEALTHY["reward"], "completion_length": np.minimum(200 + 900 * AT, 1000)}
-    ask = PREDICATES["climbs_to_cap"].ask
-    assert ask(make_run(columns, max_completion_length=1000), {}).verdict == "yes"
-    assert ask(make_run(columns, max_completion_length=4000), {}).verdict == "no"
-    assert ask(make_run(columns), {}).verdict == "unknown"
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=1000)).verdict == "yes"
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=4000)).verdict == "no"
+    assert ask("climbs_to_cap", make_run(columns)).verdict == "unknown"
 
 
 def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
     run = make_run({"reward": np.exp(9 * AT)})
-    assert PREDICATES["falls_back"].ask(run, {}).verdict == "no"
+    assert ask("falls_back", run).verdict == "no"

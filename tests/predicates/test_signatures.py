@@ -8,10 +8,9 @@ import pytest
 
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import Severity
-from tests.conftest import make_run
+from tests.conftest import ask, ask_node, make_run
 from tests.leaves import diagnosed
 from tests.leaves.make import nan_from
 from tests.leaves.signatures import GRAD, LOSS, NOT_TOLD, ONES, TOLD, dead, fine
@@ -26,7 +25,7 @@ TESTED = [id_ for id_, item in ALL.items() if item.test]
 
 def verdict(id_: str, run: Run) -> str:
     """What a signature's test answers for a run."""
-    return PREDICATES[ALL[id_].test].ask(run, ALL[id_].params).verdict
+    return ask_node(ALL[id_], run).verdict
 
 
 def test_every_signature_with_a_test_has_its_two_runs() -> None:
@@ -88,11 +87,10 @@ def test_signatures_raise_no_alarm() -> None:
 @pytest.mark.parametrize("key", ["dtype", "grad_clip", "overlap_comm"])
 def test_a_setting_that_is_not_known_is_unknown(key: str) -> None:
     """Silence is no answer."""
-    assert PREDICATES["setting_is"].ask(fine(), {"key": key, "value": "x"}).verdict == "unknown"
+    assert ask("setting_is", fine(), key=key, value="x").verdict == "unknown"
 
 
 def test_a_number_is_compared_as_one() -> None:
     """`0` is 0.0, and a word is no number."""
-    ask = PREDICATES["setting_is"].ask
-    assert ask(fine(grad_clip=0.0), {"key": "grad_clip", "value": "0"}).verdict == "likely"
-    assert ask(fine(grad_clip=0.0), {"key": "grad_clip", "value": "none"}).verdict == "no"
+    assert ask("setting_is", fine(grad_clip=0.0), key="grad_clip", value="0").verdict == "likely"
+    assert ask("setting_is", fine(grad_clip=0.0), key="grad_clip", value="none").verdict == "no"

@@ -19,10 +19,9 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.predicates.spikes import worst_spike
 from stabtree.tree.load import load_trees
 from tests import variants
-from tests.conftest import FIXTURES, ROOT
+from tests.conftest import FIXTURES, ROOT, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -178,8 +177,7 @@ def shows(finding: Finding, run: Run, variant: Run) -> bool:
 def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
     """Whether the peak is logged, the log goes on until the loss was back, and a column names the cause."""
     loss = variant.series["loss"]
-    top = worst_spike(run, run.series["loss"], 100, 3.0, 0.1, 0.5)
-    assert top is not None
+    top = facts_of(run).get("spike").top
     assert variant.last_step is not None
     assert run.last_step is not None
     if finding.leaf.id == "spike-lr-jump" and not variant.series.keys() & {"lr", "grad_norm"}:

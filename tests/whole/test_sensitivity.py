@@ -30,12 +30,12 @@ def bench(folder: Path) -> Split:
     return Split(folder, "dev", (1, 2))
 
 
-def test_every_threshold_is_a_question_s_own_and_may_be_set() -> None:
-    """No threshold stands there twice by `like`, and diagnose takes each one's multiples."""
+def test_every_threshold_stands_in_one_place_and_may_be_set() -> None:
+    """No threshold stands there twice, and diagnose takes each one's multiples."""
     tree = stabtree.load_trees()
     knobs = list(sensitivity.knobs(tree))
     assert len(set(knobs)) == len(knobs)
-    assert {knob.question for knob in knobs if knob.name == "chance"} == {"Q2.1"}
+    assert {knob.question for knob in knobs if knob.name == "chance"} == {"spike"}
     run = stabtree.load_run(FIXTURES / "phase19" / "spike-unexplained")
     for knob in knobs:
         for factor in (0.75, 1.25):

@@ -1,0 +1,166 @@
+"""A series as levels: block medians, from its lowest one to its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.facts.registry import fact, finite, per_series
+from stabtree.run import Series
+from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, span
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
+
+MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over that of their mean
+
+
+class Course(NamedTuple):
+    """A stretch of the loss as block medians, from its lowest level to its end.
+
+    `rise` is how far the end stands above the lowest level, `noise` the scatter between neighbouring
+    blocks, `span` the range of the whole run's levels, `trend_z` the Mann-Kendall score from the low on,
+    `steps` how many steps the stretch covers.
+    """
+
+    low_step: int
+    low: float
+    end: float
+    rise: float
+    noise: float
+    span: float
+    trend_z: float
+    steps: int
+
+    @property
+    def share(self) -> float:
+        """The rise as a share of the range that the loss covers in the whole run."""
+        return min(self.rise / self.span, 1e300) if self.span > 0 else 0.0
+
+    @property
+    def times(self) -> float:
+        """The rise in units of the scatter."""
+        if self.noise > 0:
+            return min(self.rise / self.noise, 1e300)
+        return 1e300 if self.rise > 0 else 0.0
+
+
+class Levels(NamedTuple):
+    """How rows are put together to levels, and what a fall of a reward takes.
+
+    Attributes:
+        window_steps: the stretch at the end that is looked at close up, and its doubles.
+        most: levels at most; Kendall's score is quadratic, and 40 show any shape that a person would see.
+        least: levels at least; fewer than 8 can't reach a score of 2.33 but by rising all along.
+        rows: least rows whose median is a level.
+        short_rows: the same for a stretch that has fewer than `least` levels.
+        fall_share: what a reward must lose of all that it covered; it is that of a few answers, far noisier than a
+            loss.
+        fall_noise: and in times its scatter.
+    """
+
+    window_steps: int
+    most: int
+    least: int
+    rows: int
+    short_rows: int
+    fall_share: float
+    fall_noise: float
+
+    @property
+    def needed(self) -> int:
+        """Rows without which there are no levels."""
+        return self.least * self.rows
+
+    def fall(self, series: Series) -> tuple[Course | None, bool]:
+        """The course of a series upside down, and whether it has lost most of what it had gained.
+
+        Its levels are medians of a few rows of answers drawn by chance, so the fall must stand out from the scatter of
+        the rows as well: with 8 levels that of the levels alone is badly known.
+        """
+        found = next(iter(courses(turned(series), self)), None)
+        if found is None:
+            return None, False
+        _, values = finite(series)
+        rows = len(values) // min(self.most, len(values) // self.rows)
+        scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(values)))) / 2**0.5
+        level = MEDIAN_ERROR * scatter / rows**0.5
+        return found, found.share > self.fall_share and found.rise > self.fall_noise * max(found.noise, level)
+
+
+@fact()
+def levels(
+    *,
+    window_steps: int,
+    most_levels: int,
+    least_levels: int,
+    level_rows: int,
+    short_level_rows: int,
+    fall_share: float,
+    fall_noise: float,
+) -> Levels:
+    """How a series is read as levels; the parameters are those of `Levels`."""
+    rows, short_rows = max(level_rows, 1), max(short_level_rows, 1)
+    return Levels(window_steps, max(most_levels, 4), max(least_levels, 4), rows, short_rows, fall_share, fall_noise)
+
+
+def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
+    """The course of a stretch, None when it has too few rows for its levels.
+
+    `whole` is the range of the whole run's levels, where the stretch is only a part of it.
+    """
+    count = min(into.most, len(values) // into.rows)
+    if count < into.least:
+        return None
+    levels, starts = blocks(values, count)
+    inner = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
+    smooth = np.concatenate(([np.mean(levels[:2])], inner, [np.mean(levels[-2:])]))
+    low = int(np.argmin(smooth))
+    noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
+    lowest = float(smooth[low])
+    end = float(np.median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
+    covered = span(levels) if whole is None else whole
+    low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
+    trend = _trend(values[starts[low] :], levels[low:], into)
+    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length)
+
+
+def _within(rows: Floats, levels: Floats) -> float:
+    """How well the rows of a block (blocks, size) know their median: all the noise where each block is one epoch."""
+    some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
+    scatter = NORMAL_MAD * float(np.median(np.abs(some - levels[:, None])))
+    return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
+
+
+def _trend(values: Floats, levels: Floats, into: Levels) -> float:
+    """The trend score of a stretch by its levels, by shorter ones where they are too few for any to be certain."""
+    count = min(into.least * 2, len(values) // into.short_rows)
+    if len(levels) < into.least <= count:
+        levels, _ = blocks(values, count)
+    return kendall_z(levels)
+
+
+@per_series
+def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
+    """The courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
+
+    The levels of a long run are long themselves: a rise over the last 200 of 20,000 steps is seen only close up.
+    """
+    steps, values = finite(loss)
+    whole = _course(steps, values, into)
+    if whole is None:
+        return ()
+    found = [whole]
+    length = 2 * max(into.window_steps, 1)
+    while length < whole.steps / 2:
+        inside = int(np.searchsorted(steps, steps[-1] - length))
+        part = _course(steps[inside:], values[inside:], into, whole.span)
+        if part:
+            found.insert(1, part)
+        length *= 2
+    return tuple(found)
+
+
+def turned(series: Series) -> Series:
+    """The series upside down: a fall of it is a rise of this."""
+    return Series(series.metric, series.steps, -series.values, series.origin)

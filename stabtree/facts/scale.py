@@ -1,0 +1,71 @@
+"""The history of the loss scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.facts.registry import Unknown, fact, finite
+
+if TYPE_CHECKING:
+    from stabtree.run import Series
+
+# How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
+ROSE, FELL = 1.5, 0.75
+
+
+class ScaleHistory(NamedTuple):
+    """What the loss scale did: how often it rose and fell, and its extremes.
+
+    `clean_steps` is the median wait before a rise, `net_halvings` what the second half of the run lost on balance,
+    `fall_step` where the fall to the lowest value began.
+    """
+
+    drops: int
+    rises: int
+    first: float
+    last: float
+    lowest: float
+    highest: float
+    lowest_step: int
+    first_drop: int
+    fall_step: int
+    clean_steps: int | None
+    net_halvings: float
+
+
+@fact()
+def scale(loss_scale: Series) -> ScaleHistory | Unknown:
+    """The loss scale's history; unknown for a placeholder: fewer than two values, or none above 0, or 1 throughout."""
+    steps, values = finite(loss_scale)
+    if len(values) < 2 or values.max() <= 0 or (values == 1).all():
+        return Unknown("the loss scale is logged as a placeholder or only once", ("loss_scale",))
+    moves = np.flatnonzero(values[1:] != values[:-1])  # few: most steps leave the scale as it is
+    ratio = values[moves + 1] / np.where(values[moves] == 0, np.nan, values[moves])
+    rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
+    marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
+    waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
+    low = int(np.argmin(values))
+    return ScaleHistory(
+        drops=len(drops),
+        rises=len(rises),
+        first=float(values[0]),
+        last=float(values[-1]),
+        lowest=float(values[low]),
+        highest=float(values.max()),
+        lowest_step=int(steps[low]),
+        first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
+        fall_step=_fall_step(loss_scale),
+        clean_steps=int(np.median(waits)) if waits else None,
+        net_halvings=float(np.log2(max(values[len(values) // 2], 1e-300) / max(values[-1], 1e-300))),
+    )
+
+
+def _fall_step(loss_scale: Series) -> int:
+    """The step at which the fall to the lowest value began: the last one at which the scale still rose or held."""
+    steps, values = finite(loss_scale)
+    low = int(np.argmin(values))
+    rises = np.flatnonzero(np.diff(values[: low + 1]) > 0)
+    start = int(rises[-1]) + 1 if len(rises) else 0
+    falls = np.flatnonzero(np.diff(values[start : low + 1]) < 0)
+    return int(steps[start + int(falls[0]) + 1]) if len(falls) else int(steps[low])
