@@ -11,6 +11,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.render.machine import to_dict
 from stabtree.render.screen import screen
 from tests.conftest import falling, make_run
+from tests.predicates.judged import AT, TREE, loss, nan_from
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -76,3 +77,34 @@ def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: st
     finding = dead_at(650, **({"dtype": dtype} if dtype else {})).findings[0]
     assert {str(judged.state) for judged in finding.causes if judged.cause.id == "Q1.4.fp8"} == {state}
     assert any("FP8 interval" in fix for fix in finding.fixes) == (dtype != "bf16")
+
+
+def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> None:
+    """A loader bug is restarted from before the first repeat, a schedule bug from before the jump."""
+    repeats = np.where((AT >= 420) & (AT < 500), 420, AT)
+    run = make_run({"loss": loss(spike=(500, 4)), "batch_id": repeats}, checkpoint_every=50)
+    finding = diagnose(run, TREE).findings[0]
+    assert finding.leaf.id == "spike-duplicate-batch"
+    assert finding.restart is not None
+    assert finding.restart.checkpoint_step == 400
+    run = make_run({"loss": loss(spike=(500, 4)), "lr": np.where(AT < 497, 1e-3, 1e-2)}, checkpoint_every=1)
+    finding = diagnose(run, TREE).findings[0]
+    assert finding.restart is not None
+    assert (finding.leaf.id, finding.restart.checkpoint_step) == ("spike-lr-jump", 496)
+
+
+def test_no_checkpoint_is_advised_from_inside_earlier_trouble() -> None:
+    """A run that jumped at 300 and died at 550 restarts from before 300, whatever its headline."""
+    values = np.where(AT < 300, 2.0, 50.0) + 0.02 * np.sin(AT * 1.7)
+    found = diagnose(make_run({"loss": nan_from(550, values)}, checkpoint_every=100), TREE)
+    assert found.findings[0].leaf.id == "nan-unlocated"
+    assert found.findings[0].restart is not None
+    assert found.findings[0].restart.checkpoint_step == 200
+
+
+def test_a_run_that_is_bad_from_its_first_row_has_no_checkpoint() -> None:
+    """Nothing in a log whose first row is NaN shows that an older checkpoint is sound."""
+    run = make_run({"loss": [np.nan] * 100}, steps=range(1000, 1100), checkpoint_every=100)
+    restart = diagnose(run, TREE).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step is None

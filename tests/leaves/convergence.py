@@ -1,0 +1,226 @@
+"""Convergence: what a person answers, the checks, and what no real training of the fixtures shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stabtree.run import Resume
+from tests.conftest import falling, make_run
+from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_rerun
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.leaves.make import Floats, Made, Maker
+
+# What a person is asked where the loop can't memorise one batch, and where it can.
+BROKEN = {"O3": "loss-detached", "O5": "wrong-mode", "O14": "wrong-targets", "O4.order": "wrong-order"}
+SOUND = {
+    "O6": "decay-coupled",
+    "O10": "eps-rounds-to-zero",
+    "O11": "fused-optimizer",
+    "O13": "sigmoid-bce",
+    "O17": "frozen-in-optimizer",
+    "O18": "batchnorm-drifts",
+    "O19": "one-rate-for-all",
+    "O20": "checkpoint-not-loaded",
+    "O21": "adapter-not-wired",
+    "O26": "distributions-collapse",
+}
+
+
+def flat(gain: float = 0.05, rows: int = 345, **columns: Any) -> Run:
+    """A loss that wins a share of its first level within twenty rows, and then nothing."""
+    begin = 2.3 * (1 - gain * np.clip((np.arange(rows) - 10) / 10, 0, 1))
+    loss = begin + np.random.default_rng(0).normal(0, 0.01, rows)
+    return make_run({"loss": loss, **{name: np.resize(values, rows) for name, values in columns.items()}})
+
+
+def asked(memorises: str, *ids: str, word: str = "yes") -> Made:
+    """A run that does not learn, with what a person answers to O1 and, in one word, to other questions."""
+    return flat(), {"answers": {"O1": memorises, **dict.fromkeys(ids, word)}}
+
+
+def moving(level: str, ratio: float, noise: float = 0.05, **columns: Any) -> Run:
+    """A loss that does not learn, in one of three ways, under updates of one size."""
+    scatter = np.random.default_rng(5).normal(0, noise, ROWS)
+    loss = {"flat": 2.5 + scatter, "slow": 2.4 + 0.03 * falling(ROWS, 0.2), "worse": 3.4 + scatter}[level]
+    loss[0] = 2.5
+    return make_run({"loss": loss, "update_ratio": np.full(ROWS, ratio), **columns})
+
+
+def resumed(change: float, noise: float = 0.02) -> Run:
+    """A run that went back from step 400 to 300, its loss off its course from there on."""
+    loss = falling(ROWS, noise)
+    loss[300:] += change
+    return replace(make_run({"loss": loss}), resumes=(Resume(400, 300, 100),))
+
+
+def begins(share: float, classes: int) -> Run:
+    """The first loss is so many times that of a guess among the classes."""
+    loss = falling(ROWS)
+    loss *= share * math.log(classes) / loss[0]
+    return make_run(healthy(loss=loss), n_classes=classes)
+
+
+def padded(noise: float, factor: float = 1.0) -> Run:
+    """The loss of a batch is multiplied by its share of real tokens, by noise and by a factor."""
+    share = np.random.default_rng(3).uniform(0, 0.6, ROWS)
+    loss = factor * falling(ROWS) * (1 - share) * noisy(1.0, sigma=noise, seed=4)
+    return make_run(healthy(loss=loss, pad_share=share), vocab_size=50257)
+
+
+def accumulated(factor: float) -> Run:
+    """grad_norm is so many times that of a second run, whose configuration is the same but for the accumulation."""
+    return with_rerun(make_run(healthy(grad_norm=noisy(factor))), make_run(healthy()))
+
+
+def apart(low: float, high: float) -> Run:
+    """The updates of two parameter groups."""
+    return make_run(healthy(**{"update_ratio/embed": noisy(high, sigma=0.01), "update_ratio/trunk": ONES * low}))
+
+
+def sinking(early: int, late: int) -> Run:
+    """The loss scale is halved so many times in the first half of the run, and so many in the second."""
+    first, second = np.linspace(0, early + 0.99, ROWS // 2), np.linspace(0, late + 0.99, ROWS // 2)
+    halvings = np.floor(np.concatenate([first, early + second]))
+    return make_run(healthy(loss_scale=2.0 ** (16 - halvings)), dtype="fp16")
+
+
+def squashed(above: float, start: float) -> Run:
+    """A loss over 12 classes that ends so far above the floor of a softmax taken twice, as a share of its way there."""
+    chance, floor = math.log(12), math.log1p(11 / math.e)
+    end = floor + above * (chance - floor)
+    loss = end + (start * chance - end) * np.exp(-AT / 30) + 0.004 * np.sin(AT * 1.7) * (AT > 0)
+    return make_run({"loss": loss}, n_classes=12)
+
+
+def ended(share: float, done: float) -> Run:
+    """A rate that is down to a share of its peak when so much of the planned steps is done."""
+    lr = np.where(done * ROWS > AT, 1e-3, share * 1e-3)
+    return make_run({"loss": falling(ROWS), "lr": lr}, lr_schedule="constant", max_steps=ROWS)
+
+
+def overfitted(share: float) -> Run:
+    """An eval loss that wins back a share of what it had fallen, from 8 to 0.5, while the training loss falls."""
+    eval_loss = 0.5 + 7.5 * np.exp(-AT / 20) + 7.5 * share * np.clip((AT - 200) / 300, 0, 1)
+    return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": eval_loss})
+
+
+def dying(begin: float, end: float) -> Run:
+    """The share of dead units goes from one to another."""
+    return make_run(healthy(dead_relu_frac=growing(begin, end, sigma=0.001)))
+
+
+def summed(growth: float, jitter: float) -> Floats:
+    """A grad_norm that grows so many times over, its neighbouring rows a share apart."""
+    return noisy(1 + (growth - 1) * np.clip(AT / 540, 0, 1), sigma=jitter, seed=2)
+
+
+def with_norm(growth: float, jitter: float) -> Run:
+    """The same beside a loss that falls, noisily."""
+    return make_run({"loss": noisy(falling(ROWS), sigma=0.1), "grad_norm": summed(growth, jitter)})
+
+
+def sound() -> Run:
+    """A run that logs all that the tree asks for, with nothing wrong in it."""
+    lr = 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))
+    columns = {
+        "loss": noisy(1 + 1.3 * np.exp(-AT / 80), sigma=0.02),
+        "lr": lr,
+        "eval_loss": noisy(1.1 + 1.2 * np.exp(-AT / 80), sigma=0.005),
+        "dead_relu_frac": growing(0.3, 0.45),
+        "update_ratio": noisy(1e-3),
+        "pad_share": np.random.default_rng(3).uniform(0, 0.3, ROWS),
+        "loss_scale": 2.0 ** (16 - np.minimum(AT // 100, 2)),
+    }
+    made = make_run(healthy(**columns), dtype="fp16", n_classes=10, lr_schedule="cosine", max_steps=ROWS)
+    return with_rerun(made, make_run(healthy()))
+
+
+RUNS: dict[str, Maker] = {
+    "loop-broken": partial(asked, "no"),
+    **{leaf: partial(asked, "no", id_) for id_, leaf in BROKEN.items()},
+    **{leaf: partial(asked, "yes", id_) for id_, leaf in SOUND.items()},
+    "resume-jump": partial(resumed, 0.31),
+    "resume-gain": partial(resumed, -0.335),
+    "resume-ok": partial(resumed, 0.0),
+    "starts-above-chance": partial(begins, 1.45, 10),
+    "accumulation-not-divided": partial(accumulated, 8.0),
+    "loss-follows-padding": partial(padded, 0.29),
+    "starts-near-zero": partial(begins, 0.045, 50257),
+    "groups-apart": partial(apart, 1e-4, 0.0113),
+    "scale-drifts-down": partial(sinking, 3, 3),
+    **dict.fromkeys(
+        ("learning-ok", "schedule-ok", "eval-ok", "units-ok", "gradients-ok", "convergence-ok"),
+        sound,
+    ),
+}
+
+EDGE: dict[str, Maker] = {
+    "resume-jump: out of a wide scatter": partial(resumed, 0.72, 0.1),
+    "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
+    "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
+    "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
+    "updates-too-large: worse": partial(moving, "worse", 1.12e-2),
+    "slow-learning: large updates": partial(moving, "slow", 1.12e-2),
+    "worse-than-start: small updates": partial(moving, "worse", 0.89e-4),
+    "no-gradient: under a rate": partial(flat, grad_norm=[0.0], lr=[1e-3]),
+    "double-softmax: end": partial(squashed, 0.17, 1.0176),
+    "lr-ends-early: share of the peak": partial(ended, 0.00088, 0.44),
+    "overfitting: share of the fall": partial(overfitted, 0.057),
+    "dead-units: growth": partial(dying, 0.6 / 1.68, 0.6),
+    "dead-units: share": partial(dying, 0.2, 0.56),
+    "gradients-add-up: growth": partial(with_norm, 5.7, 0.046),
+}
+
+NEAR: dict[str, Maker] = {
+    "flat-from-start: gain": partial(flat, 0.068),
+    "flat-from-start: steps": partial(flat, rows=265),
+    "flat-from-start: progress": lambda: replace(flat(), config=make_run({}, max_steps=1560).config),
+    "lr-too-low: updates": partial(moving, "flat", 1.12e-4),
+    "lr-too-low: a slow fall": partial(moving, "slow", 1.12e-4),
+    "updates-too-large: flat": partial(moving, "flat", 0.89e-2),
+    "updates-too-large: worse": partial(moving, "worse", 0.89e-2),
+    "double-softmax: end": partial(squashed, 0.23, 1.0),
+    "double-softmax: beginning": partial(squashed, 0.17, 1.0224),
+    "lr-ends-early: share of the peak": partial(ended, 0.00112, 0.44),
+    "lr-ends-early: share of the plan": partial(ended, 0.00088, 0.56),
+    "overfitting: share of the fall": partial(overfitted, 0.044),
+    "dead-units: growth": partial(dying, 0.6 / 1.32, 0.6),
+    "dead-units: share": partial(dying, 0.2, 0.44),
+    "gradients-add-up: growth": partial(with_norm, 4.4, 0.046),
+    "gradients-add-up: smoothness": partial(with_norm, 5.7, 0.059),
+    "starts-above-chance: first loss": partial(begins, 1.15, 10),
+    "accumulation-not-divided: no whole number": partial(accumulated, 2.45),
+    "loss-follows-padding: correlation": partial(padded, 0.4),
+    "starts-near-zero: first loss": partial(begins, 0.056, 50257),
+    "groups-apart: factor": partial(apart, 1e-4 * 0.9, 1e-4 * 79),
+    "scale-drifts-down: octaves": partial(sinking, 2, 3),
+    "scale-drifts-down: late halvings": partial(sinking, 5, 2),
+    "resume-jump: range": partial(resumed, 0.25),
+    "resume-jump: scatter": partial(resumed, 0.55, 0.1),
+    "resume-gain: range": partial(resumed, -0.265),
+}
+
+MORE: dict[str, Maker] = {
+    "every answer for a broken loop is no": partial(asked, "no", *BROKEN, word="no"),
+    "every answer for a sound loop is no": partial(asked, "yes", *SOUND, word="no"),
+}
+
+TOLD: dict[str, Maker] = {
+    "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
+    "O15.padding": partial(padded, 0.29, 0.05),
+}
+
+NOT_TOLD: dict[str, Maker] = {
+    "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
+    "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),
+    "O7.lr": partial(moving, "flat", 1.12e-4),
+    "O7.low": partial(moving, "slow", 1.12e-4),
+    "O15.padding: correlation": partial(padded, 0.4, 0.05),
+}

@@ -1,0 +1,169 @@
+"""Reinforcement learning: one sound run that logs everything, and for each check one in which a metric goes wrong."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.conftest import make_run
+from tests.leaves.levels import Bar, Build, beyond, near, sparse
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.leaves.make import Floats, Maker
+
+ROWS = 400
+AT = np.arange(ROWS) / ROWS
+ZERO = np.zeros(ROWS)
+
+
+def noise(width: float, seed: int = 0) -> Floats:
+    """Gaussian noise over the rows of a run."""
+    return np.random.default_rng(seed).normal(0, width, ROWS)
+
+
+HEALTHY: dict[str, Any] = {
+    "loss": noise(0.02),
+    "lr": 1e-6 * (1 - 0.9 * AT),
+    "reward": 0.1 + 0.5 * AT + noise(0.06, 1),
+    "reward_std": 0.3 + noise(0.03, 2),
+    "frac_reward_zero_std": np.clip(0.3 + noise(0.15, 3), 0, 1),
+    "grad_norm": np.where(np.arange(ROWS) % 17 == 3, 0.0, 0.2 * np.exp(noise(0.4, 4))),
+    "entropy": 0.2 + 0.3 * np.exp(-4 * AT) + noise(0.02, 5),
+    "kl": 0.1 * AT + np.abs(noise(0.01, 6)),
+    "logp_diff": 0.02 + np.abs(noise(0.005, 7)),
+    "importance_ratio_min": np.clip(0.3 + noise(0.08, 8), 0, 1),
+    "clip_ratio": np.abs(0.02 + noise(0.01, 9)),
+    "completion_length": 200 + 60 * AT + noise(12, 10),
+    "completion_length_max": 480 + noise(15, 11),
+    "clipped_ratio": np.clip(0.05 + noise(0.03, 12), 0, 1),
+    "ebft_alignment": 0.3 + 0.3 * AT + noise(0.03, 13),
+    "ebft_diversity": 0.05 + np.abs(noise(0.02, 14)),
+    "cfm_loss": 8 - 5 * AT + noise(0.4, 15),
+    "token_accuracy": 0.5 + 0.2 * AT,
+    "eval_loss": 1.5 - 0.5 * AT + noise(0.01, 16),
+}
+
+
+def learning(interval: int = 1, **changed: Any) -> Run:
+    """The sound run with other columns, logged every so many steps; None takes a metric away."""
+    columns = {name: values for name, values in {**HEALTHY, **changed}.items() if values is not None}
+    rows = min(len(values) for values in columns.values())
+    return make_run({name: values[-rows:] for name, values in columns.items()}, steps=np.arange(rows) * interval)
+
+
+BARS = (
+    Bar("reward-zero", "reward", 0.0, share=0.95, rows=5, steps=20, low=True),
+    Bar("reward-no-spread", "reward_std", 0.0, share=0.95, rows=5, steps=4, low=True, without="frac_reward_zero_std"),
+    Bar("no-advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=4, most=1.0),
+    Bar("rl-grad-norm-high", "grad_norm", 10.0, share=0.2, rows=20, steps=20),
+    Bar("rl-no-gradient", "grad_norm", 0.0, share=1.0, rows=20, steps=20, low=True),
+    Bar("entropy-collapse", "entropy", 0.01, share=0.9, rows=10, steps=10, low=True),
+    Bar("entropy-high", "entropy", 1.0, share=0.95, rows=20, steps=20),
+    Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=5),
+    Bar("sampler-diverged", "logp_diff", 1.0, share=0.9, rows=5, steps=5),
+    Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=10, steps=10, low=True),
+    Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=10, steps=10),
+    Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=10, steps=10, most=1.0),
+    Bar("ebft-alignment-low", "ebft_alignment", 0.3, share=0.9, rows=50, steps=100, low=True),
+    Bar("ebft-mode-collapse", "ebft_diversity", 1.0, share=0.9, rows=10, steps=10),
+    Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=50),
+)
+
+
+def still(metric: str, level: float, width: float, trend: float, rows: int, seed: int) -> Run:
+    """A metric about one level, with a trend that its noise hides, or all but hides."""
+    values = (level + trend * AT + noise(width, seed))[:rows]
+    columns: dict[str, Any] = {metric: values}
+    return learning(**columns)
+
+
+# The seeds are of noise whose trend scores 1.5 with the smaller slope, 1.7 with the larger one; a rise takes 1.64.
+def reward_still(trend: float, rows: int = 112) -> Run:
+    """A reward that does not rise."""
+    return still("reward", 0.3, 0.06, trend, rows, seed=4)
+
+
+def alignment_still(trend: float, rows: int = 56) -> Run:
+    """An alignment that does not rise."""
+    return still("ebft_alignment", 0.5, 0.03, trend, rows, seed=11)
+
+
+def cfm_still(trend: float, rows: int = 56) -> Run:
+    """A feature-matching loss that does not fall."""
+    return still("cfm_loss", 8.0, 0.4, trend, rows, seed=5)
+
+
+def capped(end: float, growth: float, pinned: int = 6) -> Run:
+    """Answers that grow to a share of the longest length of 512 tokens, reached in so many rows."""
+    length = 512 * end * (1 / growth + (1 - 1 / growth) * np.clip(AT / 0.8, 0, 1)) + noise(1, 10)
+    longest = np.where(np.arange(ROWS) >= ROWS - pinned, 512.0, 505 - np.abs(noise(9, 11)))
+    return learning(completion_length=length, completion_length_max=longest)
+
+
+def collapsed(share: float = 0.56, **changed: Any) -> Run:
+    """A reward that loses a share of what it had gained."""
+    reward = 0.1 + 0.6 * np.minimum(AT / 0.6, 1) - 0.6 * share * np.clip((AT - 0.7) / 0.1, 0, 1) + noise(0.01)
+    return learning(**{"reward": reward, **changed})
+
+
+def useless(**changed: Any) -> Run:
+    """A run without an advantage in any prompt: no reward, no spread, no gradient."""
+    return learning(**{"reward": ZERO, "frac_reward_zero_std": ZERO + 1, "grad_norm": ZERO, **changed})
+
+
+def unrewarded(**changed: Any) -> Run:
+    """A run without a reward."""
+    return learning(**{"reward": ZERO, **changed})
+
+
+def unrisen(**changed: Any) -> Run:
+    """A run whose reward does not rise."""
+    return learning(**{"reward": 0.3 + noise(0.06), **changed})
+
+
+RUNS: dict[str, Maker] = {
+    **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
+    "reward-collapse": collapsed,
+    "reward-not-rising": partial(reward_still, 0.15),
+    "ebft-alignment-flat": partial(alignment_still, 0.075),
+    "ebft-cfm-flat": partial(cfm_still, -2.5),
+    "length-hacking": partial(capped, 0.99, 1.35),
+    "grpo-ok": learning,
+}
+
+EDGE: dict[str, Maker] = {f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, learning) for bar in BARS}
+
+NEAR: dict[str, Maker] = {
+    **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
+    "reward-collapse: share": partial(collapsed, 0.42),
+    "reward-not-rising: trend": partial(reward_still, 0.18),
+    "reward-not-rising: rows": partial(reward_still, 0.15, 88),
+    "ebft-alignment-flat: trend": partial(alignment_still, 0.1575),
+    "ebft-alignment-flat: rows": partial(alignment_still, 0.075, 44),
+    "ebft-cfm-flat: trend": partial(cfm_still, -2.7),
+    "ebft-cfm-flat: rows": partial(cfm_still, -2.5, 44),
+    "length-hacking: cap": partial(capped, 0.88, 1.35),
+    "length-hacking: growth": partial(capped, 0.99, 1.08),
+    "length-hacking: longest answer": partial(capped, 0.99, 1.35, 4),
+}
+
+
+CAUSES: tuple[tuple[Bar, Build], ...] = (
+    (Bar("G1.length", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrewarded),
+    (Bar("G2.kl", "kl", 2.0, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G2.collapse", "entropy", 0.01, share=0.5, rows=5, steps=0, low=True), collapsed),
+    (Bar("G2.stale", "logp_diff", 0.1, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
+    (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
+    (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
+    (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
+)
+
+TOLD: dict[str, Maker] = {bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES}
+NOT_TOLD: dict[str, Maker] = {
+    name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()
+}

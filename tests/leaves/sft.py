@@ -1,0 +1,47 @@
+"""Supervised fine-tuning: a loss that stops early and high, gradients that are large, an eval loss of nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.leaves.grpo import AT, HEALTHY, learning, noise
+from tests.leaves.levels import Bar, beyond, near, sparse
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.leaves.make import Floats, Maker
+
+# The metrics that a fine-tuning run logs.
+TUNING = {name: HEALTHY[name] for name in ("loss", "lr", "grad_norm", "token_accuracy", "eval_loss")}
+BAR = Bar("sft-grad-norm-high", "grad_norm", 100.0, share=0.1, rows=20, steps=20)
+
+
+def tuning(interval: int = 1, **changed: object) -> Run:
+    """A sound run of fine-tuning with other columns, logged every so many steps."""
+    rewards = dict.fromkeys(name for name in HEALTHY if name not in TUNING)
+    return learning(interval, **{**rewards, "loss": loss(end=1.2), **changed})
+
+
+def loss(end: float = 2.24, late: float = 0.085) -> Floats:
+    """A loss that goes from 4.5 to its end, and wins a share of that between the first quarter of its rows and half."""
+    won = [0, 0, 1 - 1.5 * late, 1 - late, 1 - late, 1, 1]
+    way = np.interp(AT, [0, 0.05, 0.125, 0.25, 0.31, 0.5, 1], won)
+    return np.asarray(4.5 + (end - 4.5) * way + noise(0.01))
+
+
+RUNS: dict[str, Maker] = {
+    "sft-loss-plateau": lambda: tuning(loss=loss()),
+    "sft-grad-norm-high": beyond(BAR, TUNING, tuning),
+    "eval-loss-nan": lambda: tuning(eval_loss=np.full(len(AT), np.nan)),
+    "sft-ok": tuning,
+}
+
+EDGE: dict[str, Maker] = {"sft-grad-norm-high: sparsely logged": sparse(BAR, TUNING, tuning)}
+
+NEAR: dict[str, Maker] = {
+    **near(BAR, TUNING, tuning),
+    "sft-loss-plateau: level": lambda: tuning(loss=loss(end=1.76)),
+    "sft-loss-plateau: late gain": lambda: tuning(loss=loss(late=0.115)),
+}

@@ -1,0 +1,203 @@
+"""Signatures: for each with a test a run that it is told of, and one that only looks like it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stabtree.run import Gap, Resume
+from tests.conftest import falling, make_run
+from tests.leaves.make import nan_from, noisy
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.leaves.make import Floats, Maker
+
+ROWS = 200
+AT = np.arange(ROWS)
+ONES = np.ones(ROWS)
+NAN = ONES * np.nan
+LOSS = falling(ROWS)
+GRAD = noisy(1.0, ROWS, 0.2)
+LR = 1e-4 * (1 - AT / ROWS)
+USUAL = float(np.median(LOSS[129:149]))
+
+
+def dead(share: float = 0.99, lr: Any = LR, **config: Any) -> Run:
+    """grad_norm is NaN throughout, and a share of the losses is printed as 0."""
+    loss = np.where(round(100 * share) > (AT * 37) % 100, 0.0, 1.5)
+    return make_run({"loss": loss, "grad_norm": NAN, "lr": lr}, **config)
+
+
+def fine(**config: Any) -> Run:
+    """A run in which nothing is wrong."""
+    return make_run({"loss": LOSS, "grad_norm": GRAD, "lr": LR}, **config)
+
+
+def begins(first: float) -> Run:
+    """A loss that begins at a level and is 0 from the second row on, with gradients of NaN."""
+    return make_run({"loss": np.where(AT < 1, first, 0.0), "grad_norm": NAN})
+
+
+def climbing(factor: float = 1.68, **columns: Any) -> Run:
+    """A loss whose last finite row before the NaN stands so many times above its usual value."""
+    loss = nan_from(150, np.where(AT == 149, factor * USUAL, LOSS))
+    return make_run({"loss": loss, **columns})
+
+
+def early(rows: int, **config: Any) -> Run:
+    """A loss that is NaN from one of its first rows on."""
+    return make_run({"loss": nan_from(rows, LOSS)}, **config)
+
+
+def single(rows: int, metric: str) -> Run:
+    """A metric that is NaN so many rows in a row, and comes back."""
+    columns = {"loss": LOSS, "grad_norm": GRAD}
+    columns[metric] = np.where((AT >= 90) & (90 + rows > AT), np.nan, columns[metric])
+    return make_run(columns)
+
+
+def tiny_scale(loss: Floats) -> Run:
+    """A loss scale that is halved at every step from 100 on, down to 2^-6."""
+    return make_run({"loss": loss, "loss_scale": 2.0 ** (10 - np.clip(AT - 99, 0, 16))}, dtype="fp16")
+
+
+def resumed(change: float, *, seam: bool = True) -> Run:
+    """A loss that rises, and is higher from step 100 on, to which the run had gone back from step 120."""
+    run = make_run({"loss": LOSS + np.where(AT >= 100, change, 0) + 3 * np.clip((AT - 120) / 80, 0, 1)})
+    return replace(run, resumes=(Resume(120, 100, 20),)) if seam else run
+
+
+def thrown(times: float, lr: float) -> Run:
+    """A loss that is so many times higher from the fifth row on."""
+    return make_run({"loss": noisy(np.where(AT < 4, 2.3, 2.3 * times), ROWS, 0.005), "lr": lr * ONES})
+
+
+def still(**columns: Any) -> Run:
+    """A loss that does not fall, in a run of 600 steps."""
+    loss = 8 + np.random.default_rng(0).normal(0, 0.01, 600)
+    return make_run({"loss": loss, **{name: value * np.ones(600) for name, value in columns.items()}})
+
+
+def tuned(level: float, **columns: Any) -> Run:
+    """A run of fine-tuning whose grad_norm lies about a level."""
+    return make_run({"loss": LOSS, "grad_norm": level * GRAD, "token_accuracy": 0.5 + AT / 1000, **columns})
+
+
+def with_gap(grad_norm: Floats) -> Run:
+    """A run whose loss is no longer logged from step 150 on."""
+    series = {**make_run({"loss": LOSS[:150]}).series, **make_run({"grad_norm": grad_norm}).series}
+    return replace(make_run({}), series=series, gaps=(Gap("loss", 150, 199, 50, at_end=True),))
+
+
+def jumped(**columns: Any) -> Run:
+    """A loss that jumps for good at step 140."""
+    return make_run({"loss": LOSS + np.where(AT >= 140, 3.0, 0), "grad_norm": GRAD, **columns})
+
+
+def unlearned(**columns: Any) -> Run:
+    """A loss that rises over its second half, beside a metric that says what kind of run it is."""
+    rise = np.clip((AT - 80) / 120, 0, None)
+    return make_run({"loss": LOSS + 3 * rise, **columns})
+
+
+def late(first: int, rows: int, every: int = 1, **config: Any) -> Run:
+    """A log that begins at a step and whose loss is NaN from one of its first rows on."""
+    return make_run({"loss": nan_from(rows, LOSS)}, steps=first + every * AT, **config)
+
+
+def floored(lowest: float) -> Run:
+    """A loss that falls on under a scale that goes down to a floor, and overflows there to the end."""
+    norm = np.where(AT >= 188, np.nan, GRAD)
+    scale = np.maximum(2.0 ** (10 - np.clip(AT - 99, 0, 16)), lowest)
+    return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
+
+
+def leaping(row: int, times: float = 2.25) -> Run:
+    """A loss that leaps at a row under a rate of nothing, and rises later."""
+    loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
+    return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
+
+
+TOLD: dict[str, Maker] = {
+    "T1": partial(dead, 0.34, overlap_comm=True),
+    "T2": partial(dead, 0.34),
+    "T3": partial(dead, 0.98),
+    "T4": partial(dead, 0.34, ONES * 1e-4, dtype="fp16"),
+    "T5": partial(begins, 42.0),
+    "T7": partial(early, 3, dtype="fp16"),
+    "T8": partial(early, 0),
+    "T9": lambda: replace(climbing(), config=fine(dtype="fp16").config),
+    "T10": climbing,
+    "T11": lambda: replace(jumped(), config=fine(grad_clip=0).config),
+    "T12": partial(climbing, 1.3, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
+    "T13": partial(single, 2, "loss"),
+    "T14": partial(single, 2, "grad_norm"),
+    "T15": partial(early, 0),
+    "T17": lambda: tiny_scale(LOSS),
+    "T20": partial(single, 2, "grad_norm"),
+    "T21": partial(resumed, 0.46),
+    "T22": partial(resumed, 0.46),
+    "T23": partial(thrown, 2.25, 0.88e-7),
+    "T24": lambda: still(grad_norm=0.0, lr=0.0),
+    "T25": partial(tuned, 112.0),
+    "T26": partial(tuned, 112.0, loss_scale=4.0 * ONES),
+    "T27": lambda: with_gap(nan_from(150, GRAD)),
+    "T28": lambda: unlearned(reward=LOSS),
+    "T29": partial(early, 150, dtype="fp8"),
+    "S20.samples": lambda: jumped(token_accuracy=GRAD),
+    "S20.rank": lambda: make_run(
+        {"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "token_accuracy": GRAD}
+    ),
+    "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
+    "T7: after one row": partial(early, 1, dtype="fp16"),
+    "T7: sparsely logged": partial(late, 0, 3, 22, dtype="fp16"),
+    "T8: a late beginning": partial(late, 44, 0),
+    "T15: a late beginning": partial(late, 44, 0),
+    "T17: lowest scale": partial(floored, 0.88),
+    "T23: late": partial(leaping, 8),
+}
+
+
+NOT_TOLD: dict[str, Maker] = {
+    "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
+    "T7: from the first row on": partial(early, 0, dtype="fp16"),
+    "T7: sparsely logged": partial(late, 0, 3, 28, dtype="fp16"),
+    "T8: a later beginning": partial(late, 56, 0),
+    "T15: a later beginning": partial(late, 56, 0),
+    "T17: lowest scale": partial(floored, 1.12),
+    "T23: later": partial(leaping, 12),
+    "T23: height": partial(leaping, 8, 1.76),
+    "T26: level": partial(tuned, 88.0, loss_scale=4.0 * ONES),
+    "T1": partial(dead, overlap_comm=False),
+    "T2": partial(dead, 0.26),
+    "T3": partial(dead, 0.84),
+    "T4": partial(dead, dtype="fp16"),
+    "T5": partial(begins, 33.0),
+    "T7": partial(early, 4, dtype="fp16"),
+    "T8": partial(early, 1),
+    "T9": lambda: replace(climbing(1.32), config=fine(dtype="fp16").config),
+    "T10": partial(climbing, 1.32),
+    "T11": lambda: replace(jumped(), config=fine(grad_clip=1.0).config),
+    "T12": partial(climbing, 1.68, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
+    "T13": lambda: make_run({"loss": np.where((AT >= 90) & (AT < 93), np.nan, LOSS)}),
+    "T14": partial(single, 3, "grad_norm"),
+    "T15": partial(early, 1),
+    "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
+    "T20": partial(single, 3, "grad_norm"),
+    "T21": partial(resumed, 0.37),
+    "T22": partial(resumed, 0.46, seam=False),
+    "T23": partial(thrown, 2.25, 1.12e-7),
+    "T24": lambda: still(grad_norm=0.0, lr=1e-3),
+    "T25": partial(tuned, 88.0),
+    "T26": partial(tuned, 112.0, loss_scale=1.0 * ONES),
+    "T27": lambda: with_gap(GRAD),
+    "T28": unlearned,
+    "T29": partial(early, 150, dtype="fp32"),
+    "S20.samples": jumped,
+    "S20.rank": lambda: make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100}),
+    "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02)}),
+}

@@ -1,0 +1,84 @@
+"""Levels of fine-tuning and reinforcement learning: every check says yes and no of some made run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.load import load_trees
+from tests.conftest import ask, ask_node, falling, make_run
+from tests.leaves import diagnosed, grpo, sft
+from tests.leaves.grpo import AT, HEALTHY, ROWS, noise
+
+TREES = load_trees()
+RUNS = {**sft.RUNS, **grpo.RUNS}
+ASKED = [TREES.questions[section.entry] for section in TREES.sections if section.tree in ("sft", "grpo")]
+CHECKS = {question.id: question.go["yes"] for question in ASKED}
+
+
+def test_a_healthy_run_of_reinforcement_learning_is_ok() -> None:
+    """Bursts of the loss of both signs, steps without a gradient and a noisy reward raise nothing."""
+    found = diagnose(make_run(HEALTHY, vocab_size=150_000, dtype="bf16"), TREES)
+    assert [finding.leaf.id for finding in found.findings] == []
+    assert found.verdict == "ok"
+
+
+@pytest.mark.parametrize(("id_", "leaf"), CHECKS.items())
+def test_a_check_says_yes_of_its_fault_and_no_of_the_healthy_run(id_: str, leaf: str) -> None:
+    """Its leaf is among the findings, with the onset and the evidence of its own metric."""
+    question = TREES.questions[id_]
+    assert ask_node(question, make_run(HEALTHY, max_completion_length=1024)).verdict == "no"
+    found = {finding.section: finding for finding in diagnosed(RUNS[leaf], TREES).findings}
+    assert found[id_].leaf.id == leaf
+    assert found[id_].onset_step is not None
+    assert found[id_].evidence
+
+
+@pytest.mark.parametrize(("id_", "leaf"), CHECKS.items())
+def test_a_few_rows_are_not_judged(id_: str, leaf: str) -> None:
+    """Three rows decide none of the checks but those of what was never a number."""
+    run = diagnosed(RUNS[leaf], TREES).run
+    columns = {name: one.values[-3:] for name, one in run.series.items()}
+    question = TREES.questions[id_]
+    verdict = ask_node(question, make_run(columns)).verdict
+    assert verdict in (("yes",) if id_ == "S3" else ("unknown", "no"))
+
+
+def test_trouble_that_was_got_over_is_no_finding() -> None:
+    """A reward that stood at 0 for 50 steps and an entropy above 1 at the start are how runs begin."""
+    reward = np.where(AT < 0.15, 0.0, HEALTHY["reward"])
+    entropy = np.where(AT < 0.15, 1.6, HEALTHY["entropy"])
+    found = diagnose(make_run({**HEALTHY, "reward": reward, "entropy": entropy}), TREES)
+    assert found.verdict == "ok"
+
+
+def test_levels_of_reinforcement_learning_do_not_judge_other_runs() -> None:
+    """An entropy of 2 beside a fine-tuning loss, or a kl of a variational model, is no finding."""
+    columns = {
+        "loss": falling(ROWS),
+        "entropy": np.full(ROWS, 2.0),
+        "kl": np.full(ROWS, 30.0),
+        "grad_norm": 50 * np.exp(noise(0.3)),
+    }
+    assert diagnose(make_run(columns), TREES).verdict == "ok"
+
+
+def test_a_kl_of_nan_is_not_judged() -> None:
+    """Without a penalty there is no reference to be far from."""
+    found = diagnose(make_run({**HEALTHY, "kl": np.full(ROWS, np.nan)}), TREES)
+    assert found.verdict == "ok"
+
+
+def test_the_cap_may_come_from_the_configuration() -> None:
+    """A run that logs no longest answer may say the cap itself; without both nobody knows."""
+    columns = {"reward": HEALTHY["reward"], "completion_length": np.minimum(200 + 900 * AT, 1000)}
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=1000)).verdict == "yes"
+    assert ask("climbs_to_cap", make_run(columns, max_completion_length=4000)).verdict == "no"
+    assert ask("climbs_to_cap", make_run(columns)).verdict == "unknown"
+
+
+def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
+    """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
+    run = make_run({"reward": np.exp(9 * AT)})
+    assert ask("falls_back", run).verdict == "no"

@@ -1,0 +1,49 @@
+"""Messages of text logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.render.screen import screen
+from stabtree.tree.load import load_trees
+from tests.leaves.errors import LINES
+from tests.leaves.make import logged
+
+TREE = load_trees()
+
+
+@pytest.mark.parametrize("leaf", LINES)
+def test_every_message_is_found_with_its_line(leaf: str) -> None:
+    """A hand-written line of each kind is reported with its number and its severity."""
+    found = diagnose(logged(LINES[leaf]))
+    finding = next((item for item in found.findings if item.leaf.of == TREE.leaves[leaf].of), None)
+    assert finding is not None
+    assert finding.evidence[0].text.startswith("line 41: ")
+    assert finding.leaf.severity in (found.verdict, "warning", "note")
+
+
+def test_what_the_run_survived_is_a_note() -> None:
+    """An error after which rows of metrics go on has not ended the run."""
+    found = diagnose(logged(LINES["cuda-oom"], after=30))
+    assert [item.leaf.id for item in found.findings if item.leaf.of == "E.oom"] == ["cuda-oom-survived"]
+
+
+def test_a_log_of_nothing_but_an_error_is_judged() -> None:
+    """A run that died before its first row is critical, and never ok."""
+    run = logged("Traceback (most recent call last):", LINES["cuda-oom"], rows=0)
+    found = diagnose(run)
+    assert not run.series
+    assert found.verdict == "critical"
+    assert found.findings[0].leaf.id == "cuda-oom"
+    assert "Healthy" not in screen(found)
+
+
+def test_many_lines_are_bounded_and_counted() -> None:
+    """Of lines that differ in digits only the first ones are kept; an escape code does not get through."""
+    spam = [f"WARNING: worker {n} is slow, connection {n}" for n in range(5000)]
+    run = logged(*spam, "\x1b[31mRuntimeError: \x1b]0;x\x07CUDA out of memory\x1b[0m")
+    assert len(run.lines) < 600
+    assert any("4,995 more lines" in note for note in run.notes)
+    assert all(line.text.isprintable() for line in run.lines)
+    assert diagnose(run).verdict == "critical"

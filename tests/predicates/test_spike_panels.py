@@ -1,0 +1,52 @@
+"""What explains a spike, and what only looks like it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from tests.conftest import make_run
+from tests.predicates.judged import AT, TREE, Case, check, loss
+
+CASES: dict[str, Case] = {
+    "a jump of the rate by plan": (
+        {"loss": loss(spike=(500, 4)), "lr": np.where(AT < 500, 1e-4, 1e-3)},
+        {"lr_schedule": "cosine_with_restarts"},
+        "spike-unexplained",
+    ),
+    "an epoch's batches in their order": (
+        {"loss": loss(spike=(540, 4)), "batch_id": AT % 500},
+        {},
+        "spike-unexplained",
+    ),
+    "a jump of the rate long after the spike is not its cause": (
+        {"loss": loss() + np.where(AT >= 300, 2.0, 0), "lr": np.where(AT < 800, 1e-3, 5e-3)},
+        {},
+        "spike-persistent",
+    ),
+    "a restart of the cosine goes back to a rate that the run had": (
+        {
+            "loss": loss() + np.where(AT >= 500, 0.5 * np.exp(-(AT.clip(500) - 500) / 20), 0),
+            "lr": 1e-3 * (1 - (AT % 500) / 500),
+        },
+        {},
+        "spike-minor",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_run_that_is_easily_judged_wrong(case: Case) -> None:
+    """The worst finding is what an engineer would name, and no finding blames what was not logged."""
+    check(case)
+
+
+def test_set_and_literal_reach_the_causes() -> None:
+    """The panel below a leaf judges by the same thresholds as the question that led there."""
+    grad_norm = np.where(AT == 500, 15.0, 1.0)
+    run = make_run({"loss": loss(spike=(500, 4)), "grad_norm": grad_norm})
+    usual = diagnose(run, TREE, overrides={"Q2.3": {"grad_norm_factor": 10.0}}).findings[0]
+    assert {c.cause.id: str(c.state) for c in usual.causes}["Q2.3.grad_norm"] == "confirmed"
+    letter = diagnose(run, TREE, literal=True).findings[0]
+    assert {c.cause.id: str(c.state) for c in letter.causes}["Q2.3.grad_norm"] != "likely"

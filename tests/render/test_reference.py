@@ -1,0 +1,26 @@
+"""What `explain` prints of the nodes of the documents."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stabtree.render import reference
+from stabtree.tree.load import load_defining, load_trees
+
+TREE = load_trees()
+DOCUMENT = [*(f"P{n}" for n in range(1, 20)), *(f"O{n}" for n in range(1, 27))]
+
+
+@pytest.mark.parametrize("id_", DOCUMENT)
+def test_every_id_of_the_documents_explains_itself(id_: str) -> None:
+    """P1 to P19 and O1 to O26 exist and say what is wrong, why, and what to do."""
+    alone = load_defining(id_)
+    assert alone is not None
+    nodes, by_id = reference.find(alone, id_)
+    assert by_id
+    told = reference.explain(alone, nodes)
+    assert re.search(r"^ (why|cause) ", told, re.MULTILINE)
+    assert re.search(r"^ (fix |fixes|goes) ", told, re.MULTILINE)
+    assert reference.find(TREE, id_)[1]

@@ -1,0 +1,49 @@
+"""The shipped trees: what they count, what they refer to, what they advise."""
+
+from __future__ import annotations
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.render import reference
+from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
+from tests.conftest import make_run
+from tests.leaves.errors import LINES
+from tests.leaves.make import healthy
+
+TREE = load_trees()
+CHECKED = {"phase19": 0, "convergence": 6, "precision": 7, "errors": 35}
+
+
+def test_the_counts_of_checks_are_known() -> None:
+    """A check that is added gets a made run or a made line, and is counted here."""
+    for name, count in CHECKED.items():
+        assert sum(section.check for section in load_tree(name).sections) == count, name
+    assert {TREE.leaves[leaf].of for leaf in LINES} == {id_ for id_ in TREE.questions if id_.startswith("E.")}
+
+
+def test_a_healthy_run_passes_every_check() -> None:
+    """None of the checks that read metrics finds what it looks for."""
+    sound = diagnose(make_run(healthy(), n_classes=55, grad_clip=5.0, dtype="fp32"), TREE)
+    assert sound.verdict == "ok"
+
+
+def test_every_cross_reference_exists() -> None:
+    """What looks like the id of a node is one, in some shipped tree, and is shown with what it is called."""
+    titles = shipped_titles()
+    ids = {*TREE.questions, *TREE.entries, *TREE.groups, *TREE.leaves}
+    for name in shipped():
+        tree = load_tree(name)
+        links = [link for question in tree.questions.values() for link in question.see]
+        links += [link for leaf in tree.leaves.values() for link in leaf.see]
+        links += [link for entry in tree.entries.values() for link in entry.see]
+        links += [link for item in tree.signatures for link in item.see]
+        for link in links:
+            if "/" not in link and " " not in link:
+                assert link in ids, link
+                assert titles[link] == TREE.title_of(link)
+    assert reference.reference_to(load_tree("errors"), "P10").startswith("P10 (fp16: ")
+
+
+def test_texts_are_of_this_year() -> None:
+    """No tree advises the AMP interface that is deprecated."""
+    for path in shipped().values():
+        assert "torch.cuda.amp" not in path.read_text(encoding="utf-8")
