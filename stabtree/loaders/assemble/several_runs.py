@@ -152,16 +152,16 @@ def _rises_where(steps: Ints, epochs: Floats) -> bool:
 def _starts(table: Table, steps: Ints) -> list[int]:
     """The rows at which the log is at its first step anew, with the eval rows before it left to the run before."""
     loss = _first_of(table, "loss")
-    rows = np.flatnonzero(_logged(loss)) if loss else np.arange(table.rows)
-    if len(rows) < 2 * MIN_ROWS:
+    rows = None if loss is None or loss.logged is None else np.flatnonzero(loss.logged)
+    seen = steps if rows is None else steps[rows]
+    if len(seen) < 2 * MIN_ROWS:
         return []
-    seen = steps[rows]
-    again = np.flatnonzero((np.diff(seen) < 0) & (seen[1:] <= seen[0])) + 1
+    again = np.flatnonzero((seen[1:] < seen[:-1]) & (seen[1:] <= seen[0])) + 1
     starts = [0]
     for place in again.tolist():
         if place - starts[-1] >= MIN_ROWS and len(seen) - place >= MIN_ROWS:
             starts.append(place)
-    return [0, *(int(rows[place]) for place in starts[1:])]
+    return starts if rows is None else [0, *rows[starts[1:]].tolist()]
 
 
 def _are_runs(table: Table, steps: Ints, starts: list[int]) -> bool:
