@@ -1,8 +1,8 @@
 """What stands below the header of a delimited file, taken over a block of whole lines at a time.
 
 A block in which every line has as many delimiters as the header, and no quote or comment, is taken apart at once:
-as one list of JSON numbers where it holds nothing else, which is how the fastest parser at hand wants it, otherwise
-cell by cell. Any other block is read line by line, and the next one at once again. The three give the same.
+as one list of JSON numbers, which is how the fastest parser at hand wants it, where it holds nothing else; otherwise
+column by column. Any other block is read line by line, and the next one at once again. All give the same.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Body:
         """Take over whole lines; what can be understood only with the lines after it comes back."""
         block = self._below_header(text)
         count = self._rows_of(block)
-        if count and (self._add_numbers(block, count) or self._add_cells(block, count)):
+        if count and self._add_rows(block, count):
             self.rows += count
             self.lines += count
             return ""
@@ -77,43 +77,42 @@ class Body:
         count = len(marks) // width
         return count if marks == (mark * (width - 1) + _END).encode() * count else 0
 
-    def _add_numbers(self, block: str, count: int) -> bool:
-        """Take over a regular block that holds plain numbers, `nan` and empty cells; False where it holds more."""
-        if any(builder.labels for builder in self.builders.values()):
-            return False
-        cells, blank = _numbers(self._with_commas(block))
-        width = len(self.layout.names)
-        if len(cells) != count * width:
-            return False
-        try:
-            columns = [np.fromiter(cells[index::width], np.float64, count) for index in self.builders]
-        except (ValueError, TypeError):
-            return False
-        for builder, values in zip(self.builders.values(), columns, strict=True):
-            builder.add_numbers(values, ~np.isnan(values) if blank else None)
-        return True
-
-    def _with_commas(self, block: str) -> str:
-        """All cells of a regular block with commas between; nothing where that would misread one."""
-        mark = self.layout.delimiter
-        if mark != ",":
-            if "," in block and self.layout.comma != "decimal":
-                return ""
-            block = block.replace(",", ".").replace(mark, ",")
-        return block[:-1].replace(_END, ",")
-
-    def _add_cells(self, block: str, count: int) -> bool:
-        """Take over a regular block cell by cell; False where a line may be a comment, or the header once more."""
-        names = self.layout.names
+    def _add_rows(self, block: str, count: int) -> bool:
+        """Take over a regular block; False where a line of it may be a comment, or the header once more."""
+        names, mark = self.layout.names, self.layout.delimiter
+        text = block[:-1].replace(_END, mark)
+        if self._add_numbers(text, count, len(names), self.builders):
+            return True
         if "\0" in block or block.startswith("#") or "\n#" in block:
             return False
-        cells = block[:-1].replace(_END, self.layout.delimiter).split(self.layout.delimiter)
+        cells = text.split(mark)
         first = next((place for place, name in enumerate(names) if name != f"column {place + 1}"), 0)
         if names[first] in block and any(bare(cell) == names[first] for cell in cells[first :: len(names)]):
             return False
         places = range(self.lines + 1, self.lines + 1 + count)
         for index, builder in self.builders.items():
-            builder.add(cells[index :: len(names)], places)
+            column = cells[index :: len(names)]
+            if not self._add_numbers(mark.join(column), count, 1, {0: builder}):
+                builder.add(column, places)
+        return True
+
+    def _add_numbers(self, text: str, count: int, width: int, builders: Mapping[int, ColumnBuilder]) -> bool:
+        """Take over cells that are plain numbers, and either `nan` or empty here and there; False if they are not."""
+        if any(builder.labels for builder in builders.values()):
+            return False
+        if self.layout.delimiter != ",":
+            if "," in text and self.layout.comma != "decimal":
+                return False
+            text = text.replace(",", ".").replace(self.layout.delimiter, ",")
+        cells, blank = _numbers(text)
+        if len(cells) != count * width:
+            return False
+        try:
+            columns = [np.fromiter(cells[index::width], np.float64, count) for index in builders]
+        except (ValueError, TypeError):
+            return False
+        for builder, values in zip(builders.values(), columns, strict=True):
+            builder.add_numbers(values, ~np.isnan(values) if blank else None)
         return True
 
 

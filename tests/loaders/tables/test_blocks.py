@@ -16,6 +16,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run, unpack
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tables import blocks, delimited, linewise
+from stabtree.loaders.tables.cells import ColumnBuilder
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -331,22 +332,22 @@ def test_an_odd_line_costs_one_block(tmp_path: Path) -> None:
     assert 1 <= rows_by_line(text, tmp_path) <= 3060 // 30
 
 
-@pytest.mark.parametrize(("name", "blocks_of_text"), [("eval_loss", 1), ("batch_id", 9)])
-def test_numbers_are_taken_over_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, blocks_of_text: int
-) -> None:
-    """A block with NaN or empty cells is not split into cells unless it holds both; one with labels is."""
-    calls: list[int] = []
-    add = blocks.Body._add_cells
+@pytest.mark.parametrize("odd", ["nothing", "text", "labels", "nan beside empty cells"])
+def test_numbers_are_taken_over_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
+    """Neither NaN nor empty cells, nor text in a column beside, make a column of numbers be read cell by cell."""
+    slow: list[str] = []
+    add = ColumnBuilder.add
 
-    def counted(body: blocks.Body, block: str, count: int) -> bool:
-        calls.append(count)
-        return add(body, block, count)
+    def counted(builder: ColumnBuilder, cells: list[str], lines: range) -> None:
+        slow.extend(cells)
+        add(builder, cells, lines)
 
-    monkeypatch.setattr(blocks.Body, "_add_cells", counted)
-    rows = "".join(f"{i},{'nan' if i > 500 else 0.5},{'' if i < 500 else 1.5}\n" for i in range(1000))
-    read(write(tmp_path, f"step,loss,{name}\n{rows}"), 1300)
-    assert len(calls) == blocks_of_text
+    monkeypatch.setattr(ColumnBuilder, "add", counted)
+    beside = {"text": ("fps", "eval"), "labels": ("batch_id", "ab")}.get(odd, ("lr", "0.5"))
+    empty = "" if odd == "nan beside empty cells" else "1.5"
+    rows = "".join(f"{i},{'nan' if i > 500 else 0.5},{empty},{beside[1]}\n" for i in range(1000))
+    read(write(tmp_path, f"step,loss,eval_loss,{beside[0]}\n{rows}"), 1300)
+    assert set(slow) == ({"ab"} if odd == "labels" else set())
 
 
 def test_steps_beyond_the_whole_numbers_of_a_float(tmp_path: Path) -> None:
