@@ -155,7 +155,7 @@ class Lines:
         drop = self.source.bom
         for chunk in chunks(self.source, self.notes):
             piece = chunk[drop:]
-            drop = 0
+            drop -= len(chunk) - len(piece)
             try:
                 yield newlines.decode(piece, final=not chunk)
             except UnicodeDecodeError:

@@ -119,7 +119,7 @@ def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_afte
         least_after: how many rows there are at least from the last beginning on.
     """
     starts = [0]
-    for place in (np.flatnonzero(np.diff(axis) < 0) + 1).tolist():
+    for place in (np.flatnonzero(axis[1:] < axis[:-1]) + 1).tolist():
         if place - starts[-1] >= MIN_ROWS and len(axis) - place >= least_after and anew(starts[-1], place):
             starts.append(place)
     return starts

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CHUNK_BYTES = 1 << 20
+# Small enough that what is made of a piece stays in the processor's cache.
+CHUNK_BYTES = 1 << 17
 # Far above any metrics file.
 MAX_BYTES = 4 << 30
 # Logs shrink ten to fifty times; what shrinks more than this, and grows large, is no log.
@@ -167,7 +168,7 @@ class _Zstd:
             piece = self._rest or self._raw.read(ZSTD_PIECE)
             self._rest = b""
             if not piece:
-                if self._frame is not None and not parts:
+                if self._frame is not None and not total:
                     raise EOFError("the compressed file is cut")
                 break
             if self._frame is None:

@@ -142,6 +142,8 @@ def _best(table: Table, names: tuple[str, ...], denser: float) -> str:
 
 def _best_step(table: Table, names: tuple[str, ...]) -> str:
     """The best step column that stands in nearly every row that has one and holds steps."""
+    if len(names) == 1:
+        return names[0]
     usable = [
         name
         for name in names

@@ -136,12 +136,12 @@ def _rises_where(steps: Ints, epochs: Floats) -> bool:
 def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
     """The rows at which the log is at its first step anew, with the eval rows before it left to the run before."""
     loss = _first_of(table, "loss", names)
-    rows = np.flatnonzero(loss.mask) if loss else np.arange(table.rows)
-    if len(rows) < 2 * MIN_ROWS:
+    rows = None if loss is None or loss.logged is None else np.flatnonzero(loss.logged)
+    seen = steps if rows is None else steps[rows]
+    if len(seen) < 2 * MIN_ROWS:
         return []
-    seen = steps[rows]
     starts = beginnings(seen, lambda _, place: bool(seen[place] <= seen[0]))
-    return [0, *(int(rows[place]) for place in starts[1:])]
+    return starts if rows is None else [0, *(int(rows[place]) for place in starts[1:])]
 
 
 def _are_runs(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:

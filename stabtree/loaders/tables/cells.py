@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
@@ -13,6 +13,8 @@ from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from stabtree._lazy import Bools, Floats
 
@@ -85,8 +87,9 @@ class ColumnBuilder:
     labels: bool = False
     comma: Comma = "thousands"
     grouped: str = ""
-    _values: list[Floats] = field(default_factory=list)
-    _logged: list[Bools] = field(default_factory=list)
+    _values: Floats = field(default_factory=lambda: np.zeros(0))
+    _logged: Bools | None = None
+    _count: int = 0
     _cells: list[Cell] = field(default_factory=list)
     _bad: int = 0
     _bad_example: str = ""
@@ -100,15 +103,26 @@ class ColumnBuilder:
             return
         try:
             # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
-            self._values.append(np.array(list(map(float, cells)), dtype=np.float64))  # type: ignore[arg-type]
-            self._logged.append(np.ones(len(cells), dtype=np.bool_))
+            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))  # type: ignore[arg-type]
         except (ValueError, TypeError, OverflowError):
             self._add_each(cells, lines)
+        else:
+            self.add_numbers(values)
 
-    def add_numbers(self, values: Floats) -> None:
-        """Append cells that are all logged numbers, float64 (n,)."""
-        self._values.append(values)
-        self._logged.append(np.ones(len(values), dtype=np.bool_))
+    def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
+        """Append numbers, float64 (n,), of which `logged`, bool (n,), says where a cell held one; None for all."""
+        end = self._count + len(values)
+        if end > len(self._values):
+            room = max(end, 2 * len(self._values))
+            self._values = _grown(self._values[: self._count], room)
+            if self._logged is not None:
+                self._logged = _grown(self._logged[: self._count], room)
+        self._values[self._count : end] = values
+        if logged is not None and self._logged is None and not logged.all():
+            self._logged = _grown(np.ones(self._count, dtype=np.bool_), len(self._values))
+        if self._logged is not None:
+            self._logged[self._count : end] = True if logged is None else logged
+        self._count = end
 
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
@@ -127,16 +141,21 @@ class ColumnBuilder:
                 values[i], logged[i] = value, True
                 if not self.grouped and self.comma == "thousands" and isinstance(cell, str) and "," in cell:
                     self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
-        self._values.append(values)
-        self._logged.append(logged)
+        self.add_numbers(values, logged)
 
     def column(self) -> Column:
         """The column, of all cells that were added."""
         if self.labels:
             return _label_column(self._cells)
-        values = np.concatenate(self._values) if self._values else np.zeros(0)
-        logged = np.concatenate(self._logged) if self._logged else np.zeros(0, dtype=np.bool_)
-        return Column(values, None if logged.all() else logged, self._bad, self._bad_example)
+        logged = None if self._logged is None else self._logged[: self._count]
+        return Column(self._values[: self._count], logged, self._bad, self._bad_example)
+
+
+def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:
+    """An array that begins with `held` and has room for more; what is never written to takes no memory."""
+    grown = np.empty(room, dtype=held.dtype)
+    grown[: len(held)] = held
+    return grown
 
 
 def _label(cell: Cell) -> str | None:

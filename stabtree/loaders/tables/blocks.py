@@ -1,0 +1,143 @@
+"""What stands below the header of a delimited file, taken over a block of whole lines at a time.
+
+A block in which every line has as many delimiters as the header, and no quote or comment, is taken apart at once:
+as one list of JSON numbers, which is how the fastest parser at hand wants it, where it holds nothing else; otherwise
+column by column. Any other block is read line by line, and the next one at once again. All give the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stabtree._lazy import np
+from stabtree.loaders.table import Skips
+from stabtree.loaders.tables.linewise import bare, records
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.loaders.tables.cells import ColumnBuilder
+    from stabtree.loaders.tables.layout import Layout
+
+_END = "\n"
+
+
+@dataclass(slots=True)
+class Body:
+    """Collects the rows of a delimited file.
+
+    Attributes:
+        layout: how the file is laid out.
+        builders: of the wanted columns, by place.
+        skips: the lines that could not be read.
+        rows: how many were read.
+        lines: how many lines were taken over, the header and those above it included.
+    """
+
+    layout: Layout
+    builders: Mapping[int, ColumnBuilder]
+    skips: Skips = field(default_factory=Skips)
+    rows: int = 0
+    lines: int = 0
+
+    def add(self, text: str, *, last: bool = False) -> str:
+        """Take over whole lines; what can be understood only with the lines after it comes back."""
+        block = self._below_header(text)
+        count = self._rows_of(block)
+        if count and self._add_rows(block, count):
+            self.rows += count
+            self.lines += count
+            return ""
+        found, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
+        places = [place for place, _ in found]
+        for index, builder in self.builders.items():
+            builder.add([cells[index] for _, cells in found], places)
+        self.rows += len(found)
+        self.lines += block.count(_END) - rest.count(_END)
+        return rest
+
+    def _below_header(self, text: str) -> str:
+        while self.lines < self.layout.header_line and text:
+            line, _, text = text.partition(_END)
+            self.lines += 1
+            if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
+                self.skips.add(self.lines, f"stands before the header: {clean(line, 40)!r}")
+        return text
+
+    def _rows_of(self, block: str) -> int:
+        """The number of rows of a block whose lines have the header's number of fields each; 0 for any other."""
+        mark, width = self.layout.delimiter, len(self.layout.names)
+        # Several blanks may stand between two fields, and a lone field may be a blank line.
+        if mark == " " or width < 2 or '"' in block or not block.endswith(_END):
+            return 0
+        others = bytes(set(range(256)).difference((mark + _END).encode()))
+        marks = block.encode().translate(None, others)
+        count = len(marks) // width
+        return count if marks == (mark * (width - 1) + _END).encode() * count else 0
+
+    def _add_rows(self, block: str, count: int) -> bool:
+        """Take over a regular block; False where a line of it may be a comment, or the header once more."""
+        names, mark = self.layout.names, self.layout.delimiter
+        text = block[:-1].replace(_END, mark)
+        if self._add_numbers(text, count, len(names), self.builders):
+            return True
+        if "\0" in block or block.startswith("#") or "\n#" in block:
+            return False
+        cells = text.split(mark)
+        first = next((place for place, name in enumerate(names) if name != f"column {place + 1}"), 0)
+        if names[first] in block and any(bare(cell) == names[first] for cell in cells[first :: len(names)]):
+            return False
+        places = range(self.lines + 1, self.lines + 1 + count)
+        for index, builder in self.builders.items():
+            column = cells[index :: len(names)]
+            if not self._add_numbers(mark.join(column), count, 1, {0: builder}):
+                builder.add(column, places)
+        return True
+
+    def _add_numbers(self, text: str, count: int, width: int, builders: Mapping[int, ColumnBuilder]) -> bool:
+        """Take over cells that are plain numbers, and either `nan` or empty here and there; False if they are not."""
+        if any(builder.labels for builder in builders.values()):
+            return False
+        if self.layout.delimiter != ",":
+            if "," in text and self.layout.comma != "decimal":
+                return False
+            text = text.replace(",", ".").replace(self.layout.delimiter, ",")
+        cells, blank = _numbers(text)
+        if len(cells) != count * width:
+            return False
+        try:
+            columns = [np.fromiter(cells[index::width], np.float64, count) for index in builders]
+        except (ValueError, TypeError):
+            return False
+        for builder, values in zip(builders.values(), columns, strict=True):
+            builder.add_numbers(values, ~np.isnan(values) if blank else None)
+        return True
+
+
+def _numbers(text: str) -> tuple[list[Any], bool]:
+    """The cells of a text with commas between as JSON reads them, and whether a None is a cell without a value.
+
+    It is a logged NaN otherwise. None where JSON can't read them, and where they hold both.
+    """
+    if "null" in text:
+        return _loads(text), True
+    if cells := _loads(text):
+        return cells, False
+    # Of three commas in a row only two are found at once.
+    filled = f",{text},".replace(",,", ",null,").replace(",,", ",null,")[1:-1]
+    if len(filled) > len(text):
+        return _loads(filled), True
+    spelled = "NaN" if "NaN" in text else "nan"
+    return _loads(text.replace(spelled, "null")), False
+
+
+def _loads(text: str) -> list[Any]:
+    import orjson
+
+    try:
+        cells: list[Any] = orjson.loads(f"[{text}]")
+    except ValueError:
+        return []
+    return cells
