@@ -101,9 +101,8 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
             explained = _slopes(part, rows, size)
             # The line takes two degrees of freedom.
             scatter = (scatter - explained * explained * ((rows * rows - 1) / 12)) * (rows / (rows - 2))
-        mean[begin : begin + size] = average
+        np.add(average, center, out=mean[begin : begin + size])
         np.sqrt(np.maximum(scatter, 0.0), out=spread[begin : begin + size])
-    mean += center
     return mean, spread
 
 
