@@ -14,22 +14,19 @@ from stabtree.cli.options import (
     ColumnOpt,
     Dtype,
     Format,
-    Json,
     Paths,
     RunName,
     StepColumn,
     TreeOpt,
-    emit,
     load,
     pairs,
-    screen,
 )
+from stabtree.cli.outputs import Json, OutputOpt, Quiet, deliver, spare, wanted
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.predicates.registry import Param
     from stabtree.tree.model import Question, Tree
 
@@ -64,8 +61,9 @@ def diagnose(
         typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help."),
     ] = None,
     interactive: Annotated[bool, typer.Option("--interactive", help="Ask for what the log can't answer.")] = False,
+    output: OutputOpt = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only, in one line.")] = False,
+    quiet: Quiet = False,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -83,6 +81,7 @@ def diagnose(
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     levels = _levels(fail_on)
+    places = wanted(output, json=json, quiet=quiet)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.tree.load import load_tree, load_trees
 
@@ -93,6 +92,7 @@ def diagnose(
         if any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
             raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
         run = replace(run, rerun=load([rerun], column, step_column, dtype, None, format, None))
+    spare(places, run)
     # What is set or answered must exist, whether or not this run needs its tree.
     chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
     overrides = _overrides(chosen, set_)
@@ -107,22 +107,9 @@ def diagnose(
         applied=applied or (),
         ask=_asker() if interactive else None,
     )
-    emit(_text(found, json=json, quiet=quiet))
+    deliver(found, places)
     if fails(found.verdict, levels):
         raise typer.Exit(1)
-
-
-def _text(found: Diagnosis, *, json: bool, quiet: bool) -> str:
-    if json:
-        from stabtree.render.machine import to_json
-
-        return to_json(found)
-    from stabtree.render import screen as screens
-
-    if quiet:
-        return screens.headline(found)
-    width, color = screen()
-    return screens.screen(found, width=width, color=color)
 
 
 def _levels(fail_on: list[str] | None) -> frozenset[str]:

@@ -54,7 +54,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     return page.text()
 
 
-def headline(diagnosis: Diagnosis) -> str:
+def headline(diagnosis: Diagnosis, **_look: object) -> str:
     """The verdict in one line."""
     finding = _main(diagnosis)
     place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
