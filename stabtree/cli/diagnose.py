@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from stabtree.predicates.registry import Param
     from stabtree.tree.model import Question, Tree
 
-LEVELS = ("note", "warning", "critical")
-
 
 def diagnose(
     paths: Paths,
@@ -80,7 +78,9 @@ def diagnose(
     ] = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
-    levels = _levels(fail_on)
+    from stabtree.cli.levels import fails, levels_of
+
+    levels = levels_of(fail_on)
     places = wanted(output, json=json, quiet=quiet)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.tree.load import load_tree, load_trees
@@ -110,26 +110,6 @@ def diagnose(
     deliver(found, places)
     if fails(found.verdict, levels):
         raise typer.Exit(1)
-
-
-def _levels(fail_on: list[str] | None) -> frozenset[str]:
-    chosen = [word for item in fail_on or [] for word in item.split(",")]
-    for word in chosen:
-        if word not in (*LEVELS, "unknown", "never"):
-            raise StabtreeError(
-                f"{word!r} is no level", where="--fail-on", hint="note, warning, critical, unknown or never"
-            )
-    if "never" in chosen and len(set(chosen)) > 1:
-        raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
-    return frozenset(chosen if set(chosen) - {"unknown"} else [*chosen, "critical"])
-
-
-def fails(verdict: str, levels: frozenset[str]) -> bool:
-    """Whether a verdict is at or above one of the levels."""
-    if verdict == "unknown":
-        return "unknown" in levels
-    bars = [LEVELS.index(level) for level in levels if level in LEVELS]
-    return verdict in LEVELS and bool(bars) and LEVELS.index(verdict) >= min(bars)
 
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
@@ -169,11 +149,13 @@ def _parsed(text: str, default: Param, key: str) -> Param:
 
 def _asker() -> Callable[[Question], str | None]:
     """Ask at the terminal, on standard error so that the result stays alone on standard output."""
+    from stabtree.answer import UNKNOWN
+
     asking = True
 
     def ask(question: Question) -> str | None:
         nonlocal asking
-        choices = [verdict for verdict in [*question.go, *question.words] if verdict != "unknown"]
+        choices = [verdict for verdict in [*question.go, *question.words] if verdict != UNKNOWN]
         if asking:
             typer.echo(f"\n{question.id}  {question.ask}", err=True)
             if question.person:

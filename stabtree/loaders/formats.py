@@ -63,10 +63,6 @@ def _of(module: str) -> tuple[Callable[[Source], int], Callable[[Source, Select]
     return _in(module, "sniff"), _in(module, "read")
 
 
-def _folder(room: str) -> Callable[..., Any]:
-    return _in(f"{room}.loader", "folder")
-
-
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", trainer_state.folder),

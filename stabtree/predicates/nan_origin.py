@@ -9,6 +9,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.nonfinite import last_finite_before, name_of, storm_start
 from stabtree.predicates.registry import Groups, predicate
+from stabtree.run import WIDE
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def activation_overflow(run: Run, loss: Series, activation_max: Groups, *, limit
     Unknown in bf16 and fp32, which hold numbers up to about 3e38.
     """
     dtype = run.setting("dtype")
-    if dtype in ("bf16", "fp32"):
+    if dtype in WIDE:
         return unknown(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
     broke = find_break(loss)
     peaks: dict[str, float] = {}

@@ -9,6 +9,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite, seen
 from stabtree.predicates.nonfinite import RECOVERED_ROWS, got_over, storm_start
 from stabtree.predicates.registry import predicate
+from stabtree.run import UNSCALED
 from stabtree.stats import stretches, true_at_end
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def overflow_fingerprint(
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = int(loss.steps[storm_start(loss_bad)])
     dtype = run.setting("dtype")
-    if dtype in ("bf16", "fp32", "fp8") or (dtype is None and loss_scale is None):
+    if dtype in UNSCALED or (dtype is None and loss_scale is None):
         text = f"dtype is {dtype}: fp16's maximum is no limit there" if dtype else "nothing says that the run is fp16"
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
     storm = _storm(grad_norm, broke) if grad_norm is not None else None
