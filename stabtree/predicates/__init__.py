@@ -97,4 +97,19 @@ PREDICATES: dict[str, Predicate] = {
     )
 }
 
-__all__ = ["PREDICATES", "Predicate"]
+
+def predicate_named(name: str) -> Predicate | None:
+    """The predicate that a tree calls by this name: one of ours, else one of an installed package, else None.
+
+    Raises:
+        StabtreeError: where a package offers one that can't be used.
+    """
+    if name in PREDICATES or not name:
+        return PREDICATES.get(name)
+    from stabtree.predicates.plugins import loaded, offered
+
+    entry = offered(PREDICATES).get(name)
+    return loaded(entry) if entry else None
+
+
+__all__ = ["PREDICATES", "Predicate", "predicate_named"]
