@@ -114,13 +114,13 @@ def diagnose(
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
     """Parse `--set Q2.1.sigma=4`, each value by the type of its parameter's default; the walk checks the names."""
-    from stabtree.predicates import PREDICATES
+    from stabtree.predicates import predicate_named
 
     found: dict[str, dict[str, Param]] = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
         question = tree.questions.get(id_)
-        predicate = PREDICATES.get(question.test) if question else None
+        predicate = predicate_named(question.test) if question else None
         default = predicate.params.get(name) if predicate else None
         found.setdefault(id_, {})[name] = text if default is None else _parsed(text, default, key)
     return found

@@ -14,7 +14,7 @@ from stabtree.errors import StabtreeError
 from stabtree.facts.precursors import precursors
 from stabtree.facts.replay import replay
 from stabtree.metrics.table import by_name
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.tree.check import near, parameter_mistakes, resolved
 from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
 
@@ -79,7 +79,7 @@ class _Walk:
     def check_options(self) -> None:
         for id_, params in self.overrides.items():
             question = self._known(id_, "--set", "Q2.1.sigma=4")
-            predicate = PREDICATES.get(question.test)
+            predicate = predicate_named(question.test)
             mistakes = (
                 list(parameter_mistakes(predicate, params))
                 if predicate
@@ -166,9 +166,10 @@ class _Walk:
         given = self.answers.get(question.id)
         if given is not None:
             return _told(question, given)
+        predicate = predicate_named(question.test)
         answer = Answer(UNKNOWN, reason="it is a question for a person")
-        if question.test:
-            answer = PREDICATES[question.test].ask(self.run, self.params(question))
+        if predicate:
+            answer = predicate.ask(self.run, self.params(question))
         if answer.verdict == UNKNOWN and self.ask is not None:
             told = self.ask(question)
             if told:
@@ -205,9 +206,10 @@ class _Walk:
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:
-        if not cause.test:
+        predicate = predicate_named(cause.test)
+        if predicate is None:
             return JudgedCause(cause, CauseState.POSSIBLE)
-        answer = PREDICATES[cause.test].ask(self.run, self.params(cause))
+        answer = predicate.ask(self.run, self.params(cause))
         states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
         state = states.get(answer.verdict, CauseState.CONFIRMED)
         return JudgedCause(cause, state, answer.evidence, answer.reason)

@@ -112,4 +112,11 @@ def predicate_named(name: str) -> Predicate | None:
     return loaded(entry) if entry else None
 
 
-__all__ = ["PREDICATES", "Predicate", "predicate_named"]
+def predicate_names() -> list[str]:
+    """The names of all predicates, ours and those of installed packages."""
+    from stabtree.predicates.plugins import offered
+
+    return [*PREDICATES, *offered(PREDICATES)]
+
+
+__all__ = ["PREDICATES", "Predicate", "predicate_named", "predicate_names"]

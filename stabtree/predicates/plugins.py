@@ -1,6 +1,7 @@
 """Predicates of other installed packages: the entry points of the group `stabtree.predicates`.
 
-They are looked up only where a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how to make one.
+They are looked up only where a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how to make
+one.
 """
 
 from __future__ import annotations

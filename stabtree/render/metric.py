@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.metrics.table import by_name
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ def about_metric(tree: Tree, name: str, *, width: int = 100, color: bool = False
 
 def _reads(node: Question) -> set[object]:
     """The metrics that a question asks for, by its predicate's signature or by name."""
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     return {*(need.name for need in predicate.needs), node.params.get("metric")} if predicate else set()

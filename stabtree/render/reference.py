@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 from stabtree.tree.check import resolved
 from stabtree.tree.compose import NOTHING
@@ -125,7 +125,7 @@ def _question(page: Page, tree: Tree, node: Question) -> None:
     page.blank()
     _field(page, "why", node.why)
     _field(page, "rule", rule_of(tree, node))
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     if predicate:
         _field(page, "test", f"{predicate.name}: {predicate.question}")
         _field(page, "reads", _reads(predicate))
@@ -157,8 +157,9 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _field(page, "why", node.why)
     _field(page, "rule", node.rule)
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes if cause.test)
-    reads = dict.fromkeys(need.name for test in tests for need in PREDICATES[test].needs if need.kind != "Run")
+    tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes)
+    asked = filter(None, map(predicate_named, tests))
+    reads = dict.fromkeys(need.name for predicate in asked for need in predicate.needs if need.kind != "Run")
     _field(page, "reads", ", ".join(reads))
     for place, leaf in enumerate(leaves):
         ways = [f"{q.id} {verdict}" for q in tree.questions.values() for verdict, to in q.go.items() if to == leaf.id]
@@ -235,7 +236,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf) -> None:
 
 
 def _tested(cause: Cause) -> str:
-    predicate = PREDICATES.get(cause.test)
+    predicate = predicate_named(cause.test)
     return f"  ({cause.id}; tested: {predicate.question})" if predicate else f"  ({cause.id}; no log can test it)"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, YES
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.tree.model import Cause, Leaf, Part, Question, Section, Severity, Signature, Tree
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
         if own:
             sections.append(Section(check.id, check.title, check.id, check.when, check=True))
         then = check.then or ok_leaf(tree)
-        predicate = PREDICATES.get(check.test)
+        predicate = predicate_named(check.test)
         verdicts = predicate.verdicts if predicate else (YES, NO)
         go = {verdict: check.leaf for verdict in verdicts if verdict not in (NO, UNKNOWN)}
         go |= {verdict: f"{check.leaf}-{verdict}" for verdict in check.severities}
