@@ -4,7 +4,7 @@ BIN := .venv/bin
 RUNS ?= fixtures
 OUT ?= .venv/peers/predictions
 
-.PHONY: demo test bench peers readme clean
+.PHONY: demo test test-floors test-pythons bench peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -23,6 +23,21 @@ test: .venv/.dev  ## lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q
+
+# The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.
+FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extra = p["optional-dependencies"]; runtime = [*p["dependencies"], *extra["parquet"], *extra["zstd"]]; \
+	print(*(item.replace(">=", "==") for item in runtime), sep="\n")
+
+.venv/floors/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv/floors
+	$(PYTHON) -c '$(FLOORS)' > .venv/floors/floors.txt
+	.venv/floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv/floors/floors.txt \
+		--editable '.[dev]'
+	touch $@
+
+test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies that are allowed
+	.venv/floors/bin/pytest -q -p no:cacheprovider $(TESTS)
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
