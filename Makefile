@@ -3,6 +3,9 @@ BIN := .venv/bin
 
 RUNS ?= fixtures
 OUT ?= .venv/peers/predictions
+# What `test-floors` and `test-pythons` run: all, unless told otherwise.
+TESTS ?= tests
+PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
 
 .PHONY: demo test test-floors test-pythons bench peers readme clean
 
@@ -38,6 +41,14 @@ FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project
 
 test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies that are allowed
 	.venv/floors/bin/pytest -q -p no:cacheprovider $(TESTS)
+
+test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
+	@set -e; for python in $(PYTHONS); do \
+		venv=.venv/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); echo "$$venv"; \
+		$$python -m venv $$venv; \
+		$$venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
+		$$venv/bin/pytest -q -p no:cacheprovider $(TESTS); \
+	done
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
