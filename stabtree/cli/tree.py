@@ -74,9 +74,10 @@ def schema() -> None:
     """Write the JSON Schema of tree files, for an editor to check them by."""
     import json
 
+    from stabtree.predicates import predicate_names
     from stabtree.tree.schema import schema as made
 
-    emit(json.dumps(made(), indent=1, ensure_ascii=False))
+    emit(json.dumps(made(predicate_names()), indent=1, ensure_ascii=False))
 
 
 @tree_app.command(cls=TypedCommand)

@@ -130,9 +130,8 @@ def _leaves(check: Check) -> list[Leaf]:
         source=check.source,
     )
     milder = [
-        replace(leaf, id=f"{check.leaf}-{verdict}", severity=Severity(severity), restart=False)
+        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, restart=False)
         for verdict, severity in check.severities.items()
-        if severity in set(Severity)
     ]
     return [leaf, *milder]
 

@@ -201,7 +201,7 @@ class Check:
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""
-    severities: Mapping[str, str] = field(default_factory=dict)
+    severities: Mapping[str, Severity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
