@@ -14,6 +14,7 @@ from stabtree.cli.options import (
     ColumnOpt,
     Dtype,
     Format,
+    Json,
     Paths,
     RunName,
     StepColumn,
@@ -21,7 +22,7 @@ from stabtree.cli.options import (
     load,
     pairs,
 )
-from stabtree.cli.outputs import Json, OutputOpt, Quiet, deliver, spare, wanted
+from stabtree.cli.outputs import OutputOpt, Quiet, deliver, spare, wanted
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +28,6 @@ OutputOpt = Annotated[
         help=f"Print {', '.join(OUTPUTS)} (default: {SCREEN}), or write it to FILE; may be given several times.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help=f"Print JSON for machines: --output {JSON}.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help=f"Print the verdict only, in one line: --output {HEADLINE}.")
 ]
@@ -46,6 +44,8 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
     for item in items or [SCREEN]:
         name, _, file = item.partition("=")
         if name not in OUTPUTS:
+            import difflib  # only a mistake needs it
+
             near = difflib.get_close_matches(name, OUTPUTS, 1)
             hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
             raise StabtreeError(f"{name!r} is no output", where="--output", hint=hint)
