@@ -3,8 +3,11 @@ BIN := .venv/bin
 
 RUNS ?= fixtures
 OUT ?= .venv/peers/predictions
+# What `test-floors` and `test-pythons` run: all, unless told otherwise.
+TESTS ?= tests
+PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
 
-.PHONY: demo test bench peers readme clean
+.PHONY: demo test test-floors test-pythons bench peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -24,6 +27,29 @@ test: .venv/.dev  ## lint, types and all tests
 	$(BIN)/mypy
 	$(BIN)/pytest -q
 
+# The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.
+FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extra = p["optional-dependencies"]; runtime = [*p["dependencies"], *extra["parquet"], *extra["zstd"]]; \
+	print(*(item.replace(">=", "==") for item in runtime), sep="\n")
+
+.venv/floors/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv/floors
+	$(PYTHON) -c '$(FLOORS)' > .venv/floors/floors.txt
+	.venv/floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv/floors/floors.txt \
+		--editable '.[dev]'
+	touch $@
+
+test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies that are allowed
+	.venv/floors/bin/pytest -q -p no:cacheprovider $(TESTS)
+
+test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
+	@set -e; for python in $(PYTHONS); do \
+		venv=.venv/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); echo "$$venv"; \
+		$$python -m venv $$venv; \
+		$$venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
+		$$venv/bin/pytest -q -p no:cacheprovider $(TESTS); \
+	done
+
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/jsonl.py
@@ -37,7 +63,7 @@ peers: .venv/peers/.installed  ## the competitors' predictions on the runs below
 	.venv/peers/bin/python benchmarks/peers.py $(RUNS) --all --out $(OUT)
 
 readme: .venv/.dev  ## write the outputs in the README again
-	$(BIN)/python -m tests.readme_blocks
+	$(BIN)/python -m tests.whole.readme_blocks
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

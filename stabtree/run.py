@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
 
 OTHERS = ("lines", "rerun")  # what a section may wait for besides metrics
+PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in
+REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
+UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
+WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.facts import FACTS
-from stabtree.facts.registry import Facts
+from stabtree import facts
 from stabtree.predicates import PREDICATES
 from stabtree.run import Gap, Run, Series, Setting
 from stabtree.tree.load import load_tree, load_trees, stated_for
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from stabtree.answer import Answer
+    from stabtree.facts.registry import Facts
     from stabtree.tree.params import Asking
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,7 +58,7 @@ def falling(rows: int, noise: float = 0.05, seed: int = 0) -> NDArray[np.float64
 
 def facts_of(run: Run) -> Facts:
     """The facts of a run, with the parameters that the shipped trees state."""
-    return Facts(run, FACTS, fact_params(load_tree("phase19")))
+    return facts.facts_of(run, fact_params(load_tree("phase19")))
 
 
 def ask(name: str, run: Run, **params: Any) -> Answer:

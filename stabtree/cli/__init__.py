@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import cache
+from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.cli.command import TextCommand, TextGroup
+from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
@@ -16,18 +18,21 @@ from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 app = typer.Typer(
     name="stabtree",
-    cls=TextGroup,
+    cls=TypedGroup,
     help="Tells what went wrong in a training run, from the logs it left behind.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command(cls=TextCommand)(diagnose)
-app.command(cls=TextCommand)(explain)
-app.command(cls=TextCommand)(inspect)
+app.command(cls=TypedCommand)(diagnose)
+app.command(cls=TypedCommand)(explain)
+app.command(cls=TypedCommand)(inspect)
 app.add_typer(tree_app, name="tree")
 
 
@@ -42,22 +47,57 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line: a user's mistake ends in two lines and exit code 2, a bug of ours in a traceback."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; it neither exits nor changes anything of the process.
+
+    A user's mistake ends in two lines on standard error and code 2; a bug of ours is raised.
+
+    Args:
+        argv: what stands after the program's name; `sys.argv[1:]` when not given.
+    """
+    command = _command()
     try:
-        app()
+        # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
+        with command.make_context("stabtree", list(sys.argv[1:] if argv is None else argv)) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.TyperException as error:
+        _complain(_usage(error))
+        return 2
     except StabtreeError as error:
-        place = f"{clean(error.where)}: " if error.where else ""
-        # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
-        problem = "\n".join(
-            f"{'  ' if n else ''}{clean(line, 500)}" for n, line in enumerate(error.problem.split("\n"))
-        )
-        _complain(f"error: {place}{problem}\n" + (f" next: {clean(error.hint, 500)}\n" if error.hint else ""))
-        sys.exit(2)
-    except BrokenPipeError:
-        # The reader has gone (`| head`): keep the interpreter from flushing into the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _complain(_told(error))
+        return 2
+    except BrokenPipeError:  # the reader has gone (`| head`)
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+@cache
+def _command() -> TypedGroup:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TypedGroup)  # noqa: S101 - for the type checker: the app says so above
+    return command
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the words typed, in two lines; a group alone raises its whole help, which is told as it is."""
+    text = error.format_message()
+    if text.startswith("Usage: "):
+        return f"{text}\n"
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "stabtree"
+    problem = text[:1].lower() + text[1:].removesuffix(".")
+    return _told(StabtreeError(problem, hint=f"type `{command} --help`"))
+
+
+def _told(error: StabtreeError) -> str:
+    place = f"{clean(error.where)}: " if error.where else ""
+    # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
+    problem = "\n".join(f"{'  ' if n else ''}{clean(line, 500)}" for n, line in enumerate(error.problem.split("\n")))
+    return f"error: {place}{problem}\n" + (f" next: {clean(error.hint, 500)}\n" if error.hint else "")
 
 
 def _complain(text: str) -> None:
@@ -71,12 +111,7 @@ def entry() -> None:
     Collecting garbage while importing, and taking pandas apart at the end, cost a quarter of a short command.
     """
     gc.disable()
-    try:
-        main()
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    else:
-        code = 0
+    code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

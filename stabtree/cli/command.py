@@ -1,46 +1,72 @@
-"""The classes of the commands: text and flags are taken as they come."""
+"""The classes of the commands: an option's type, as its function declares it, decides what becomes of its text."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from typer.core import TyperCommand, TyperGroup
+
+from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import typer
 
-NOT_TEXT = frozenset({"checkpoint_every"})
+# What an option's text may become, and what to call it where it can't.
+KINDS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", Path: "a path"}
 
 
-class TextCommand(TyperCommand):
-    """A command whose parameters are text and flags, taken as they come.
+class TypedCommand(TyperCommand):
+    """A command whose options become what its function says they are.
 
     Typer converts every value through pydantic, whose import alone takes as long as all that `explain` does.
-    Text and flags need no conversion; what does, or is missing, goes the usual way.
+    Text, numbers, paths and choices need no such help; any other type, and what is missing, goes the usual way.
     """
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as click asks for them."""
-        return _as_they_come(super().get_params(ctx))
+        return _converted(super().get_params(ctx), self.callback)
 
 
-class TextGroup(TyperGroup):
-    """A group of commands, with the same care for its own parameters."""
+class TypedGroup(TyperGroup):
+    """A group of commands, with the same care for its own options."""
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as click asks for them."""
-        return _as_they_come(super().get_params(ctx))
+        return _converted(super().get_params(ctx), self.callback)
 
 
-def _as_they_come(params: Any) -> Any:
-    for param in params:
-        if not isinstance(param.process_value, _Process):
-            many = param.nargs == -1 or bool(getattr(param, "multiple", False))
-            param.process_value = _Process(param.process_value, many, param.required, param.name not in NOT_TEXT)
+def _converted(params: Any, callback: Callable[..., Any] | None) -> Any:
+    new = [param for param in params if not isinstance(param.process_value, _Process)]
+    hints = get_type_hints(inspect.unwrap(callback)) if new and callback else {}
+    for param in new:
+        kind = _element(hints.get(param.name)) if param.callback is None else None
+        many = param.nargs == -1 or bool(getattr(param, "multiple", False))
+        param.process_value = _Process(param.process_value, kind, many, param.required, _name(param))
     return params
+
+
+def _element(hint: Any) -> type | None:
+    """The type of one value of an option: `int` for `list[int] | None`; None where it is not ours to convert."""
+    if get_origin(hint) in (Union, UnionType):
+        members = [member for member in get_args(hint) if member is not NoneType]
+        hint = members[0] if len(members) == 1 else None
+    if get_origin(hint) is list:
+        hint = get_args(hint)[0]
+    known = isinstance(hint, type) and (hint is bool or hint in KINDS or issubclass(hint, StrEnum))
+    return hint if known else None
+
+
+def _name(param: Any) -> str:
+    """How a parameter is named in a message: its longest spelling, or an argument's own name."""
+    spelled = [name for name in param.opts if name.startswith("-")]
+    return max(spelled, key=len) if spelled else str(param.metavar or param.name).upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +74,27 @@ class _Process:
     """Stands in for a parameter's `process_value`."""
 
     usual: Callable[..., Any]
+    kind: type | None
     many: bool
     required: bool
-    text: bool
+    name: str
 
     def __call__(self, context: typer.Context, value: Any) -> Any:
-        if value in (None, (), False) and not self.required:
+        if value in (None, (), [], False) and not self.required:
             return () if self.many else value
-        if (
-            self.text
-            and self.many
-            and isinstance(value, tuple | list)
-            and value
-            and all(isinstance(item, str) for item in value)
-        ):
-            return tuple(value)
-        if self.text and isinstance(value, str) and not self.many:
-            return value
-        return self.usual(context, value)
+        if self.kind is None or value in (None, (), []):
+            return self.usual(context, value)
+        items = value if self.many else (value,)
+        fitted = tuple(_fitted(item, self.kind, self.name) for item in items)
+        return fitted if self.many else fitted[0]
+
+
+def _fitted(value: Any, kind: type, name: str) -> Any:
+    if isinstance(value, kind):  # a flag, or a default
+        return value
+    try:
+        return kind(value)
+    except ValueError:
+        wanted = f"one of {', '.join(kind)}" if issubclass(kind, StrEnum) else KINDS[kind]
+        problem, hint = f"{value!r} is not {wanted}", f"type {name} with {wanted}"
+        raise StabtreeError(problem, where=name, hint=hint) from None

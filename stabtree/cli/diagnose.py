@@ -19,21 +19,17 @@ from stabtree.cli.options import (
     RunName,
     StepColumn,
     TreeOpt,
-    emit,
     load,
     pairs,
-    screen,
 )
+from stabtree.cli.outputs import OutputOpt, Quiet, deliver, spare, wanted
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.facts.registry import Param
     from stabtree.tree.model import Question, Tree
-
-LEVELS = ("note", "warning", "critical")
 
 
 def diagnose(
@@ -64,8 +60,9 @@ def diagnose(
         typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help."),
     ] = None,
     interactive: Annotated[bool, typer.Option("--interactive", help="Ask for what the log can't answer.")] = False,
+    output: OutputOpt = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only, in one line.")] = False,
+    quiet: Quiet = False,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -82,7 +79,10 @@ def diagnose(
     ] = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
-    levels = _levels(fail_on)
+    from stabtree.cli.levels import fails, levels_of
+
+    levels = levels_of(fail_on)
+    places = wanted(output, json=json, quiet=quiet)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.tree.load import load_tree, load_trees
 
@@ -93,6 +93,7 @@ def diagnose(
         if any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
             raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
         run = replace(run, rerun=load([rerun], column, step_column, dtype, None, format, None))
+    spare(places, run)
     # What is set or answered must exist, whether or not this run needs its tree.
     chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
     overrides = _overrides(chosen, set_)
@@ -107,42 +108,9 @@ def diagnose(
         applied=applied or (),
         ask=_asker() if interactive else None,
     )
-    emit(_text(found, json=json, quiet=quiet))
+    deliver(found, places)
     if fails(found.verdict, levels):
         raise typer.Exit(1)
-
-
-def _text(found: Diagnosis, *, json: bool, quiet: bool) -> str:
-    if json:
-        from stabtree.render.machine import to_json
-
-        return to_json(found)
-    from stabtree.render import screen as screens
-
-    if quiet:
-        return screens.headline(found)
-    width, color = screen()
-    return screens.screen(found, width=width, color=color)
-
-
-def _levels(fail_on: list[str] | None) -> frozenset[str]:
-    chosen = [word for item in fail_on or [] for word in item.split(",")]
-    for word in chosen:
-        if word not in (*LEVELS, "unknown", "never"):
-            raise StabtreeError(
-                f"{word!r} is no level", where="--fail-on", hint="note, warning, critical, unknown or never"
-            )
-    if "never" in chosen and len(set(chosen)) > 1:
-        raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
-    return frozenset(chosen if set(chosen) - {"unknown"} else [*chosen, "critical"])
-
-
-def fails(verdict: str, levels: frozenset[str]) -> bool:
-    """Whether a verdict is at or above one of the levels."""
-    if verdict == "unknown":
-        return "unknown" in levels
-    bars = [LEVELS.index(level) for level in levels if level in LEVELS]
-    return verdict in LEVELS and bool(bars) and LEVELS.index(verdict) >= min(bars)
 
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
@@ -172,11 +140,13 @@ def _parsed(text: str, kind: type[Param], key: str) -> Param:
 
 def _asker() -> Callable[[Question], str | None]:
     """Ask at the terminal, on standard error so that the result stays alone on standard output."""
+    from stabtree.answer import UNKNOWN
+
     asking = True
 
     def ask(question: Question) -> str | None:
         nonlocal asking
-        choices = [verdict for verdict in [*question.go, *question.words] if verdict != "unknown"]
+        choices = [verdict for verdict in [*question.go, *question.words] if verdict != UNKNOWN]
         if asking:
             typer.echo(f"\n{question.id}  {question.ask}", err=True)
             if question.person:

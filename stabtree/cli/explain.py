@@ -1,4 +1,4 @@
-"""`stabtree explain`: read a node of a tree."""
+"""`stabtree explain`: read a node of a tree, or what a metric is."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ IN_FULL = 3  # nodes found by their text are shown whole up to this many, else i
 
 def explain(
     node: Annotated[
-        str | None, typer.Argument(help="An id (Q2.3, spike-minor, §2) or words to look for (spike).")
+        str | None,
+        typer.Argument(help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to look for (spike)."),
     ] = None,
     tree: TreeOpt = None,
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Also the parameters that only fine-tune a guard.")] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
+    from stabtree.metrics.table import by_name
     from stabtree.render import reference
+    from stabtree.render.metric import about_metric
     from stabtree.tree.load import load_defining, load_tree, load_trees
 
-    chosen = load_tree(tree) if tree else (node and not all_ and load_defining(node)) or load_trees()
+    # A node's own trees are enough to explain it; a metric is read by questions of all.
+    alone = load_defining(node) if node and not (all_ or tree or node in by_name()) else None
+    chosen = load_tree(tree) if tree else alone or load_trees()
     width, color = screen()
     if all_:
         emit(reference.explain(chosen, reference.every(chosen), full=full, width=width, color=color))
@@ -33,16 +38,17 @@ def explain(
         raise StabtreeError(
             "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
         )
+    metric = about_metric(chosen, node, width=width, color=color)
     found, by_id = reference.find(chosen, node)
-    if not found:
+    if not found and not metric:
         from stabtree.text import near
 
-        ids = [*chosen.questions, *chosen.leaves, *chosen.entries]
+        ids = [*chosen.questions, *chosen.leaves, *chosen.entries, *by_name()]
         hint = f"`stabtree tree show {chosen.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
-    show = (
-        reference.explain(chosen, found, full=full, width=width, color=color)
-        if by_id or len(found) <= IN_FULL
-        else reference.listing(found, width=width, color=color)
-    )
-    emit(show)
+    parts = [metric] if metric else []
+    if by_id or len(found) <= IN_FULL:
+        parts += [reference.explain(chosen, found, full=full, width=width, color=color)] if found else []
+    else:
+        parts.append(reference.listing(found, width=width, color=color))
+    emit("\n".join(parts))

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.options import emit, screen
 from stabtree.text import clean
 
-tree_app = typer.Typer(help="List, show, draw and check decision trees.", no_args_is_help=True, rich_markup_mode=None)
+tree_app = typer.Typer(
+    cls=TypedGroup, help="List, show, draw and check decision trees.", no_args_is_help=True, rich_markup_mode=None
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")]
 
@@ -22,7 +25,7 @@ class GraphFormat(StrEnum):
     DOT = "dot"
 
 
-@tree_app.command("list")
+@tree_app.command("list", cls=TypedCommand)
 def list_() -> None:
     """List the trees that ship with stabtree."""
     from stabtree.tree.load import load_tree, shipped
@@ -33,7 +36,7 @@ def list_() -> None:
         emit(f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})")
 
 
-@tree_app.command()
+@tree_app.command(cls=TypedCommand)
 def show(
     name: Name = "phase19",
     thresholds: Annotated[bool, typer.Option("--thresholds", help="The quick-reference table of thresholds.")] = False,
@@ -53,7 +56,7 @@ def show(
         emit(outlines.outline(tree, width=width, color=color))
 
 
-@tree_app.command()
+@tree_app.command(cls=TypedCommand)
 def graph(
     name: Name = "phase19",
     format_: Annotated[GraphFormat, typer.Option("--format", help="The graph language.")] = GraphFormat.MERMAID,
@@ -66,17 +69,18 @@ def graph(
     emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
 
 
-@tree_app.command()
+@tree_app.command(cls=TypedCommand)
 def schema() -> None:
     """Write the JSON Schema of tree files, for an editor to check them by."""
     import json
 
+    from stabtree.predicates import predicate_names
     from stabtree.tree.schema import schema as made
 
-    emit(json.dumps(made(), indent=1, ensure_ascii=False))
+    emit(json.dumps(made(predicate_names()), indent=1, ensure_ascii=False))
 
 
-@tree_app.command()
+@tree_app.command(cls=TypedCommand)
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
     from stabtree.tree.load import load_tree

@@ -11,18 +11,17 @@ from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
 from stabtree.errors import StabtreeError
-from stabtree.facts import FACTS
-from stabtree.facts.registry import Facts
+from stabtree.facts import facts_of
 from stabtree.facts.replay import replay
 from stabtree.metrics.table import by_name
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
 from stabtree.tree.params import liked, resolved
 
 if TYPE_CHECKING:
-    from stabtree.facts.registry import Param
+    from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.params import Asking
 
@@ -82,7 +81,7 @@ class _Walk:
 
     def check_options(self) -> None:
         self.overrides, settings = overridden(self.tree, self.overrides, literal=self.literal)
-        self.facts = Facts(self.run, FACTS, settings)
+        self.facts = facts_of(self.run, settings)
         for id_, verdict in self.answers.items():
             question = self._known(id_, "--answer", "Q1.2=fp16")
             if verdict not in {*question.go, *question.words, UNKNOWN}:
@@ -159,9 +158,10 @@ class _Walk:
         given = self.answers.get(question.id)
         if given is not None:
             return _told(question, given)
+        predicate = predicate_named(question.test)
         answer = Answer(UNKNOWN, reason="it is a question for a person")
-        if question.test:
-            answer = PREDICATES[question.test].ask(self.facts, self.params(question))
+        if predicate:
+            answer = predicate.ask(self.facts, self.params(question))
         if answer.verdict == UNKNOWN and self.ask is not None:
             told = self.ask(question)
             if told:
@@ -199,9 +199,10 @@ class _Walk:
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:
-        if not cause.test:
+        predicate = predicate_named(cause.test)
+        if predicate is None:
             return JudgedCause(cause, CauseState.POSSIBLE)
-        answer = PREDICATES[cause.test].ask(self.facts, self.params(cause))
+        answer = predicate.ask(self.facts, self.params(cause))
         states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
         state = states.get(answer.verdict, CauseState.CONFIRMED)
         return JudgedCause(cause, state, answer.evidence, answer.reason)

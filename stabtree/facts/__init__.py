@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
 from stabtree.facts import batches, checkpoints, levels, loss_break, precursors, reading, rise, scale, seam, spike
-from stabtree.facts.registry import Fact
+from stabtree.facts.registry import Fact, Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.facts.registry import Param
+    from stabtree.run import Run
 
 FACTS: dict[str, Fact] = {
     item.name: item
@@ -22,4 +31,15 @@ FACTS: dict[str, Fact] = {
 }
 """By name, in no order: what one of them asks for is found first."""
 
-__all__ = ["FACTS", "Fact"]
+
+def facts_of(run: Run, params: Mapping[str, Mapping[str, Param]] = MappingProxyType({})) -> Facts:
+    """The facts of a run, found as they are asked for.
+
+    Args:
+        run: the run.
+        params: the parameters of each fact, by its name; those that are asked for must be given.
+    """
+    return Facts(run, FACTS, params)
+
+
+__all__ = ["FACTS", "Fact", "Facts", "facts_of"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import Absent, Unknown, fact, finite
-from stabtree.facts.spike_search import Excursion, Look, Search, find
+from stabtree.facts.spike_search import Excursion, Search, SpikeLook, find
 from stabtree.stats import span
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Spike(NamedTuple):
 
     top: Excursion
     search: Search
-    look: Look
+    look: SpikeLook
     covered: float
 
     def share(self, level: float) -> float:
@@ -60,10 +60,10 @@ def spike(
 ) -> Spike | Absent | Unknown:
     """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
 
-    The parameters are those of `Look`. Where a reward is logged there is none but by the document's letter: the loss of
+    The parameters are those of `SpikeLook`. Where a reward is logged there is none but by the letter: the loss of
     reinforcement learning bursts by nature.
     """
-    look = Look(
+    look = SpikeLook(
         window_steps,
         sigma,
         chance,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RELATIVE_RESOLUTION = 1e-6
 
 
-class Look(NamedTuple):
+class SpikeLook(NamedTuple):
     """How spikes are looked for, the parameters of the fact.
 
     Attributes:
@@ -105,7 +105,7 @@ class Search:
 
 
 @per_series
-def rarity(series: Series, step: int, look: Look) -> float:
+def rarity(series: Series, step: int, look: SpikeLook) -> float:
     """How many rows of the whole run the series' own noise puts as high as the highest around a step."""
     steps, values = finite(series)
     rows = look.rows(series)
@@ -118,7 +118,7 @@ def rarity(series: Series, step: int, look: Look) -> float:
 
 
 @per_series
-def rarest(loss: Series, top: Excursion, look: Look) -> float:
+def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
     """How many rows as high as a spike's highest one chance allows, however heavy the tail of the run's noise.
 
     The more pessimistic of two tails: the exponential one of `Tail`, and a power law through the highest hundredth of
@@ -146,7 +146,7 @@ def rarest(loss: Series, top: Excursion, look: Look) -> float:
     return max(upper_tail(scores, rows).expected(height), float(power))
 
 
-def find(loss: Series, look: Look, seams: tuple[int, ...] = ()) -> Search:
+def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
     """Search a loss series for spikes.
 
     A step is above when it stands more than `sigma` standard deviations over the mean of the `window_steps`

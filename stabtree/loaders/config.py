@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.metrics.table import normalize
+from stabtree.run import PRECISIONS, REDUCED
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
-DTYPES = ("fp32", "fp16", "bf16", "fp8")
 _DTYPE_SPELLINGS = {
     "fp16": "fp16 float16 half f16 16 16_mixed 16_true amp_fp16",
     "bf16": "bf16 bfloat16 bfloat b16 bf16_mixed bf16_true amp_bf16",
@@ -42,7 +42,7 @@ def dtype(value: object) -> str:
     raise StabtreeError(
         f"{clean(value, 40)!r} is no precision that stabtree knows",
         where="--dtype",
-        hint=f"one of {', '.join(DTYPES)}",
+        hint=f"one of {', '.join(PRECISIONS)}",
     )
 
 
@@ -82,7 +82,7 @@ def _dtype(value: Any) -> str:
     try:
         return dtype(value)
     except StabtreeError:
-        raise ValueError("one of " + ", ".join(DTYPES)) from None
+        raise ValueError("one of " + ", ".join(PRECISIONS)) from None
 
 
 def _flag(value: Any) -> bool:
@@ -204,7 +204,7 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
                 yield from _nested(key, place, value, depth)
         elif key:
             yield key, place, value
-        elif word in ("fp16", "bf16", "fp8") and value is True:
+        elif word in REDUCED and value is True:
             yield "dtype", 20 + place, word
 
 

@@ -97,4 +97,26 @@ PREDICATES: dict[str, Predicate] = {
     )
 }
 
-__all__ = ["PREDICATES", "Predicate"]
+
+def predicate_named(name: str) -> Predicate | None:
+    """The predicate that a tree calls by this name: one of ours, else one of an installed package, else None.
+
+    Raises:
+        StabtreeError: where a package offers one that can't be used.
+    """
+    if name in PREDICATES or not name:
+        return PREDICATES.get(name)
+    from stabtree.predicates.registry import loaded, offered
+
+    entry = offered(PREDICATES).get(name)
+    return loaded(entry) if entry else None
+
+
+def predicate_names() -> list[str]:
+    """The names of all predicates, ours and those of installed packages."""
+    from stabtree.predicates.registry import offered
+
+    return [*PREDICATES, *offered(PREDICATES)]
+
+
+__all__ = ["PREDICATES", "Predicate", "predicate_named", "predicate_names"]

@@ -9,6 +9,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Groups, predicate
+from stabtree.run import WIDE
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def activation_overflow(
     Unknown in bf16 and fp32, which hold numbers up to about 3e38.
     """
     dtype = run.setting("dtype")
-    if dtype in ("bf16", "fp32"):
+    if dtype in WIDE:
         return unknown(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
     broke = None if isinstance(loss_break, Absent) else loss_break
     peaks: dict[str, float] = {}

@@ -10,6 +10,7 @@ from stabtree.facts.loss_break import last_finite_before
 from stabtree.facts.registry import Absent, seen
 from stabtree.facts.replay import broken_ranks
 from stabtree.predicates.registry import predicate
+from stabtree.run import PRECISIONS
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _first_rank(run: Run, step: int) -> Evidence | None:
     return Evidence(text, "loss", (firsts[rank], step))
 
 
-@predicate(source="phase19 Q1.2", labels=("fp32", "fp16", "bf16", "fp8"))
+@predicate(source="phase19 Q1.2", labels=PRECISIONS)
 def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
     """Which number format did the run train in?
 
@@ -95,7 +96,7 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
     and fp32 need none. A constant 1 or -1 is how trainers print "not in use" and proves nothing.
     """
     known = run.config.get("dtype")
-    if known and str(known.value) in ("fp32", "fp16", "bf16", "fp8"):
+    if known and str(known.value) in PRECISIONS:
         return Answer(str(known.value), (Evidence(f"dtype is {known.value} ({known.source})"),))
     scales = loss_scale.values[np.isfinite(loss_scale.values)] if loss_scale is not None else ()
     if len(scales) and float(np.max(scales)) > 1:

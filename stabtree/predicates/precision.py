@@ -10,6 +10,7 @@ from stabtree.facts.loss_break import storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
 from stabtree.predicates.registry import predicate
+from stabtree.run import UNSCALED
 from stabtree.stats import stretches, true_at_end
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def overflow_fingerprint(
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = loss_break.step
     dtype = run.setting("dtype")
-    if dtype in ("bf16", "fp32", "fp8") or (dtype is None and loss_scale is None):
+    if dtype in UNSCALED or (dtype is None and loss_scale is None):
         text = f"dtype is {dtype}: fp16's maximum is no limit there" if dtype else "nothing says that the run is fp16"
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
     storm = _storm(grad_norm, loss_break) if grad_norm is not None else None

@@ -1,13 +1,19 @@
-"""The `@predicate` decorator: a function's signature is its declaration."""
+"""The `@predicate` decorator, and predicates of other installed packages.
+
+A function's signature is its declaration. The entry points of the group `stabtree.predicates` are looked up only where
+a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how to make one.
+"""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer
+from stabtree.errors import StabtreeError
 from stabtree.facts import FACTS
 from stabtree.facts.registry import (
     UNGROUPED,
@@ -24,7 +30,8 @@ from stabtree.facts.registry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
+    from importlib.metadata import EntryPoint
 
     from stabtree.facts.registry import Facts
 
@@ -122,3 +129,56 @@ def predicate(
         )
 
     return declare
+
+
+GROUP = "stabtree.predicates"
+
+
+def offered(ours: Collection[str]) -> dict[str, EntryPoint]:
+    """What the installed packages offer, by name.
+
+    Raises:
+        StabtreeError: where a name is one of ours, or two packages offer it: neither silently wins.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in _entries():
+        other = "stabtree itself" if entry.name in ours else _package(found[entry.name]) if entry.name in found else ""
+        if other:
+            raise StabtreeError(
+                f"it offers a predicate {entry.name!r}, which {other} has as well",
+                where=f"package {_package(entry)}",
+                hint=f"give it another name under [project.entry-points.{GROUP!r}], or uninstall the package",
+            )
+        found[entry.name] = entry
+    return found
+
+
+@cache
+def _entries() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # takes as long as all of `--help`
+
+    return tuple(entry_points(group=GROUP))
+
+
+@cache
+def loaded(entry: EntryPoint) -> Predicate:
+    """The predicate of an entry point, under the name that it is offered by.
+
+    Raises:
+        StabtreeError: where it can't be imported, or is no predicate.
+    """
+    package = f"package {_package(entry)}"
+    try:
+        found = entry.load()
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        problem = f"its predicate {entry.name!r} can't be imported: {type(error).__name__}: {error}"
+        hint = f"see what is wrong with `python -c 'import {entry.module}'`"
+        raise StabtreeError(problem, where=package, hint=hint) from error
+    if not isinstance(found, Predicate):
+        problem = f"what it offers as {entry.name!r} is no predicate but of type {type(found).__name__}"
+        raise StabtreeError(problem, where=package, hint=f"put @predicate before {entry.attr or entry.module}")
+    return replace(found, name=entry.name)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.module.partition(".")[0]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.render.verdicts import LOOKS
+from stabtree.tree.model import Severity
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.tree.model import Tree
 
-COLORS = {"ok": "#d6f5d6", "note": "#d6e6fa", "warning": "#fff0b8", "critical": "#f9d0d0"}
 LINE_CHARACTERS = 34
 
 
@@ -26,7 +28,7 @@ def mermaid(tree: Tree) -> str:
         lines.append("  end")
     lines += [f'  {_key(leaf.id)}["{_mermaid(leaf.title)}"]:::{leaf.severity}' for leaf in tree.leaves.values()]
     lines += [f'  {_key(a)} -->|"{_mermaid(verdict)}"| {_key(b)}' for a, verdict, b in _edges(tree)]
-    lines += [f"  classDef {name} fill:{color},stroke:#555,color:#111" for name, color in COLORS.items()]
+    lines += [f"  classDef {name} fill:{LOOKS[name].fill},stroke:#555,color:#111" for name in Severity]
     return "\n".join(lines) + "\n"
 
 
@@ -48,7 +50,7 @@ def dot(tree: Tree) -> str:
         ]
         lines.append("  }")
     lines += [
-        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(COLORS[leaf.severity])}, "
+        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(LOOKS[leaf.severity].fill)}, "
         f"label={_quoted(_wrapped(leaf.title))}];"
         for leaf in tree.leaves.values()
     ]

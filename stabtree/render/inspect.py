@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.metrics.table import METRICS
 from stabtree.render.page import Page, styled
+from stabtree.run import UNSCALED
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -199,8 +200,7 @@ def _fact(page: Page, key: str, pieces: Sequence[Piece]) -> None:
 def missing(run: Run) -> list[tuple[str, str]]:
     """The metrics that most questions need and this run lacks, each with how to log it."""
     names = {name.partition("/")[0] for name in run.series}
-    # Only fp16 needs a loss scale.
-    idle = {"loss_scale"} if run.setting("dtype") in ("fp32", "bf16", "fp8") else set()
+    idle = {"loss_scale"} if run.setting("dtype") in UNSCALED else set()
     wanted = [name for name in WANTED if name not in names | idle]
     logs = {metric.name: metric.log for metric in METRICS}
     return [(name, logs[name]) for name in wanted]

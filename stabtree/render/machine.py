@@ -54,7 +54,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def to_json(diagnosis: Diagnosis) -> str:
+def to_json(diagnosis: Diagnosis, **_look: object) -> str:
     """The diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
     return json.dumps(to_dict(diagnosis), indent=2, allow_nan=False) + "\n"
 

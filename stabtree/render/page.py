@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -19,16 +20,11 @@ if TYPE_CHECKING:
     from stabtree.render.plot import Line, Piece
 
 STYLES = {
-    "critical": "bold white on red3",
-    "warning": "bold black on yellow3",
-    "note": "bold white on dodger_blue3",
-    "ok": "bold white on green4",
-    "unknown": "bold white on grey42",
+    **{verdict: look.style for verdict, look in LOOKS.items()},
     "heading": "bold",
     "id": "cyan",
     "answer": "bold",
     "dim": "bright_black",
-    "evidence": "",
     "title": "bold",
     "axis": "bright_black",
     "curve": "cyan",

@@ -18,7 +18,7 @@ MARGIN = 9  # columns for the axis labels, the same for every plot so that stack
 _LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
 
 
-def plot(series: Series, *, width: int, height: int, onset_step: int | None = None, title: str = "") -> list[Line]:
+def plot(series: Series, *, width: int, height: int, onset_step: int | None = None) -> list[Line]:
     """Draw a series over its steps.
 
     Each column shows the range of the values that fall into it, so a single-step spike is never lost. Values
@@ -29,7 +29,6 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
         width: columns in all, axis labels included.
         height: rows of the curve itself.
         onset_step: drawn as a vertical line and named below.
-        title: heading.
     """
     columns = max(8, width - MARGIN - 1)
     spread = max(int(series.steps[-1] - series.steps[0]), 1)
@@ -44,7 +43,7 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
     if onset_step is not None and series.steps[0] <= onset_step <= series.steps[-1]:
         mark = int((onset_step - int(series.steps[0])) * (columns - 1) // spread)
     scale = " (log scale)" if log else ""
-    lines: list[Line] = [[(title or series.metric, "title"), (scale, "axis")]]
+    lines: list[Line] = [[(series.metric, "title"), (scale, "axis")]]
     if not good.all():
         lines.append(_crosses(dots[~good] // 2, columns))
     for row in range(height):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.facts import FACTS
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import shipped_titles
@@ -126,7 +126,7 @@ def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
     page.blank()
     _field(page, "why", node.why)
     _field(page, "rule", rule_of(tree, node))
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     if predicate:
         _field(page, "test", f"{predicate.name}: {predicate.question}")
         _field(page, "reads", _reads(predicate))
@@ -158,8 +158,9 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _field(page, "why", node.why)
     _field(page, "rule", node.rule.format_map(fact_params(tree)))
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes if cause.test)
-    reads = dict.fromkeys(name for test in tests for name in _metrics(PREDICATES[test]))
+    tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes)
+    asked = filter(None, map(predicate_named, tests))
+    reads = dict.fromkeys(name for predicate in asked for name in metrics_of(predicate))
     _field(page, "reads", ", ".join(reads))
     for place, leaf in enumerate(leaves):
         ways = [f"{q.id} {verdict}" for q in tree.questions.values() for verdict, to in q.go.items() if to == leaf.id]
@@ -173,7 +174,7 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _see(page, tree, node.see)
 
 
-def _metrics(predicate: Predicate) -> dict[str, bool]:
+def metrics_of(predicate: Predicate) -> dict[str, bool]:
     """The metrics that a predicate reads, its facts included, and whether it can't answer without."""
     found: dict[str, bool] = {}
     for asked in (predicate.needs, *(FACTS[name].needs for name in facts_behind(predicate))):
@@ -189,7 +190,7 @@ def _metrics(predicate: Predicate) -> dict[str, bool]:
 
 
 def _reads(predicate: Predicate) -> str:
-    names = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in _metrics(predicate).items()]
+    names = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(predicate).items()]
     if any(need.kind == "Run" for need in predicate.needs):
         names.append("the run's config, gaps, ranks, lines and rerun")
     return ", ".join(names)
@@ -239,8 +240,9 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
         )
         for fix in cause.fixes:
             page.item(("", ""), [(f"fix: {fix}", "")], indent=1, head_width=14)
-        if full and cause.test in PREDICATES:
-            _params(page, tree, cause, PREDICATES[cause.test], full=True)
+        asked = predicate_named(cause.test) if full else None
+        if asked:
+            _params(page, tree, cause, asked, full=True)
     for place, fix in enumerate(node.fixes):
         page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
     if node.restart:
@@ -256,7 +258,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
 
 
 def _tested(cause: Cause) -> str:
-    predicate = PREDICATES.get(cause.test)
+    predicate = predicate_named(cause.test)
     return f"  ({cause.id}; tested: {predicate.question})" if predicate else f"  ({cause.id}; no log can test it)"
 
 

@@ -11,6 +11,7 @@ from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
+from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Leaf, Severity
 
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
-WORDS = {
-    "critical": "CRITICAL",
-    "warning": "WARNING",
-    "note": "NOTE",
-    "ok": "OK",
-    "unknown": "NOT JUDGED",
-}
 MARKS = {
     CauseState.CONFIRMED: "●",
     CauseState.LIKELY: "◐",
@@ -54,12 +48,12 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     return page.text()
 
 
-def headline(diagnosis: Diagnosis) -> str:
+def headline(diagnosis: Diagnosis, **_look: object) -> str:
     """The verdict in one line."""
     finding = _main(diagnosis)
     place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
     leaf = f" [{finding.leaf.id}]" if finding else ""
-    return clean(f"{WORDS[diagnosis.verdict]}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}", 400)
+    return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}", 400)
 
 
 def _main(diagnosis: Diagnosis) -> Finding | None:
@@ -77,7 +71,7 @@ def _title(diagnosis: Diagnosis) -> str:
 def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     finding = _main(diagnosis)
     pieces: list[Piece] = [
-        (f" {WORDS[diagnosis.verdict]} ", diagnosis.verdict),
+        (f" {LOOKS[diagnosis.verdict].word} ", diagnosis.verdict),
         ("  ", ""),
         (_title(diagnosis), "heading"),
     ]
@@ -150,7 +144,7 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
         for visit in chain if not unasked or len(chain) == 1 else ():
             if visit.question.section != section:
                 section = visit.question.section
-                page.line((f"{_sign(section)}{diagnosis.tree.section(section).title}", "dim"), indent=1)
+                page.line((diagnosis.tree.section(section).heading, "dim"), indent=1)
             _visit(page, visit, width)
         if unasked and len(chain) > 1:
             ids = ", ".join(visit.question.id for visit in chain)
@@ -168,11 +162,6 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
 def _unasked(visit: Visit) -> bool:
     """Whether it is a question for a person that nobody answered."""
     return not visit.question.test and visit.answer.verdict == UNKNOWN
-
-
-def _sign(section: str) -> str:
-    """Sections of a document have numbers; those of our own are known by their titles."""
-    return f"§{section} " if section[:1].isdigit() else ""
 
 
 def _verdict_of(visit: Visit) -> str:
@@ -247,7 +236,7 @@ def _others(page: Page, diagnosis: Diagnosis) -> None:
     for finding in others:
         place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
         page.item(
-            (f" {WORDS[finding.leaf.severity]} ", finding.leaf.severity),
+            (f" {LOOKS[finding.leaf.severity].word} ", finding.leaf.severity),
             [(f"{finding.leaf.title}{place}", ""), (f"  {finding.leaf.of} · {finding.leaf.id}", "dim")],
             indent=1,
             head_width=11,

@@ -3,67 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import MISSING, fields
+from dataclasses import is_dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from stabtree.tree.compose import expanded
-from stabtree.tree.model import (
-    Cause,
-    Check,
-    Entry,
-    FactParams,
-    Group,
-    Leaf,
-    Question,
-    Quick,
-    Section,
-    Severity,
-    Signature,
-    Tree,
-)
+from stabtree.tree.kinds import Kind, kinds, lists
+from stabtree.tree.model import FactParams, Section, Tree
 
 if TYPE_CHECKING:
     from stabtree.yaml12 import Document
-
-TEXTS = ("fixes", "see", "needs", "when", "of", "uses")
-# Fields of the classes that no file sets.
-OURS = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
-
-_KINDS: dict[str, tuple[type, str]] = {
-    "go": (dict, "a mapping of verdicts to ids"),
-    "params": (dict, "a mapping"),
-    "advanced": (dict, "a mapping"),
-    "literal": (dict, "a mapping"),
-    "facts": (list, "a list"),
-    "quick": (dict, "a mapping"),
-    "causes": (list, "a list"),
-    "fixes": (list, "a list of sentences"),
-    "see": (list, "a list"),
-    "needs": (list, "a list of question ids"),
-    "sections": (list, "a list"),
-    "questions": (list, "a list"),
-    "leaves": (list, "a list"),
-    "words": (dict, "a mapping of words to verdicts"),
-    "when": (list, "a list of metrics"),
-    "groups": (list, "a list"),
-    "checks": (list, "a list"),
-    "entries": (list, "a list"),
-    "uses": (list, "a list of trees"),
-    "severities": (dict, "a mapping of verdicts to severities"),
-    "restart": (bool, "true or false"),
-    "quiet": (bool, "true or false"),
-}
-
-LISTS: dict[str, type] = {
-    "sections": Section,
-    "questions": Question,
-    "leaves": Leaf,
-    "groups": Group,
-    "checks": Check,
-    "entries": Entry,
-    "causes": Signature,
-    "facts": FactParams,
-}
 
 
 # Sections and facts may be called what a node is called.
@@ -88,31 +37,32 @@ class Builder:
         for key in ("name", "title", *(("sections", "questions", "leaves") if whole else ())):
             if key not in top:
                 self.mistakes.append((1, f"the key {key!r} is missing"))
-        lists = {
+        found = {
             key: self._items(top[key] if isinstance(top.get(key), list) else [], kind, key)
-            for key, kind in LISTS.items()
+            for key, kind in lists().items()
         }
         wrong = [key for key in ("checks", "causes") if not isinstance(top.get(key, []), list)]
         self.mistakes += [(self.document.line(key), f"{key!r} must be a list") for key in wrong]
         others = {key: value for key, value in top.items() if key not in ("checks", "causes")}
-        values = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in LISTS}
+        plain = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in lists()}
+        values = {key: self._built(value, kinds(Tree)[key].of, (key,)) for key, value in plain.items()}
         if self.mistakes:
             return None
-        sections, questions, leaves = expanded(values["name"], lists["checks"])
+        sections, questions, leaves = expanded(values["name"], found["checks"])
         self.places |= {f"§{section.id}": self.places.get(section.id, 1) for section in sections}
-        sections, questions = [*lists["sections"], *sections], [*lists["questions"], *questions]
-        leaves = [*lists["leaves"], *leaves]
-        self._repeated([*questions, *leaves, *lists["groups"], *lists["entries"]])
-        self._repeated(lists["facts"])
+        sections, questions = [*found["sections"], *sections], [*found["questions"], *questions]
+        leaves = [*found["leaves"], *leaves]
+        self._repeated([*questions, *leaves, *found["groups"], *found["entries"]])
+        self._repeated(found["facts"])
         return Tree(
             **values,
             sections=tuple(sections),
             questions={node.id: node for node in questions},
             leaves={node.id: node for node in leaves},
-            groups={node.id: node for node in lists["groups"]},
-            entries={node.id: node for node in lists["entries"]},
-            facts={item.id: item for item in lists["facts"]},
-            signatures=tuple(lists["causes"]),
+            groups={node.id: node for node in found["groups"]},
+            entries={node.id: node for node in found["entries"]},
+            facts={item.id: item for item in found["facts"]},
+            signatures=tuple(found["causes"]),
         )
 
     def _repeated(self, nodes: list[Any]) -> None:
@@ -137,45 +87,47 @@ class Builder:
             self.mistakes.append((self.document.line(*path), f"a {kind.__name__.lower()} is a mapping"))
             return None
         values = self._checked(raw, kind, path)
-        if "causes" in values:
-            values["causes"] = tuple(self._items(list(values["causes"]), Cause, *path, "causes"))
-        if "quick" in values:
-            values["quick"] = self._item(values["quick"], Quick, (*path, "quick"))
-        words = [values.get("severity", Severity.OK), *values.get("severities", {}).values()]
-        if not set(words) <= set(Severity):
-            choices = ", ".join(Severity)
-            self.mistakes.append((self.document.line(*path, "severity"), f"severity is one of {choices}"))
-        elif "severity" in values:
-            values["severity"] = Severity(values["severity"])
+        for key, value in values.items():
+            values[key] = self._built(value, kinds(kind)[key].of, (*path, key))
         return kind(**values) if len(self.mistakes) == before else None
 
+    def _built(self, value: Any, kind: type | None, path: tuple[str | int, ...]) -> Any:
+        """A value of the right shape as what the class holds."""
+        if kind is None or kind is str:
+            return tuple(value) if isinstance(value, list) else value
+        if is_dataclass(kind):
+            return tuple(self._items(value, kind, *path)) if isinstance(value, list) else self._item(value, kind, path)
+        return {key: kind(word) for key, word in value.items()} if isinstance(value, dict) else kind(value)
+
     def _checked(self, raw: dict[str, Any], kind: type, path: tuple[str | int, ...]) -> dict[str, Any]:
-        """The values that the class knows, each of the right kind; mistakes for the others."""
-        known = {item.name: item for item in fields(kind) if item.name not in OURS.get(kind, ())}
+        """The values that the class knows, each of the right shape; mistakes for the others."""
+        known = kinds(kind)
         what = f"{kind.__name__.lower()} {raw.get('id', '')}".strip()
         values: dict[str, Any] = {}
         for key, value in raw.items():
-            line = self.document.line(*path, key)
-            expected, described = _KINDS.get(key, (str, "text"))
-            if kind is Signature and key == "of":
-                expected, described = list, "a list of leaf ids"
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                self.mistakes.append((line, f"{what} has no key {key!r}{hint}"))
-            elif not isinstance(value, expected):
-                self.mistakes.append((line, f"{key!r} of {what} must be {described}"))
-            elif isinstance(value, list) and key in TEXTS and not all(isinstance(item, str) for item in value):
-                self.mistakes.append((line, f"{key!r} of {what} must hold text only: quote what contains a colon"))
-            elif (
-                isinstance(value, dict)
-                and key in ("go", "words", "severities")
-                and not all(isinstance(v, str) for v in value.values())
-            ):
-                self.mistakes.append((line, f"{key!r} of {what} must map words to words"))
+            if key in known:
+                problem = _problem(key, value, known[key])
+                told = f"{key!r} of {what} {problem}" if problem.startswith("must") else problem
             else:
-                values[key] = tuple(value) if isinstance(value, list) and key in TEXTS else value
-        for name, item in known.items():
-            if item.default is MISSING and item.default_factory is MISSING and name not in raw and path:
-                self.mistakes.append((self.document.line(*path), f"{what} lacks the key {name!r}"))
+                near = difflib.get_close_matches(key, known, 1)
+                told = f"{what} has no key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+            if told:
+                self.mistakes.append((self.document.line(*path, key), told))
+            else:
+                values[key] = value
+        missing = [key for key, item in known.items() if item.required and key not in raw] if path else []
+        self.mistakes += [(self.document.line(*path), f"{what} lacks the key {key!r}") for key in missing]
         return values
+
+
+def _problem(key: str, value: Any, kind: Kind) -> str:
+    """What is wrong with the value of a key, empty where nothing is."""
+    if not isinstance(value, kind.shape):
+        return f"must be {kind.described}"
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    if kind.of is str and not all(isinstance(item, str) for item in held):
+        return "must map words to words" if kind.shape is dict else "must hold text only: quote what contains a colon"
+    if kind.of is not None and issubclass(kind.of, StrEnum):
+        choices = list(kind.of)
+        return "" if all(item in choices for item in held) else f"{key} is one of {', '.join(choices)}"
+    return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import NO, UNKNOWN
 from stabtree.facts import FACTS
 from stabtree.metrics.table import by_name
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near
 from stabtree.tree.model import FactParams, Group, Question, Tree
@@ -77,7 +77,7 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
         yield f"{name} lacks a source"
     yield from (f"{name} {text}" for text in _edges(question, nodes))
     yield from (f"{name} {text}" for text in _predicate(tree, question))
-    predicate = PREDICATES.get(question.test)
+    predicate = predicate_named(question.test)
     if predicate is not None:
         yield from (f"{name} {text}" for text in _verdicts(question, predicate))
         yield from (f"{name} {text}" for text in _templates(question, predicate))
@@ -113,9 +113,9 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
         if node.params:
             yield "has params but no test"
         return
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     if predicate is None:
-        yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, PREDICATES)}"
+        yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
         return
     literal = dict(node.literal) if isinstance(node, Question) else {}
     names = {key: item for key, (_, item) in settable(predicate).items()}

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, YES
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.tree.model import Cause, Leaf, Part, Question, Section, Severity, Signature, Tree
 from stabtree.tree.params import merged
 
@@ -94,7 +94,7 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
         if own:
             sections.append(Section(check.id, check.title, check.id, check.when, check=True))
         then = check.then or ok_leaf(tree)
-        predicate = PREDICATES.get(check.test)
+        predicate = predicate_named(check.test)
         verdicts = predicate.verdicts if predicate else (YES, NO)
         go = {verdict: check.leaf for verdict in verdicts if verdict not in (NO, UNKNOWN)}
         go |= {verdict: f"{check.leaf}-{verdict}" for verdict in check.severities}
@@ -145,8 +145,7 @@ def _leaves(check: Check) -> list[Leaf]:
         source=check.source,
     )
     milder = [
-        replace(leaf, id=f"{check.leaf}-{verdict}", severity=Severity(severity), restart=False)
+        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, restart=False)
         for verdict, severity in check.severities.items()
-        if severity in set(Severity)
     ]
     return [leaf, *milder]

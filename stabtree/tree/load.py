@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.text import clean
 from stabtree.tree.build import Builder
 from stabtree.tree.check import check
@@ -229,10 +229,11 @@ def _completed(tree: Tree) -> Tree:
 
 def _lacking(tree: Tree, node: Asking) -> set[str]:
     """The parameters that a node leaves out; none where it is like what can't be asked: the check says so."""
-    if node.test not in PREDICATES:
+    predicate = predicate_named(node.test)
+    if predicate is None:
         return set()
     try:
-        return set(PREDICATES[node.test].params) - set(resolved(tree, node))
+        return set(predicate.params) - set(resolved(tree, node))
     except (KeyError, RecursionError):
         return set()
 

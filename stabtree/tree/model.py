@@ -47,6 +47,11 @@ class Section:
     tree: str = ""
     check: bool = False
 
+    @property
+    def heading(self) -> str:
+        """Its title, with its number where the document numbers it; the others are known by their titles alone."""
+        return f"§{self.id} {self.title}" if self.id[:1].isdigit() else self.title
+
 
 @dataclass(frozen=True, slots=True)
 class FactParams:
@@ -219,7 +224,7 @@ class Check:
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""
-    severities: Mapping[str, str] = field(default_factory=dict)
+    severities: Mapping[str, Severity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

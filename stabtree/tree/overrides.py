@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stabtree.errors import StabtreeError
 from stabtree.facts import FACTS
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Cause, FactParams, Question, Signature
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
@@ -31,7 +31,7 @@ def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
     """
     nodes = {node.id: node for node in asking(tree) if node.test} | dict(tree.questions)
     if id_ in nodes:
-        predicate = PREDICATES.get(nodes[id_].test)
+        predicate = predicate_named(nodes[id_].test)
         return settable(predicate) if predicate else {}
     if id_ in FACTS:
         return {key: (id_, item) for key, item in FACTS[id_].params.items()}
@@ -80,7 +80,7 @@ def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     wrong: list[tuple[int, str]] = []
 
     def lifted(node: Asking, key: str, value: Param, into: dict[str, dict[str, Param]]) -> bool:
-        predicate = PREDICATES.get(node.test)
+        predicate = predicate_named(node.test)
         home, item = settable(predicate).get(key, ("", None)) if predicate else ("", None)
         if not home or item is None or not fits(value, item.kind):
             return False

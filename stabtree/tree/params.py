@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.facts import FACTS
-from stabtree.predicates import PREDICATES
+from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
 
@@ -62,7 +62,7 @@ def resolved(
         literal: with what `--literal` sets.
         facts: the parameters of the facts in this walk, where they are not those of the tree.
     """
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     if predicate is None:
         return {}
     found = {key: item.default for key, item in predicate.params.items() if item.default is not None}
@@ -78,7 +78,7 @@ def known(
     tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
     """All that a node's answer depends on: its own parameters and those of the facts behind it."""
-    predicate = PREDICATES.get(node.test)
+    predicate = predicate_named(node.test)
     if predicate is None:
         return {}
     stated = fact_params(tree, literal=literal) if facts is None else facts

@@ -2,58 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import is_dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates import PREDICATES
-from stabtree.tree.build import LISTS, OURS, TEXTS
-from stabtree.tree.model import Cause, Quick, Severity, Tree
+from stabtree.tree.kinds import kinds, lists
+from stabtree.tree.model import Cause, Quick, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stabtree.tree.kinds import Kind
 
 TEXT: dict[str, Any] = {"type": "string"}
-LIST: dict[str, Any] = {"type": "array", "items": TEXT}
-WORDS: dict[str, Any] = {"type": "object", "additionalProperties": TEXT}
-VALUES: dict[str, Any] = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-SEVERITY: dict[str, Any] = {"enum": [str(severity) for severity in Severity]}
-KINDS: dict[str, dict[str, Any]] = {
-    "go": WORDS,
-    "words": WORDS,
-    "params": VALUES,
-    "advanced": VALUES,
-    "literal": VALUES,
-    "restart": {"type": "boolean"},
-    "quiet": {"type": "boolean"},
-    "severity": SEVERITY,
-    "severities": {"type": "object", "additionalProperties": SEVERITY},
-    "test": {"enum": sorted(PREDICATES)},
-    "quick": {"$ref": "#/$defs/Quick"},
-    "causes": {"type": "array", "items": {"$ref": "#/$defs/Cause"}},
-}
+VALUE: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
 
-def schema() -> dict[str, Any]:
-    """The schema as plain values, draft 2020-12. What holds between nodes is checked by `stabtree tree check` alone."""
-    kinds = {kind.__name__: kind for kind in (*LISTS.values(), Cause, Quick)}
-    top = _object(Tree, known={item.name for item in fields(Tree)} - {"parts", "signatures"})
-    top["properties"] |= {key: {"type": "array", "items": {"$ref": f"#/$defs/{LISTS[key].__name__}"}} for key in LISTS}
-    top["required"] = ["name", "title"]
+def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
+    """The schema as plain values, draft 2020-12. What holds between nodes is checked by `stabtree tree check` alone.
+
+    Args:
+        tests: the names of predicates that a `test` may have.
+    """
+    test = {"enum": sorted(tests)}
+    classes = {kind.__name__: kind for kind in (*lists().values(), Cause, Quick)}
+    top = _object(Tree, test)
+    top["properties"] |= {key: _array(_of(kind)) for key, kind in lists().items()}
+    top["required"] = ["name", "title"]  # what else is required depends on what a file holds
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A decision tree of stabtree",
         **top,
-        "$defs": {name: _object(kind) for name, kind in sorted(kinds.items())},
+        "$defs": {name: _object(kind, test) for name, kind in sorted(classes.items())},
     }
 
 
-def _object(kind: type, known: set[str] | None = None) -> dict[str, Any]:
-    own = [item for item in fields(kind) if item.name not in OURS.get(kind, ()) and (not known or item.name in known)]
+def _object(kind: type, test: dict[str, Any]) -> dict[str, Any]:
+    own = kinds(kind)
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": [item.name for item in own if item.default is MISSING and item.default_factory is MISSING],
-        "properties": {item.name: _kind(kind, item.name) for item in own},
+        "required": [key for key, item in own.items() if item.required],
+        "properties": {key: test if key == "test" else _property(item) for key, item in own.items()},
     }
 
 
-def _kind(kind: type, name: str) -> dict[str, Any]:
-    is_list = name in TEXTS and (name != "of" or kind.__name__ == "Signature")
-    return LIST if is_list else KINDS.get(name, TEXT)
+def _property(kind: Kind) -> dict[str, Any]:
+    if kind.shape is bool:
+        return {"type": "boolean"}
+    if kind.shape is list:
+        return _array(_of(kind.of))
+    if kind.shape is dict and not is_dataclass(kind.of):
+        return {"type": "object", "additionalProperties": _of(kind.of) if kind.of else VALUE}
+    return _of(kind.of)
+
+
+def _of(kind: type | None) -> dict[str, Any]:
+    if kind is not None and is_dataclass(kind):
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    return {"enum": [str(word) for word in kind]} if kind is not None and issubclass(kind, StrEnum) else TEXT
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}

@@ -11,7 +11,9 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
+from stabtree.tree.kinds import kinds
 from stabtree.tree.load import build, load_tree, load_trees, shipped
+from stabtree.tree.model import Check, Leaf, Severity, Signature, Tree
 from stabtree.tree.schema import schema
 from stabtree.yaml12 import parse
 from tests.conftest import ROOT, falling, make_run
@@ -99,6 +101,21 @@ def test_a_tree_of_entries_alone_is_not_walked() -> None:
 def test_the_schema_is_up_to_date() -> None:
     """`stabtree tree schema > trees/schema.json` was run after the last change of the classes."""
     assert json.loads((ROOT / "trees" / "schema.json").read_text(encoding="utf-8")) == schema()
+
+
+def test_the_schema_names_the_predicates_that_it_is_given() -> None:
+    """Those of installed packages as well, where `stabtree tree schema` writes it."""
+    made = schema(["b", "a"])["$defs"]
+    for kind in ("Question", "Check", "Cause", "Signature"):
+        assert made[kind]["properties"]["test"] == {"enum": ["a", "b"]}
+
+
+def test_a_list_in_one_class_may_be_a_word_in_another() -> None:
+    """A key's kind comes from its class: a leaf is of one node, a signature of several leaves."""
+    assert kinds(Leaf)["of"].shape is str
+    assert kinds(Signature)["of"].shape is list
+    assert kinds(Check)["severities"].of is Severity
+    assert not {"parts", "signatures"} & set(kinds(Tree))
 
 
 @pytest.mark.parametrize("name", list(shipped()))

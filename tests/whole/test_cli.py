@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from stabtree.cli import main
+from tests.cli.command import COMMAND, failed, process, run
 from tests.conftest import FIXTURES, falling
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 HEALTHY = str(FIXTURES / "phase19" / "healthy")
 WARNING = str(FIXTURES / "phase19" / "spike-bad-batch")
 NOTE = str(FIXTURES / "phase19" / "plateau")
-COMMAND = [sys.executable, "-W", "error", "-m", "stabtree"]
-
-
-def run(*arguments: str, given: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run stabtree as a process of its own, 100 columns wide and without colour."""
-    env = {**os.environ, "COLUMNS": "100", **environ}
-    env.pop("FORCE_COLOR", None) if "FORCE_COLOR" not in environ else None
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, input=given, env=env, check=False)
-
-
-def failed(*arguments: str, given: str | None = None) -> str:
-    """Standard error of a command that must end in a two-line error and exit code 2."""
-    done = run(*arguments, given=given)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert "\n next: " in done.stderr
-    return done.stderr
 
 
 @pytest.mark.parametrize(
@@ -118,12 +104,66 @@ def test_quiet_is_one_line() -> None:
     assert run("diagnose", NAN, "-q").stdout.count("\n") == 1
 
 
+TABLE = "step,loss\n" + "\n".join(f"{i},{v:.4f}" for i, v in enumerate(falling(400)))
+
+
 def test_standard_input_is_a_file() -> None:
     """`-` reads standard input."""
-    text = "step,loss\n" + "\n".join(f"{i},{v:.4f}" for i, v in enumerate(falling(400)))
-    done = run("diagnose", "-", given=text)
+    done = run("diagnose", "-", given=TABLE)
     assert done.returncode == 0
     assert " OK " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--version"],
+        ["diagnose", "-", "-q"],
+        ["diagnose", NAN, "--json"],
+        ["diagnose", "no.csv"],
+        ["explain", "§2"],
+    ],
+    ids=" ".join,
+)
+def test_a_process_ends_as_main_says(arguments: list[str]) -> None:
+    """`python -m stabtree` prints what `main` prints inside another process, and exits with the code it returns."""
+    inside, outside = run(*arguments, given=TABLE), process(*arguments, given=TABLE)
+    assert (outside.returncode, outside.stdout, outside.stderr) == (inside.returncode, inside.stdout, inside.stderr)
+
+
+def test_main_leaves_the_process_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """It neither exits nor touches the garbage collector, the streams or the hooks, whatever the command ends in."""
+
+    def state() -> tuple[object, ...]:
+        return (
+            gc.isenabled(),
+            sys.stdout,
+            sys.stderr,
+            sys.stdin,
+            sys.excepthook,
+            signal.getsignal(signal.SIGINT),
+            sys.argv,
+        )
+
+    before = state()
+    codes = [main(words) for words in (["--help"], [], ["--version"], ["nope"], ["diagnose", NAN, "-q"], ["explain"])]
+    assert codes == [0, 2, 0, 2, 1, 2]
+    assert state() == before
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken pipe ends with the code of a program that SIGPIPE ended, and is no error of ours."""
+
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    gone = Gone()
+    monkeypatch.setattr(sys, "stdout", gone)
+    assert main(["diagnose", NAN]) == 141
+    assert sys.stdout is gone
 
 
 @pytest.mark.parametrize(
@@ -148,6 +188,13 @@ def test_standard_input_is_a_file() -> None:
         (["diagnose", HEALTHY, "--column", "los=loss"], "los"),
         (["diagnose", HEALTHY, "--step-column", "nope"], "nope"),
         (["diagnose", HEALTHY, "--format", "xls"], "xls"),
+        (["diagnose", HEALTHY, "--checkpoint-every", "abc"], "--checkpoint-every: 'abc' is not a whole number"),
+        (["diagnose", HEALTHY, "--checkpoint-every", "1.5"], "type --checkpoint-every with a whole number"),
+        (["diagnose", HEALTHY, "--tre", "phase19"], "no such option: --tre"),
+        (["diagnose", HEALTHY, "--tree"], "requires an argument"),
+        (["diagnose"], "type `stabtree diagnose --help`"),
+        (["tree", "graph", "--format", "svg"], "'svg' is not one of mermaid, dot"),
+        (["diagnos"], "no such command 'diagnos'"),
         (["explain", "Q7.7"], "nothing is called 'Q7.7'"),
         (["explain"], "which node?"),
         (["tree", "check", "nope.yaml"], "no such tree"),
@@ -247,15 +294,30 @@ def test_a_closed_pipe_is_no_error() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are a POSIX matter")
 def test_ctrl_c_ends_without_a_traceback() -> None:
     """An interrupt while reading standard input ends at once, with 130 and no traceback."""
-    with subprocess.Popen(
-        [*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        text = process.stderr.read()
-        assert process.wait(10) == 130
-    assert "Traceback" not in text
+    # Under nohup or `&` this process ignores the signal, and a child would inherit that; what is handled it does not.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = subprocess.Popen([*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with child:
+        assert child.stdin is not None
+        # More than a pipe holds: once all is written, the child is reading.
+        child.stdin.write("step,loss\n" + "1,2.0\n" * 100_000)
+        child.stdin.flush()
+        try:
+            # Python misses a signal that comes between two reads until the next one comes.
+            for _ in range(10):
+                time.sleep(0.3)
+                child.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(5)
+                    break
+            assert child.returncode == 130
+        finally:
+            child.kill()
+        assert child.stderr is not None
+        assert "Traceback" not in child.stderr.read()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
@@ -298,4 +360,4 @@ def test_version_and_module() -> None:
     """`python -m stabtree --version` prints the version."""
     from stabtree import __version__
 
-    assert run("--version").stdout == f"stabtree {__version__}\n"
+    assert process("--version").stdout == f"stabtree {__version__}\n"

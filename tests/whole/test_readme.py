@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.readme_blocks import README, ROOT, blocks, rerun
+from tests.whole.readme_blocks import README, ROOT, blocks, rerun
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])

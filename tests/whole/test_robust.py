@@ -20,8 +20,8 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
-from tests import variants
 from tests.conftest import FIXTURES, ROOT, facts_of
+from tests.whole import variants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

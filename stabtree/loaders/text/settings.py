@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.loaders.config import KEYS, read_config
 from stabtree.metrics.table import normalize
+from stabtree.run import REDUCED
 
 if TYPE_CHECKING:
     from stabtree.run import ConfigScalar
@@ -19,7 +20,7 @@ _KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|<[^>]*>|[^\s,()]+)"
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
 # `lr: 0.1`, `"lr": 0.1,`, one setting a line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
-_KNOWN = {word for key, (_, others) in KEYS.items() for word in (key, *others.split())} | {"fp16", "bf16", "fp8"}
+_KNOWN = {word for key, (_, others) in KEYS.items() for word in (key, *others.split())} | set(REDUCED)
 _AMBIGUOUS = frozenset(
     ["name", "step", "steps", "schedule", "scheduler", "classes", "vocab", "opt", "warmup", "batch_size"]
 )
@@ -79,7 +80,7 @@ def _typed(text: str, word: str) -> Any:
     if text.lower() in _NOT_SET:
         return None
     if text in ("True", "true", "False", "false"):
-        return text.lower() == "true" if word in ("fp16", "bf16", "fp8", "overlap_comm") else None
+        return text.lower() == "true" if word in (*REDUCED, "overlap_comm") else None
     try:
         return int(text)
     except ValueError:

@@ -1,6 +1,6 @@
 """The command blocks of the README: run them, compare them, write their output back.
 
-`python tests/readme_blocks.py` rewrites the output of every console block with what the commands print now.
+`python tests/whole/readme_blocks.py` rewrites the output of every console block with what the commands print now.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

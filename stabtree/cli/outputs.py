@@ -1,0 +1,112 @@
+"""`--output NAME[=FILE]`: which outputs are wanted, and where each goes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stabtree.cli.options import emit, screen
+from stabtree.errors import StabtreeError
+from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
+
+FILE_WIDTH = 100
+
+OutputOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        metavar="NAME[=FILE]",
+        help=f"Print {', '.join(OUTPUTS)} (default: {SCREEN}), or write it to FILE; may be given several times.",
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help=f"Print the verdict only, in one line: --output {HEADLINE}.")
+]
+
+
+def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | None, str]:
+    """What goes where, by file; None stands for standard output.
+
+    Raises:
+        StabtreeError: where a name is unknown, or two outputs would go to one place.
+    """
+    items = [*(output or []), *([JSON] if json else []), *([HEADLINE] if quiet else [])]
+    found: dict[Path | None, str] = {}
+    for item in items or [SCREEN]:
+        name, _, file = item.partition("=")
+        if name not in OUTPUTS:
+            import difflib  # only a mistake needs it
+
+            near = difflib.get_close_matches(name, OUTPUTS, 1)
+            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
+            raise StabtreeError(f"{name!r} is no output", where="--output", hint=hint)
+        place = None if file in ("", "-") else Path(file).resolve()
+        if place in found:
+            stream, other = ("standard output", "FILE") if place is None else (file, "another FILE")
+            hint = f"give one of them a place of its own: --output {name}={other}"
+            raise StabtreeError(f"{found[place]} and {name} can't both go to {stream}", where="--output", hint=hint)
+        found[place] = name
+    return found
+
+
+def spare(places: Iterable[Path | None], run: Run) -> None:
+    """Refuse to write over what is diagnosed.
+
+    Raises:
+        StabtreeError: where a file to write is one that the run was read from.
+    """
+    runs = [run, *([run.rerun] if run.rerun else [])]
+    logs = {Path(source.path).resolve() for one in runs for source in one.sources}
+    settings = {setting.source for one in runs for setting in one.config.values()}
+    read = logs | {log.parent / name for log in logs for name in settings}  # a manifest stands beside its log
+    for place in places:
+        if place in read:
+            raise StabtreeError(
+                "is a file of the run itself", where=f"--output {place}", hint="name another file to write to"
+            )
+
+
+def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str]) -> None:
+    """Write each output to its place, files first.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
+    for place, name in places.items():
+        if place is not None:
+            write(place, OUTPUTS[name](diagnosis, width=FILE_WIDTH, color=False))
+    if None in places:
+        width, color = screen()
+        emit(OUTPUTS[places[None]](diagnosis, width=width, color=color))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a whole file or leave the old one: into a new file beside it, which then takes its place.
+
+    Raises:
+        StabtreeError: where that fails.
+    """
+    data = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null: nothing to put in its place
+            path.write_bytes(data)
+            return
+        beside = path.with_name(f".stabtree-{os.getpid()}.part")
+        try:
+            beside.write_bytes(data)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StabtreeError(
+            f"it can't be written: {error.strerror}", where=f"--output {path}", hint="name a file in a folder of yours"
+        ) from None

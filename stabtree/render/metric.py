@@ -1,0 +1,45 @@
+"""A known metric as text: what it is, under which names it is found, how to log it, and which questions read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.metrics.table import by_name
+from stabtree.predicates import predicate_named
+from stabtree.render.page import Page
+from stabtree.render.reference import metrics_of
+
+if TYPE_CHECKING:
+    from stabtree.tree.model import Question, Tree
+
+NAMES_SHOWN = 12
+
+
+def about_metric(tree: Tree, name: str, *, width: int = 100, color: bool = False) -> str:
+    """What is known of the metric of that name; empty where there is none."""
+    metric = by_name().get(name)
+    if metric is None:
+        return ""
+    page = Page(width=width, color=color)
+    page.line((metric.name, "id"), ("  ", ""), (metric.meaning, "heading"), hanging=len(metric.name) + 2)
+    page.blank()
+    more = len(metric.aliases) - NAMES_SHOWN
+    others = f" and {more:,} more; --column {metric.name}=NAME adds one" if more > 0 else ""
+    readers = [node.id for node in tree.questions.values() if name in _reads(node)]
+    for head, text in (
+        ("log", metric.log),
+        ("groups", f"{metric.name}/<group>, a series each" if metric.grouped else ""),
+        ("found as", ", ".join(metric.aliases[:NAMES_SHOWN]) + others),
+        ("read by", ", ".join(readers)),
+    ):
+        if text:
+            page.item((head, "dim"), [(text, "")], indent=1, head_width=11)
+    return page.text()
+
+
+def _reads(node: Question) -> set[object]:
+    """The metrics that a question asks for, by its predicate and the facts behind it, or by name."""
+    predicate = predicate_named(node.test)
+    if predicate is None:
+        return set()
+    return {*(found.removesuffix("/<group>") for found in metrics_of(predicate)), node.params.get("metric")}

@@ -1,0 +1,69 @@
+"""What each key of a tree file holds: the type hints of the classes in `stabtree.tree.model` are the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from stabtree.facts.registry import Param
+from stabtree.tree.model import Check, Section, Signature, Tree
+
+# Fields that no file sets, and the lists of a file that are no field: `compose` makes other things of them.
+OURS: dict[type, set[str]] = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
+MADE: dict[str, type] = {"checks": Check, "causes": Signature}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a key holds.
+
+    Attributes:
+        shape: what YAML must give: `str`, `bool`, `list` or `dict`.
+        described: the same in words.
+        of: the class of an item, or of the mapping itself; `str` where all are text; None where any value will do.
+        required: whether the key must be given.
+    """
+
+    shape: type
+    described: str
+    of: type | None
+    required: bool
+
+
+@cache
+def kinds(kind: type) -> Mapping[str, Kind]:
+    """The keys of a class, in order."""
+    hints = get_type_hints(kind, localns={"Mapping": Mapping, "Param": Param})
+    own = [item for item in fields(kind) if item.name not in OURS.get(kind, ())]
+    return {
+        item.name: Kind(*_kind(hints[item.name]), item.default is MISSING and item.default_factory is MISSING)
+        for item in own
+    }
+
+
+@cache
+def lists() -> Mapping[str, type]:
+    """The lists of nodes that a file may hold, each with the class of its items."""
+    return {key: kind.of for key, kind in kinds(Tree).items() if kind.of and is_dataclass(kind.of)} | MADE
+
+
+def _kind(hint: Any) -> tuple[type, str, type | None]:
+    if NoneType in get_args(hint):
+        hint = next(part for part in get_args(hint) if part is not NoneType)
+    args = get_args(hint)
+    if get_origin(hint) is tuple:
+        return list, "a list of texts" if args[0] is str else "a list", args[0]
+    if get_origin(hint) is Mapping:
+        if isinstance(args[1], type) and is_dataclass(args[1]):
+            return list, "a list", args[1]  # in the file a list, whose items have their id within
+        named = isinstance(args[1], type)
+        return dict, "a mapping of words to words" if named else "a mapping", args[1] if named else None
+    if isinstance(hint, type) and is_dataclass(hint):
+        return dict, "a mapping", hint
+    if issubclass(hint, StrEnum):
+        return str, f"one of {', '.join(hint)}", hint
+    return (bool, "true or false", None) if hint is bool else (str, "text", None)

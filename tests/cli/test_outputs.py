@@ -1,0 +1,101 @@
+"""`--output NAME[=FILE]`: one grammar for what is printed and what is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.render.outputs import OUTPUTS
+from tests.cli.command import failed, run
+from tests.conftest import FIXTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.diagnosis.result import Diagnosis
+
+NAN = str(FIXTURES / "phase19" / "nan-forward")
+
+
+@pytest.mark.parametrize(
+    ("short", "long"), [([], "screen"), (["--json"], "json"), (["-q"], "headline"), (["--quiet"], "headline")]
+)
+def test_a_short_form_is_an_output(short: list[str], long: str) -> None:
+    """`--json` is `--output json`, `-q` is `--output headline`, nothing is `--output screen`, `-` standard output."""
+    printed = run("diagnose", NAN, *short).stdout
+    assert printed
+    assert run("diagnose", NAN, "--output", long).stdout == printed
+    assert run("diagnose", NAN, "--output", f"{long}=-").stdout == printed
+
+
+def test_several_outputs_go_to_several_places(tmp_path: Path) -> None:
+    """One on standard output, the others into files, as whole as they would be printed."""
+    report, page = tmp_path / "report.json", tmp_path / "page.txt"
+    report.write_text("what stood there before")
+    done = run("diagnose", NAN, "-q", "--output", f"json={report}", "--output", f"screen={page}", FORCE_COLOR="1")
+    assert done.stdout == run("diagnose", NAN, "-q").stdout
+    assert report.read_text() == run("diagnose", NAN, "--json").stdout
+    assert page.read_text() == run("diagnose", NAN).stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.txt", "report.json"]
+
+
+def test_only_what_is_named_is_written(tmp_path: Path) -> None:
+    """An output into a file alone leaves standard output empty; the exit code is that of the verdict."""
+    done = run("diagnose", NAN, "--output", f"json={tmp_path / 'r.json'}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "critical"
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["--json", "--quiet"], "--output headline=FILE"),
+        (["--output", "screen", "--json"], "--output json=FILE"),
+        (["--json", "--output", "json"], "--output json=FILE"),
+        (["--output", "json=same", "--output", "screen=./same"], "--output screen=another FILE"),
+        (["--output", "jsn"], "did you mean --output json?"),
+        (["--output", "xyz=r.txt"], "the outputs are screen, headline, json"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_type(options: list[str], hint: str) -> None:
+    """Two outputs on one stream, and names that are none, before anything is read."""
+    assert hint in failed("diagnose", "no/such/run", *options)
+
+
+def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
+    """A folder that does not exist, a folder in the file's place; nothing is left behind."""
+    assert "No such file or directory" in failed("diagnose", NAN, "--output", f"json={tmp_path}/no/r.json")
+    assert "Is a directory" in failed("diagnose", NAN, "--output", f"json={tmp_path}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "manifest.json"])
+def test_the_run_is_never_written_over(tmp_path: Path, name: str) -> None:
+    """Neither the log nor the manifest beside it."""
+    folder = shutil.copytree(NAN, tmp_path / "run")
+    before = (folder / name).read_bytes()
+    assert "is a file of the run itself" in failed("diagnose", str(folder), "--output", f"json={folder / name}")
+    assert (folder / name).read_bytes() == before
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    """`/dev/null` stays a device."""
+    assert run("diagnose", NAN, "--output", "json=/dev/null").returncode == 1
+    with open("/dev/null", "rb") as device:  # noqa: PTH123 - it must open as what it was
+        assert device.read() == b""
+
+
+def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is put into the table can be printed, written, and is named where an output is unknown."""
+
+    def shout(diagnosis: Diagnosis, /, *, width: int, color: bool) -> str:
+        return f"{diagnosis.verdict.upper()} {width} {color}"
+
+    monkeypatch.setitem(OUTPUTS, "shout", shout)
+    assert run("diagnose", NAN, "--output", "shout").stdout == "CRITICAL 100 False\n"
+    run("diagnose", NAN, "--output", f"shout={tmp_path / 'shout.txt'}")
+    assert (tmp_path / "shout.txt").read_text() == "CRITICAL 100 False\n"
+    assert "did you mean --output shout?" in failed("diagnose", NAN, "--output", "shoutt")

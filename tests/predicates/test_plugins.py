@@ -1,0 +1,133 @@
+"""Predicates of other packages: the page on how to write one is followed, and what can go wrong is told."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.predicates import PREDICATES, predicate_named
+from stabtree.predicates import registry as plugins
+from stabtree.tree.load import build
+from tests.cli.command import environment, failed, process, run
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "write-a-predicate.md"
+FILE = re.compile(r"`([\w.-]+\.(?:py|toml|yaml))`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
+BLOCKS = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
+OFFERS = {"loss_frozen": "frozen:loss_frozen"}
+LOG = "step,loss\n" + "\n".join(f"{step},{max(4 - step / 100, 2.5)}" for step in range(400))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that this process imports from and finds packages in, for the time of a test."""
+    plugins._entries.cache_clear()
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    plugins._entries.cache_clear()
+    plugins.loaded.cache_clear()
+    sys.modules.pop("frozen", None)
+
+
+def install(site: Path, code: str, offers: dict[str, str], name: str = "frozen-loss") -> None:
+    """Put a package of one module into a folder, as an installer does: its code, and what it says of itself."""
+    (site / "frozen.py").write_text(code)
+    about = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"{key} = {value}" for key, value in offers.items()]
+    (about / "entry_points.txt").write_text("\n".join([f"[{plugins.GROUP}]", *lines, ""]))
+
+
+def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> None:
+    """Installed with the entry points of its pyproject, its predicate is asked, set, explained and checked by name."""
+    project = tomllib.loads(BLOCKS["pyproject.toml"])["project"]
+    install(site, BLOCKS["frozen.py"], project["entry-points"][plugins.GROUP], project["name"])
+    tree, log = tmp_path / "frozen.yaml", tmp_path / "run.csv"
+    tree.write_text(BLOCKS["frozen.yaml"])
+    log.write_text(LOG)
+    done = process("diagnose", str(log), "--tree", str(tree), "-q", PYTHONPATH=str(site))
+    assert done.stdout == "CRITICAL  run: The loss is frozen at step 150 [loss-frozen]\n", done.stderr
+    high = ["--set", "F1.rows=300"]
+    assert run("diagnose", str(log), "--tree", str(tree), "-q", *high).returncode == 0
+    assert "loss_frozen: Does the loss stay at exactly one number?" in run("explain", "F1", "--tree", str(tree)).stdout
+    assert "no mistake" in run("tree", "check", str(tree)).stdout
+    tree.write_text(BLOCKS["frozen.yaml"].replace("{rows: 30}", "{row: 30}"))
+    assert "did you mean 'rows'?" in failed("tree", "check", str(tree))
+
+
+def test_the_tests_of_the_page_pass(site: Path) -> None:
+    """As they stand, by pytest."""
+    install(site, BLOCKS["frozen.py"], {})
+    (site / "test_frozen.py").write_text(BLOCKS["test_frozen.py"])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_frozen.py"]
+    done = subprocess.run(command, cwd=site, capture_output=True, text=True, check=False, env=environment())
+    assert "3 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "offers", "problem"),
+    [
+        (
+            "import nothing_of_this_name",
+            OFFERS,
+            "No module named 'nothing_of_this_name'",
+        ),
+        ("", OFFERS, "AttributeError"),
+        ("raise SystemExit(3)", OFFERS, "can't be imported: SystemExit"),
+        ("def loss_frozen(): ...", OFFERS, "is no predicate but of type function"),
+        (
+            BLOCKS["frozen.py"],
+            {"spike": "frozen:loss_frozen"},
+            "a predicate 'spike', which stabtree itself has as well",
+        ),
+    ],
+)
+def test_what_can_not_be_used_names_the_package(site: Path, code: str, offers: dict[str, str], problem: str) -> None:
+    """A module that fails, a thing that is no predicate, a name that is ours: two lines, not a traceback."""
+    install(site, code, offers)
+    tree = site / "frozen.yaml"
+    tree.write_text(BLOCKS["frozen.yaml"])
+    text = failed("tree", "check", str(tree))
+    assert text.startswith("error: package frozen-loss: ")
+    assert problem in text
+    assert len(text.splitlines()) == 2
+
+
+def test_a_name_that_two_packages_offer_is_an_error(site: Path) -> None:
+    """Neither wins: the message names both."""
+    install(site, BLOCKS["frozen.py"], OFFERS)
+    install(site, BLOCKS["frozen.py"], OFFERS, "other")
+    with pytest.raises(StabtreeError, match=r"'loss_frozen', which (other|frozen-loss) has as well"):
+        predicate_named("loss_frozen")
+
+
+def test_a_misspelt_name_is_told_with_the_nearest_of_all(site: Path) -> None:
+    """A tree's mistake stays a mistake with its line, and what packages offer is among what may have been meant."""
+    install(site, BLOCKS["frozen.py"], OFFERS)
+    with pytest.raises(StabtreeError, match=r"'loss_frozn', which does not exist; did you mean 'loss_frozen'\?"):
+        build(BLOCKS["frozen.yaml"].replace("test: loss_frozen", "test: loss_frozn"), "my.yaml")
+
+
+def test_our_own_names_look_nothing_up() -> None:
+    """All shipped trees are loaded, explained and walked without a look at the installed packages."""
+    code = (
+        "import sys\nfrom stabtree.cli import main\n"
+        "main(['explain', '--all'])\nmain(['diagnose', sys.argv[1]])\nmain(['tree', 'graph'])\nmain(['--help'])\n"
+    )
+    log = str(ROOT / "fixtures" / "phase19" / "nan-forward")
+    subprocess.run([sys.executable, "-c", code, log], capture_output=True, check=True)
+    assert predicate_named("spike") is PREDICATES["spike"]
+    assert predicate_named("") is None
