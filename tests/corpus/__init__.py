@@ -1,0 +1,103 @@
+"""Every run whose diagnosis is known, and what it must be: the runs that hold the thresholds.
+
+The cases are the fixtures, the labelled runs, the made run of each leaf and the runs made close to one threshold each.
+What each of them must be told stands in `expected.json`, a line a case; `python -m tests.corpus` writes it anew, and
+every line that changes is a verdict that changes: look at it before you commit it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.loaders import load_run
+from stabtree.tree.load import load_trees
+from tests import labelled, made
+from tests.conftest import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
+    from stabtree.tree.model import Tree
+
+    Make = Callable[[], Run]
+
+EXPECTED = Path(__file__).with_name("expected.json")
+BORNE_OUT = ("confirmed", "likely")
+
+
+class Told(NamedTuple):
+    """What a diagnosis says, as far as a threshold may change it.
+
+    Attributes:
+        verdict: the verdict.
+        end: the leaf at which the document's own walk ends.
+        findings: leaf and onset of each, worst first.
+        causes: the causes that the log bears out, as `leaf cause state`.
+    """
+
+    verdict: str
+    end: str
+    findings: list[list[str | int | None]]
+    causes: list[str]
+
+
+@cache
+def trees() -> Tree:
+    """The shipped trees."""
+    return load_trees()
+
+
+@cache
+def cases() -> Mapping[str, Make]:
+    """How to get the run of each case."""
+    fixtures = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/manifest.json"))
+    return {
+        **{f"fixtures/{name}": partial(load_run, FIXTURES / name) for name in fixtures},
+        **{f"labelled/{id_}": partial(_labelled, id_) for id_ in labelled.truth()},
+        **{f"leaves/{leaf}": make for leaf, make in _leaves().items()},
+        **{f"made/{pin.name}": pin.make for pin in made.PINS},
+    }
+
+
+def _leaves() -> Mapping[str, Make]:
+    """The made run of each leaf."""
+    if importlib.util.find_spec("tests.leaves") is None:
+        return {}
+    found: Mapping[str, Make] = importlib.import_module("tests.leaves").RUNS
+    return found
+
+
+def _labelled(id_: str) -> Run:
+    return labelled.runs()[id_]
+
+
+@cache
+def run(case: str) -> Run:
+    """The run of a case."""
+    return cases()[case]()
+
+
+def told(found: Diagnosis) -> Told:
+    """What a diagnosis says."""
+    causes = (
+        f"{finding.leaf.id} {judged.cause.id} {judged.state}"
+        for finding in found.findings
+        for judged in finding.causes
+        if judged.state in BORNE_OUT
+    )
+    findings: list[list[str | int | None]] = [[finding.leaf.id, finding.onset_step] for finding in found.findings]
+    return Told(str(found.verdict), found.end.id, findings, sorted(causes))
+
+
+@cache
+def expected() -> Mapping[str, Told]:
+    """What each case must be told."""
+    stored = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    return {case: Told(*parts) for case, parts in stored.items()}
