@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
-from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.check import resolved
 from tests import corpus
 
@@ -133,7 +132,7 @@ def asked() -> Mapping[str, frozenset[str]]:
     found = {}
     tree = corpus.trees()
     for case in corpus.cases():
-        diagnosis = diagnose(corpus.run(case), tree)
+        diagnosis = corpus.diagnosed(case, tree)
         visits = (visit for visits in (diagnosis.path, *diagnosis.further) for visit in visits)
         causes = (cause.id for finding in diagnosis.findings for cause in finding.leaf.causes)
         found[case] = frozenset([*(visit.question.id for visit in visits), *causes])
@@ -153,7 +152,7 @@ def caught_by(mutant: Mutant) -> str:
     tree = mutated(corpus.trees(), mutant)
     nodes = changed_nodes(corpus.trees(), tree)
     for case, expected in corpus.expected().items():
-        if nodes & asked()[case] and _of(corpus.told(diagnose(corpus.run(case), tree)), nodes) != _of(expected, nodes):
+        if nodes & asked()[case] and _of(corpus.told(corpus.diagnosed(case, tree)), nodes) != _of(expected, nodes):
             return case
     return ""
 
@@ -172,7 +171,7 @@ def survivors() -> Mapping[str, str]:
 def stale() -> list[str]:
     """The cases that are told otherwise by the trees as they are."""
     tree = corpus.trees()
-    return [case for case in corpus.cases() if corpus.told(diagnose(corpus.run(case), tree)) != corpus.expected().get(case)]
+    return [case for case in corpus.cases() if corpus.told(corpus.diagnosed(case, tree)) != corpus.expected().get(case)]
 
 
 def report(mutants: Sequence[Mutant], by: Sequence[str], *, listed: bool) -> int:

@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
 from tests import labelled, made
@@ -54,15 +55,24 @@ def trees() -> Tree:
     return load_trees()
 
 
+class Case(NamedTuple):
+    """A run and how it is asked."""
+
+    make: Make
+    literal: bool = False
+
+
 @cache
-def cases() -> Mapping[str, Make]:
-    """How to get the run of each case."""
+def cases() -> Mapping[str, Case]:
+    """All cases by name; the fixtures and the labelled runs are asked by the document's letter as well."""
     fixtures = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/manifest.json"))
+    logged: dict[str, Make] = {f"fixtures/{name}": partial(load_run, FIXTURES / name) for name in fixtures}
+    logged |= {f"labelled/{id_}": partial(_labelled, id_) for id_ in labelled.truth()}
     return {
-        **{f"fixtures/{name}": partial(load_run, FIXTURES / name) for name in fixtures},
-        **{f"labelled/{id_}": partial(_labelled, id_) for id_ in labelled.truth()},
-        **{f"leaves/{leaf}": make for leaf, make in _leaves().items()},
-        **{f"made/{pin.name}": pin.make for pin in made.PINS},
+        **{name: Case(make) for name, make in logged.items()},
+        **{f"{name} by the letter": Case(make, literal=True) for name, make in logged.items()},
+        **{f"leaves/{leaf}": Case(make) for leaf, make in _leaves().items()},
+        **{f"made/{pin.name}": Case(pin.make, pin.literal) for pin in made.PINS},
     }
 
 
@@ -79,9 +89,14 @@ def _labelled(id_: str) -> Run:
 
 
 @cache
-def run(case: str) -> Run:
-    """The run of a case."""
-    return cases()[case]()
+def _run(make: Make) -> Run:
+    return make()
+
+
+def diagnosed(case: str, tree: Tree) -> Diagnosis:
+    """The diagnosis of a case by a tree."""
+    make, literal = cases()[case]
+    return diagnose(_run(make), tree, literal=literal)
 
 
 def told(found: Diagnosis) -> Told:
