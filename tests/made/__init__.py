@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.made import levels, phase19
+from tests.made import causes, convergence, levels, phase19, precision
 from tests.made.hold import Hold, pins
 
-HOLDS: tuple[Hold, ...] = (*phase19.HOLDS, *levels.HOLDS)
+HOLDS: tuple[Hold, ...] = (
+    *phase19.HOLDS,
+    *convergence.HOLDS,
+    *levels.HOLDS,
+    *precision.HOLDS,
+    *causes.HOLDS,
+)
 PINS = tuple(pins(HOLDS))

@@ -7,12 +7,12 @@ is told no more, or the other way round.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import Run, Series
+from stabtree.run import Run, Series, Setting
 from tests.conftest import falling, series
 from tests.made.hold import Hold
 from tests.made.phase19 import ordered
@@ -178,4 +178,29 @@ TRENDS = (
     Trend("G16", "ebft-alignment-flat", "ebft_alignment", 50, 1.64),
     Trend("G20", "ebft-cfm-flat", "cfm_loss", 50, 1.64, falls=True, beside={"ebft_alignment": 0.5}),
 )
-HOLDS = tuple(hold for check in (*LEVELS, *TRENDS) for hold in check.holds())
+
+
+def answers(end: float, *, begin: float = 500.0) -> Run:
+    """Answers whose length goes from `begin` to `end` tokens of 1,000 allowed."""
+    length = np.interp(np.arange(ROWS), [0, 100, 200, ROWS], [begin, begin, end, end])
+    run = beside(REWARD, {"completion_length": series("completion_length", length)})
+    return replace(run, config={"max_completion_length": Setting(1000, "test")})
+
+
+def longest(rows: float) -> Run:
+    """Answers that grow to 1,000 tokens, the longest of which are exactly so long in so many rows."""
+    longest_rows = np.where(np.arange(ROWS) < ROWS - rows, 990.0 - np.arange(ROWS) % 7, 1000.0)
+    columns = {"completion_length": answers(990).series["completion_length"]}
+    return beside(REWARD, {**columns, "completion_length_max": series("completion_length_max", longest_rows)})
+
+
+HOLDS = (
+    *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
+    Hold("G14.cap_share", answers, {940: "no length-hacking", 960: "length-hacking"}),
+    Hold(
+        "G14.growth",
+        lambda times: answers(990, begin=990 / times),
+        {1.15: "no length-hacking", 1.25: "length-hacking"},
+    ),
+    Hold("G14.pinned_rows", longest, {4: "no length-hacking", 5: "length-hacking"}),
+)
