@@ -4,7 +4,7 @@ BIN := .venv/bin
 RUNS ?= fixtures
 OUT ?= .venv/peers/predictions
 
-.PHONY: demo test bench peers readme clean
+.PHONY: demo test bench mutate gates peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -27,6 +27,12 @@ test: .venv/.dev  ## lint, types and all tests
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/jsonl.py
+
+mutate: .venv/.dev  ## which thresholds no test holds
+	$(BIN)/python -m benchmarks.mutate
+
+gates: .venv/.dev  ## every figure that was promised, and which fell
+	$(BIN)/python -m benchmarks.gates
 
 .venv/peers/.installed:
 	$(PYTHON) -m venv .venv/peers

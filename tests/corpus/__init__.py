@@ -99,16 +99,22 @@ def diagnosed(case: str, tree: Tree) -> Diagnosis:
     return diagnose(_run(make), tree, literal=literal)
 
 
-def told(found: Diagnosis) -> Told:
+@cache
+def found(case: str) -> Diagnosis:
+    """The diagnosis of a case by the shipped trees."""
+    return diagnosed(case, trees())
+
+
+def told(diagnosis: Diagnosis) -> Told:
     """What a diagnosis says."""
     causes = (
         f"{finding.leaf.id} {judged.cause.id} {judged.state}"
-        for finding in found.findings
+        for finding in diagnosis.findings
         for judged in finding.causes
         if judged.state in BORNE_OUT
     )
-    findings: list[list[str | int | None]] = [[finding.leaf.id, finding.onset_step] for finding in found.findings]
-    return Told(str(found.verdict), found.end.id, findings, sorted(causes))
+    findings: list[list[str | int | None]] = [[finding.leaf.id, finding.onset_step] for finding in diagnosis.findings]
+    return Told(str(diagnosis.verdict), diagnosis.end.id, findings, sorted(causes))
 
 
 @cache

@@ -9,7 +9,7 @@ from tests import corpus
 
 if __name__ == "__main__":
     before = corpus.expected() if corpus.EXPECTED.exists() else {}
-    now = {case: corpus.told(corpus.diagnosed(case, corpus.trees())) for case in corpus.cases()}
+    now = {case: corpus.told(corpus.found(case)) for case in corpus.cases()}
     lines = (f"{json.dumps(case)}: {json.dumps(said)}" for case, said in now.items())
     corpus.EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     for case in dict.fromkeys([*before, *now]):

@@ -27,7 +27,7 @@ def gradients() -> Floats:
     return np.exp(np.random.default_rng(3).normal(0, 0.1, ROWS))
 
 
-def broken(last: float, value: float = np.nan, dtype: str = "fp32", **columns: Any) -> Run:
+def broken(last: float, value: float = np.nan, *, dtype: str = "fp32", **columns: Any) -> Run:
     """A loss that is not finite from row 300 on, so many times its usual value in the row before."""
     loss = steady(ROWS)
     loss[299] = last * LEVEL
@@ -42,7 +42,8 @@ def to_infinity(last: float) -> Run:
 
 def activation(largest: float, dtype: str = "fp8", **columns: Any) -> Run:
     """A loss that breaks with a largest activation."""
-    return broken(1.0, dtype=dtype, **columns, **{"activation_max/block": np.where(AT < 300, 10.0, largest)})
+    columns["activation_max/block"] = np.where(AT < 300, 10.0, largest)
+    return broken(1.0, dtype=dtype, **columns)
 
 
 def overflowing() -> Floats:
@@ -102,7 +103,9 @@ def first_loss(times: float) -> Run:
 
 def from_the_start(rows: float, every: float = 1, first: int = 0, dtype: str = "fp16") -> Run:
     """A loss that is finite in so many rows at the beginning, and never again."""
-    return make_run({"loss": np.where(np.arange(60) < rows, 2.0, np.nan)}, first + np.arange(60) * int(every), dtype=dtype)
+    return make_run(
+        {"loss": np.where(np.arange(60) < rows, 2.0, np.nan)}, first + np.arange(60) * int(every), dtype=dtype
+    )
 
 
 def isolated(metric: str, count: float) -> Run:

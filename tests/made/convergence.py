@@ -173,5 +173,7 @@ HOLDS = (
         lambda share: tuned(3.0, fall_ends=share),
         {0.22: "sft-loss-plateau", 0.4: "no sft-loss-plateau"},
     ),
-    Hold("S1.gain_share", lambda share: tuned(3.0, late=share), {0.09: "sft-loss-plateau", 0.11: "no sft-loss-plateau"}),
+    Hold(
+        "S1.gain_share", lambda share: tuned(3.0, late=share), {0.09: "sft-loss-plateau", 0.11: "no sft-loss-plateau"}
+    ),
 )

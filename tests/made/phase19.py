@@ -89,7 +89,9 @@ def lr_jump(factor: float) -> Run:
     """A learning rate that rises by a factor where the loss spikes."""
     loss = learned(400)
     loss[300:305] += 2
-    return make_run({"loss": loss, "lr": np.where(np.arange(400) < 300, 1e-3, factor * 1e-3), "grad_norm": np.ones(400)})
+    return make_run(
+        {"loss": loss, "lr": np.where(np.arange(400) < 300, 1e-3, factor * 1e-3), "grad_norm": np.ones(400)}
+    )
 
 
 def far(height: float, *, top: float = 4.0, took: int = 3, rows: int = 600, **columns: Any) -> Run:
@@ -115,7 +117,7 @@ def small(share: float) -> Run:
 
 def above_start(factor: float) -> Run:
     """A short spike up to so many times the loss of the beginning."""
-    loss = learned(600, 1.2) + np.random.default_rng(0).normal(0, 0.1, 600)
+    loss = learned(600, 1.4) + np.random.default_rng(0).normal(0, 0.1, 600)
     loss[300:303] = factor * max(loss[0], np.median(loss[:5]))
     return make_run({"loss": loss})
 
@@ -178,7 +180,9 @@ def weights(growth: float) -> Run:
 def gradients(before_end: float) -> Run:
     """A grad_norm that doubles within 45 steps, which end so many before the end."""
     at = np.arange(640) - (640 - before_end - 45)
-    return make_run({"loss": rising(640, 540, 5e-3, 2e-3), "lr": np.full(640, 1e-3), "grad_norm": 1 + np.clip(at / 45, 0, 1)})
+    return make_run(
+        {"loss": rising(640, 540, 5e-3, 2e-3), "lr": np.full(640, 1e-3), "grad_norm": 1 + np.clip(at / 45, 0, 1)}
+    )
 
 
 def gradient_trend(score: float) -> Run:
@@ -215,6 +219,6 @@ HOLDS = (
     Hold("Q4.3.factor", weights, {1.8: "no weight-decay-low", 2.2: "weight-decay-low"}),
     Hold("Q4.3.factor", weights, {0.56: "no weight-decay-high", 0.45: "weight-decay-high"}),
     Hold("Q4.4.window_steps", gradients, {155: "grad-norm-rising", 205: "no grad-norm-rising"}),
-    Hold("Q4.4.trend_z", gradient_trend, {1.8: "no grad-norm-rising", 2.6: "grad-norm-rising"}),
+    Hold("Q4.4.trend_z", gradient_trend, {1.6: "no grad-norm-rising", 2.6: "grad-norm-rising"}),
     Hold("Q4.4.least_factor", gradient_growth, {1.1: "no grad-norm-rising", 1.3: "grad-norm-rising"}),
 )
