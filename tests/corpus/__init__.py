@@ -1,6 +1,6 @@
 """Every run whose diagnosis is known, and what it must be: the runs that hold the thresholds.
 
-The cases are the fixtures, the labelled runs, the made run of each leaf and the runs made close to one threshold each.
+The cases are the fixtures, the labelled runs, the made runs of the leaves and those made close to one threshold each.
 What each of them must be told stands in `expected.json`, a line a case; `python -m tests.corpus` writes it anew, and
 every line that changes is a verdict that changes: look at it before you commit it.
 """
@@ -12,7 +12,7 @@ import importlib.util
 import json
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
-    Make = Callable[[], Run]
+    Make = Callable[[], Run | tuple[Run, dict[str, Any]]]
 
 EXPECTED = Path(__file__).with_name("expected.json")
+LEAVES = ("RUNS", "EDGE", "NEAR", "TOLD", "NOT_TOLD", "MORE")  # the made runs of tests.leaves, by what they show
 BORNE_OUT = ("confirmed", "likely")
 
 
@@ -56,7 +57,7 @@ def trees() -> Tree:
 
 
 class Case(NamedTuple):
-    """A run and how it is asked."""
+    """How to make a run, perhaps with what `diagnose` is told besides, and whether the document's letter is asked."""
 
     make: Make
     literal: bool = False
@@ -71,17 +72,17 @@ def cases() -> Mapping[str, Case]:
     return {
         **{name: Case(make) for name, make in logged.items()},
         **{f"{name} by the letter": Case(make, literal=True) for name, make in logged.items()},
-        **{f"leaves/{leaf}": Case(make) for leaf, make in _leaves().items()},
+        **{f"leaves/{name}": Case(make) for name, make in _leaves().items()},
         **{f"made/{pin.name}": Case(pin.make, pin.literal) for pin in made.PINS},
     }
 
 
 def _leaves() -> Mapping[str, Make]:
-    """The made run of each leaf."""
+    """The made runs of the leaves, by what they show and its name."""
     if importlib.util.find_spec("tests.leaves") is None:
         return {}
-    found: Mapping[str, Make] = importlib.import_module("tests.leaves").RUNS
-    return found
+    leaves = importlib.import_module("tests.leaves")
+    return {f"{kind} {name}": make for kind in LEAVES for name, make in getattr(leaves, kind, {}).items()}
 
 
 def _labelled(id_: str) -> Run:
@@ -89,14 +90,16 @@ def _labelled(id_: str) -> Run:
 
 
 @cache
-def _run(make: Make) -> Run:
-    return make()
+def _run(make: Make) -> tuple[Run, dict[str, Any]]:
+    made_ = make()
+    return made_ if isinstance(made_, tuple) else (made_, {})
 
 
 def diagnosed(case: str, tree: Tree) -> Diagnosis:
     """The diagnosis of a case by a tree."""
     make, literal = cases()[case]
-    return diagnose(_run(make), tree, literal=literal)
+    run, told_ = _run(make)
+    return diagnose(run, tree, literal=literal, **told_)
 
 
 @cache

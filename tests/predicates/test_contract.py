@@ -94,12 +94,14 @@ def runs(draw: st.DrawFn, name: str) -> Run:
     return Run("any", found, config, resumes=resumes, lines=lines, rerun=rerun)
 
 
-def plain(name: str) -> Run:
-    """A run with all that a predicate asks for, whose series fall, and a spike in each."""
+def plain(name: str, end: float = 1.0) -> Run:
+    """A run with all that a predicate asks for, whose series fall, a spike in each, and the value at their ends."""
     values = np.linspace(4, 1, 150) * np.exp(np.random.default_rng(0).normal(0, 0.01, 150))
     values[120:125] *= 30
+    values[145:] = end
     found = {metric: Series(metric, np.arange(150), values) for metric in ("loss", *about(name))}
     config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
+    config["dtype"] = Setting("fp16", "test")
     return Run("plain", found, config, rerun=Run("other", found, config))
 
 
@@ -116,6 +118,7 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     @settings(max_examples=30)
     @given(run=runs(name))
     @example(run=plain(name))
+    @example(run=plain(name, math.inf))
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(PREDICATES[name], run).verdict)
 
