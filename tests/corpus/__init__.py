@@ -99,7 +99,7 @@ def diagnosed(case: str, tree: Tree) -> Diagnosis:
     """The diagnosis of a case by a tree."""
     make, literal = cases()[case]
     run, told_ = _run(make)
-    return diagnose(run, tree, literal=literal, **told_)
+    return diagnose(run, tree, **{"literal": literal, **told_})
 
 
 @cache
