@@ -7,7 +7,7 @@ OUT ?= .venv/peers/predictions
 TESTS ?= tests
 PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
 
-.PHONY: demo test test-floors test-pythons bench peers readme clean
+.PHONY: demo test test-floors test-pythons bench mutate gates peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -53,6 +53,12 @@ test-pythons:  ## the tests on the other Pythons that we promise, where they are
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/jsonl.py
+
+mutate: .venv/.dev  ## which thresholds no test holds
+	$(BIN)/python -m benchmarks.mutate
+
+gates: .venv/.dev  ## every figure that was promised, and which fell
+	$(BIN)/python -m benchmarks.gates
 
 .venv/peers/.installed:
 	$(PYTHON) -m venv .venv/peers

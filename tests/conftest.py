@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 
 from stabtree import facts
 from stabtree.predicates import PREDICATES
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from stabtree.answer import Answer
     from stabtree.facts.registry import Facts
     from stabtree.tree.params import Asking
+
+# The same examples in every run, and no clock that could fail one: what is red is red for everybody.
+settings.register_profile(
+    "stabtree",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("stabtree")
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"

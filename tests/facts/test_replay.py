@@ -81,7 +81,7 @@ def test_a_finite_loss_has_no_replay(folder: Path) -> None:
     assert "NaN monitor" not in screen(found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     losses=st.lists(st.sampled_from([1.0, 2.0, np.nan, np.inf, -np.inf]), min_size=1, max_size=40),
     most=st.integers(1, 6),

@@ -1,1 +1,1 @@
-"""Tests of facts."""
+"""Tests of stabtree.metrics."""

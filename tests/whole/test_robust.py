@@ -1,17 +1,15 @@
 """The same run logged otherwise gets the same verdict, unless the evidence went with what is missing.
 
-`python -m tests.whole.test_robust DIR 1000` tells every verdict that changes over the labelled runs of a folder.
+`python -m tests.whole.test_robust 1000` tells every verdict that changes over the labelled runs.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,11 +18,13 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
-from tests.conftest import FIXTURES, ROOT, facts_of
+from tests.conftest import FIXTURES, facts_of
+from tests.corpus import labelled
 from tests.whole import variants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.run import Run
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 TREE = load_trees()
 ALARMS = ("warning", "critical")
 NAMES = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/manifest.json"))
-FAULTBENCH = ROOT.parent / "shared" / "faultbench" / "dev"
-CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT")
 
 THINNED = ((2, (0, 1)), (5, (0, 1, 2, 3, 4)), (10, (0, 3, 5, 6, 9)))
 KEPT = (("loss",), ("loss", "lr"), ("loss", "grad_norm"))
@@ -241,27 +239,30 @@ def sampled(run: Run, seed: int, count: int) -> Iterator[tuple[str, Run]]:
         yield from ((label, make()) for label, make in rng.sample(kind, min(len(kind), count)))
 
 
-def judged(folder: Path, count: int) -> Iterator[tuple[str, str, str]]:
+def judged(count: int) -> Iterator[tuple[str, str, str]]:
     """What the sampled variants of labelled runs are called: kind, outcome, and of what."""
-    for seed, path in enumerate(sorted((folder / "truth").glob("*.json"))):
-        fault = json.loads(path.read_text(encoding="utf-8"))["fault"]
-        run = load_run(folder / "runs" / path.stem)
-        before = worst(run)
+    for seed, (id_, run) in enumerate(labelled.runs().items()):
+        fault, before = labelled.truth()[id_]["fault"], worst(run)
         for label, variant in sampled(run, seed, count):
             kind, now, outcome = label.partition(" ")[0], worst(variant), "fine"
-            if fault in CALM and now:
+            if fault in labelled.CALM and now:
                 # An overflow that the scaler got over looks like any other where its scale is not logged.
                 bare = variant.get("loss_scale") is None and now.leaf.id == "grad-nonfinite"
                 outcome = "no scale" if bare else "false"
-            elif fault not in CALM and before and not now and before.section in PHASE19 and kind not in WASHED_OUT:
+            elif (
+                fault not in labelled.CALM
+                and before
+                and not now
+                and before.section in PHASE19
+                and kind not in WASHED_OUT
+            ):
                 outcome = "missed" if shows(before, run, variant) else "fine"
-            yield kind, outcome, f"{path.stem} {fault} {label}: {now.leaf.id if now else '-'}"
+            yield kind, outcome, f"{id_} {fault} {label}: {now.leaf.id if now else '-'}"
 
 
-@pytest.mark.skipif(not FAULTBENCH.is_dir(), reason="the labelled runs are not here")
 def test_labelled_runs_keep_their_verdict() -> None:
     """Of some 600 sampled variants of healthy runs and 1,000 of faulted ones a handful changes sides, no more."""
-    found = list(judged(FAULTBENCH, 2))
+    found = list(judged(2))
     outcomes = Counter(outcome for _, outcome, _ in found)
     assert len(found) > 1200
     assert outcomes["false"] <= 8, [what for _, outcome, what in found if outcome == "false"]
@@ -269,7 +270,7 @@ def test_labelled_runs_keep_their_verdict() -> None:
 
 
 if __name__ == "__main__":
-    table = list(judged(Path(sys.argv[1]), int(sys.argv[2])))
+    table = list(judged(int(sys.argv[1])))
     for (kind, outcome), number in sorted(Counter(item[:2] for item in table).items()):
         sys.stdout.write(f"{kind} {outcome} {number}\n")
     for _, outcome, what in table:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stabtree.loaders.json import lines as jsonl
@@ -121,7 +121,7 @@ def both_ways(path: Path) -> Iterator[Any]:
                 yield repr(error)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400)
 @given(LINES, st.sampled_from(["\n", ""]))
 @example(['{"a": [{"step": 1}', '{"step": 2}]},{"step": 3}'], "\n")
 @example(['{"step": 1, "loss": 2, "loss": 3}', '{"step": 1}'], "\n")

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.errors import StabtreeError
@@ -227,7 +227,6 @@ def test_large_stores_are_read_in_time(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 10
 
 
-@settings(deadline=2000)
 @given(st.lists(st.tuples(st.integers(0, 28_000), st.binary(min_size=1, max_size=20)), max_size=8))
 def test_any_damage_is_an_error_or_a_run(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]

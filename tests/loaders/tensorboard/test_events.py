@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.errors import StabtreeError
@@ -261,7 +261,6 @@ def test_no_scalars(tmp_path: Path) -> None:
 BASE = events([(step, {"loss": 4 - step / 8, "lr": 0.5}) for step in range(6)])
 
 
-@settings(deadline=2000)
 @given(st.lists(st.tuples(st.integers(0, len(BASE) - 1), st.integers(0, 255)), max_size=8), st.integers(0, len(BASE)))
 def test_any_damage_is_an_error_or_a_run(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
@@ -276,7 +275,6 @@ def test_any_damage_is_an_error_or_a_run(
         load_run(file)
 
 
-@settings(deadline=2000)
 @given(st.binary(max_size=120))
 def test_any_record_is_an_error_or_a_run(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """Any bytes with a right checksum cost a record at most."""

@@ -9,7 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.errors import StabtreeError
@@ -171,7 +171,6 @@ def test_a_hostile_configuration_is_a_note(tmp_path: Path) -> None:
         assert len(load_run(place).series["loss"]) == 8
 
 
-@settings(deadline=2000)
 @given(st.lists(st.tuples(st.integers(0, len(FILE) - 1), st.integers(0, 255)), max_size=8), st.integers(0, len(FILE)))
 def test_any_damage_is_an_error_or_a_run(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
@@ -186,7 +185,6 @@ def test_any_damage_is_an_error_or_a_run(
         load_run(file)
 
 
-@settings(deadline=2000)
 @given(st.binary(max_size=150))
 def test_any_record_is_an_error_or_a_run(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     """Any bytes with a right checksum cost a record at most."""

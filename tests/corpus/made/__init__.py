@@ -1,0 +1,15 @@
+"""Runs made close to one threshold each, to hold it from both sides."""
+
+from __future__ import annotations
+
+from tests.corpus.made import causes, convergence, levels, phase19, precision
+from tests.corpus.made.hold import Hold, pins
+
+HOLDS: tuple[Hold, ...] = (
+    *phase19.HOLDS,
+    *convergence.HOLDS,
+    *levels.HOLDS,
+    *precision.HOLDS,
+    *causes.HOLDS,
+)
+PINS = tuple(pins(HOLDS))

@@ -1,0 +1,218 @@
+"""The thresholds of causes and signatures: the log bears the cause out on one side and not on the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stabtree.run import LogLine
+from tests.conftest import make_run
+from tests.corpus.made.convergence import resumed
+from tests.corpus.made.hold import Hold
+from tests.corpus.made.phase19 import LEVEL, SIGMA, learned, steady
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.corpus.made.phase19 import Floats
+
+ROWS = 400
+AT = np.arange(ROWS)
+
+
+def gradients() -> Floats:
+    """An ordinary grad_norm."""
+    return np.exp(np.random.default_rng(3).normal(0, 0.1, ROWS))
+
+
+def broken(last: float, value: float = np.nan, *, dtype: str = "fp32", **columns: Any) -> Run:
+    """A loss that is not finite from row 300 on, so many times its usual value in the row before."""
+    loss = steady(ROWS)
+    loss[299] = last * LEVEL
+    loss[300:] = value
+    return make_run({"loss": loss, **columns}, dtype=dtype)
+
+
+def to_infinity(last: float) -> Run:
+    """A loss that stood at so many times its usual value and became infinite, under an ordinary grad_norm."""
+    return broken(last, np.inf, grad_norm=gradients())
+
+
+def activation(largest: float, dtype: str = "fp8", **columns: Any) -> Run:
+    """A loss that breaks with a largest activation."""
+    columns["activation_max/block"] = np.where(AT < 300, 10.0, largest)
+    return broken(1.0, dtype=dtype, **columns)
+
+
+def overflowing() -> Floats:
+    """A grad_norm that breaks five rows before the loss does."""
+    return np.where(AT < 295, gradients(), np.inf)
+
+
+def collapsed(largest: float) -> Run:
+    """A loss scale that collapses, with a largest activation."""
+    scale = 1024 / 2.0 ** np.maximum(0, (AT - 100) // 10)
+    norm = np.where((AT > 100) & (AT % 10 == 0), np.inf, 1.0)
+    columns = {"loss": learned(ROWS), "loss_scale": scale, "grad_norm": norm}
+    return make_run({**columns, "activation_max/block": np.full(ROWS, largest)}, dtype="fp16")
+
+
+def never_held(factor: float, step: int, lr: float) -> Run:
+    """A loss that jumps for good to a multiple of where it began."""
+    at = np.arange(800)
+    loss = 4 - at / 4000 + np.random.default_rng(0).normal(0, SIGMA, 800)
+    return make_run({"loss": np.where(at < step, loss, factor * 4)}, lr=lr)
+
+
+def twice(factor: float, step: int) -> Run:
+    """The same at two learning rates."""
+    return replace(never_held(factor, step, 1e-3), rerun=never_held(factor, step, 1e-4))
+
+
+def led(factor: float) -> Run:
+    """A grad_norm that stands at a multiple of itself for eight rows before a spike."""
+    norm = 1 + np.random.default_rng(1).normal(0, SIGMA, ROWS)
+    norm[292:302] *= factor
+    return make_run({"loss": spiking(), "grad_norm": norm})
+
+
+def spiking() -> Floats:
+    """A loss with a high and long spike."""
+    loss = learned(ROWS)
+    loss[300:360] += 8
+    return loss
+
+
+def zero_loss(count: float, *, lr: bool = True, dtype: str = "bf16", **config: Any) -> Run:
+    """A grad_norm that is NaN in 100 rows, in so many of which the loss is 0; the rate moves there or does not."""
+    broke, loss = (AT >= 300), learned(ROWS)
+    loss[300 : 300 + int(count)] = 0
+    norm = np.where(broke, np.nan, gradients())
+    rate = 1e-3 - (1e-6 * AT if lr else 1e-6 * np.minimum(AT, 300))
+    return make_run({"loss": loss, "grad_norm": norm, "lr": rate}, dtype=dtype, **config)
+
+
+def first_loss(times: float) -> Run:
+    """A loss that begins at so many times ln(10) and breaks."""
+    loss = learned(ROWS)
+    loss[0], loss[300:] = times * np.log(10), np.nan
+    return make_run({"loss": loss}, n_classes=10)
+
+
+def from_the_start(rows: float, every: float = 1, first: int = 0, dtype: str = "fp16") -> Run:
+    """A loss that is finite in so many rows at the beginning, and never again."""
+    return make_run(
+        {"loss": np.where(np.arange(60) < rows, 2.0, np.nan)}, first + np.arange(60) * int(every), dtype=dtype
+    )
+
+
+def isolated(metric: str, count: float) -> Run:
+    """A metric that is not finite in so many rows in a row."""
+    values = learned(ROWS) if metric == "loss" else gradients()
+    values[200 : 200 + int(count)] = np.nan
+    return make_run({"loss": learned(ROWS), "grad_norm": gradients(), metric: values}, dtype="bf16")
+
+
+def summed(scale: float) -> Run:
+    """A loss scale that collapses to a value, and a loss that falls while it stands there and not before."""
+    loss = np.interp(AT, [0, 20, 200, 201, ROWS], [4.0, 1.0, 1.0, 3.0, 1.5])
+    at_end = np.where(AT < 200, 1.5, scale)
+    return make_run({"loss": loss, "loss_scale": np.where(AT < 100, 1024.0, at_end)}, dtype="fp16")
+
+
+def after_resume(sigmas: float) -> Run:
+    """A loss that stands so many deviations higher after a resume; the finding is another spike."""
+    loss = steady(ROWS) + np.where(AT < 200, 0, sigmas * SIGMA)
+    loss[:40] += 3 * np.exp(-AT[:40] / 10)
+    loss[300:360] += 8
+    return resumed(make_run({"loss": loss}), 200)
+
+
+def early_jump(factor: float, rate: float = 1e-9, row: int = 5) -> Run:
+    """A loss that jumps in one of its first rows at a tiny rate; the finding is another spike."""
+    loss = spiking()
+    loss[:40] = 4
+    loss[row] = factor * 4
+    return make_run({"loss": loss, "lr": np.where(AT < 40, rate, 1e-3)})
+
+
+def large_norms(usual: float, scale: float = 0) -> Run:
+    """A median grad_norm beside a loss that falls, and a fifth of the rows far above."""
+    norm = np.where(AT % 5 == 0, 1000.0, usual)
+    columns = {"loss": learned(ROWS), "grad_norm": norm, "token_accuracy": np.full(ROWS, 0.5)}
+    return make_run({**columns, **({"loss_scale": np.full(ROWS, scale)} if scale else {})})
+
+
+def said(number: float) -> Run:
+    """A warning that never ends a run, in the middle of its log."""
+    line = LogLine(7, WARNINGS[int(number)])
+    return replace(make_run({"loss": learned(ROWS)}), lines=(line,))
+
+
+WARNINGS = (
+    "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
+    "WARNING Gradient overflow. A step is left out.",
+    "FutureWarning: `torch.cuda.amp.GradScaler(args...)` is deprecated.",
+)
+
+
+def beside(leaf: str, cause: str, values: tuple[float, float]) -> dict[float, str]:
+    """A cause that the first value bears out and the second does not."""
+    return {values[0]: f"{leaf} {cause}", values[1]: f"no {leaf} {cause}"}
+
+
+def rows_of(cause: str) -> dict[float, str]:
+    """What is told of a loss that is finite in so many rows at the beginning."""
+    told = f"fp16-suspected {cause}"
+    return {0: f"no {told}", 1: told, 3: told, 4: f"no {told}"}
+
+
+HOLDS = (
+    Hold("E.scheduler-order.ends", said, {0: "scheduler-order"}),
+    Hold("E.overflow-skips.ends", said, {1: "overflow-lines"}),
+    Hold("E.amp-deprecated.ends", said, {2: "amp-deprecated"}),
+    Hold("Q1.4.log0.exploding_factor", to_infinity, {9: "nan-forward Q1.4.log0", 11: "no nan-backward Q1.4.log0"}),
+    Hold("Q1.4.activation.limit", activation, beside("nan-unlocated", "Q1.4.activation", (70000, 60000))),
+    Hold(
+        "Q3.4.activation.limit",
+        lambda largest: activation(largest, grad_norm=overflowing(), dtype="fp16"),
+        beside("fp16-overflow", "Q3.4.activation", (70000, 60000)),
+    ),
+    Hold("Q3.2.activations.limit", collapsed, beside("scale-collapse", "Q3.2.activations", (70000, 60000))),
+    Hold(
+        "P17.init.first_steps",
+        lambda step: twice(1.8, int(step)),
+        beside("spike-persistent", "P17.init", (450, 550)),
+    ),
+    Hold("P17.init.factor", partial(twice, step=200), beside("spike-persistent", "P17.init", (1.6, 1.4))),
+    Hold("P12.lead.factor", led, beside("spike-unexplained", "P12.lead", (1.6, 1.4))),
+    Hold(
+        "T1.share",
+        partial(zero_loss, overlap_comm="true"),
+        beside("grad-nonfinite", "T1", (33, 27)),
+    ),
+    Hold("T2.share", zero_loss, beside("grad-nonfinite", "T2", (33, 27))),
+    Hold("T3.share", zero_loss, beside("grad-nonfinite", "T3", (96, 94))),
+    Hold("T4.share", partial(zero_loss, lr=False, dtype="fp16"), beside("grad-nonfinite", "T4", (33, 27))),
+    Hold("T5.factor", first_loss, beside("nan-unlocated", "T5", (3.3, 2.7))),
+    Hold("T7.rows", from_the_start, rows_of("T7")),
+    Hold("T7.steps", partial(from_the_start, 2), beside("fp16-suspected", "T7", (45, 55))),
+    Hold(
+        "T8.steps",
+        lambda first: from_the_start(0, first=int(first), dtype="fp32"),
+        beside("nan-unlocated", "T8", (45, 55)),
+    ),
+    Hold("T9.factor", partial(broken, dtype="fp16"), beside("fp16-suspected", "T9", (1.6, 1.4))),
+    Hold("T10.factor", broken, beside("nan-unlocated", "T10", (1.6, 1.4))),
+    Hold("T12.factor", lambda last: broken(last, grad_norm=overflowing()), beside("nan-backward", "T12", (1.4, 1.6))),
+    Hold("T13.longest", partial(isolated, "loss"), beside("nan-skipped", "T13", (2, 3))),
+    Hold("T14.longest", partial(isolated, "grad_norm"), beside("grad-nonfinite", "T14", (2, 3))),
+    Hold("T17.tiny", summed, {0.9: "scale-collapse T17"}),
+    Hold("T23.factor", early_jump, beside("spike-unexplained", "T23", (2.2, 1.8))),
+    Hold("T23.tiny", partial(early_jump, 3), beside("spike-unexplained", "T23", (0.9e-7, 1.1e-7))),
+    Hold("T23.rows", lambda row: early_jump(3, row=int(row)), beside("spike-unexplained", "T23", (9, 10))),
+    Hold("T25.level", large_norms, beside("sft-grad-norm-high", "T25", (110, 90))),
+    Hold("T26.level", partial(large_norms, scale=1024), beside("sft-grad-norm-high", "T26", (110, 90))),
+)

@@ -1,0 +1,206 @@
+"""The thresholds of the checks that ask whether a metric stays on the wrong side of a level, or never moves.
+
+One line a node holds all of its numbers, said here a second time: when a tree changes one of them, a run that was told
+is told no more, or the other way round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.run import Run, Series, Setting
+from tests.conftest import falling, series
+from tests.corpus.made.hold import Hold
+from tests.corpus.made.phase19 import ordered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    Values = float | NDArray[np.float64]
+
+ROWS = 300
+REWARD = {"reward": 0.5, "reward_std": 0.1}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A check of a level, with its numbers.
+
+    Attributes:
+        id: its node.
+        told: the leaf, with the cause where the node is one.
+        metric: what must not stay there.
+        level: the level, `share` of the last `rows` rows and `steps` steps being bad.
+        share: see `level`.
+        rows: see `level`.
+        steps: see `level`.
+        low: whether the bad values lie below it.
+        beside: other metrics that make the check apply.
+    """
+
+    id: str
+    told: str
+    metric: str
+    level: float
+    share: float
+    rows: int
+    steps: int
+    low: bool = False
+    beside: Mapping[str, Values] | None = None
+
+    def holds(self) -> Iterator[Hold]:
+        """Its thresholds, each with a run on either side."""
+        no = f"no {self.told}"
+        if self.level:
+            inside, outside = (0.9, 1.1) if self.low else (1.1, 0.9)
+            yield Hold(f"{self.id}.level", self._of_level, {inside * self.level: self.told, outside * self.level: no})
+        else:
+            yield Hold(f"{self.id}.level", self._of_level, {0.0: self.told, 1e-3: no})
+        enough = math.ceil(self.share * self._window - 1e-9)
+        yield Hold(f"{self.id}.share", self._of_share, {enough: self.told, enough - 1: no})
+        yield Hold(f"{self.id}.rows", self._of_rows, {self.rows: self.told, self.rows - 1: no})
+        if self.steps >= self.rows - 1:
+            yield Hold(f"{self.id}.steps", self._of_steps, {self.steps + 1: self.told, self.steps: no})
+
+    @property
+    def _bad(self) -> float:
+        return 0.5 * self.level if self.low else 2 * self.level
+
+    def _of_level(self, value: float) -> Run:
+        return self._run(np.full(ROWS, value), 1)
+
+    @property
+    def _window(self) -> int:
+        """How many rows that lie 100 steps apart are looked at."""
+        return max(self.rows, math.ceil(self.steps / 100) + 1)
+
+    def _of_share(self, count: float) -> Run:
+        """So many bad rows in any window."""
+        bad = np.arange(self._window) >= self._window - count
+        other = 4 * self.level + 1 if self.low else 0.0
+        return self._run(np.where(np.resize(bad, ROWS - ROWS % self._window), self._bad, other), 100)
+
+    def _of_rows(self, rows: float) -> Run:
+        return self._run(np.full(int(rows), self._bad), self.steps + 1)
+
+    def _of_steps(self, rows: float) -> Run:
+        return self._run(np.full(int(rows), self._bad), 1)
+
+    def _run(self, values: NDArray[np.float64], every: int) -> Run:
+        return beside(self.beside or {}, {self.metric: series(self.metric, values, np.arange(len(values)) * every)})
+
+
+def beside(others: Mapping[str, Values], columns: Mapping[str, Series]) -> Run:
+    """A healthy loss, the metrics that a check takes for granted, and others."""
+    plain = {name: series(name, np.broadcast_to(value, ROWS)) for name, value in others.items()}
+    return Run("made", {"loss": series("loss", falling(ROWS)), **plain, **columns})
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A check that a metric moves the way it ought to.
+
+    Attributes:
+        id: its node.
+        told: the leaf.
+        metric: what must move.
+        rows: the fewest rows that tell.
+        score: the trend score from which on it moves.
+        falls: whether it must fall.
+        beside: other metrics that make the check apply.
+    """
+
+    id: str
+    told: str
+    metric: str
+    rows: int
+    score: float
+    falls: bool = False
+    beside: Mapping[str, Values] | None = None
+
+    def holds(self) -> Iterator[Hold]:
+        """Its thresholds, each with a run on either side."""
+        no = f"no {self.told}"
+        yield Hold(f"{self.id}.rows", self._of_rows, {self.rows: self.told, self.rows - 1: no})
+        yield Hold(f"{self.id}.trend_z", self._of_trend, {0.8 * self.score: self.told, 1.2 * self.score: no})
+
+    def _of_rows(self, rows: float) -> Run:
+        return self._run(0.5 + np.resize([0.1, -0.1], int(rows)))
+
+    def _of_trend(self, score: float) -> Run:
+        return self._run(ordered(200, score))
+
+    def _run(self, values: NDArray[np.float64]) -> Run:
+        return beside(self.beside or {}, {self.metric: series(self.metric, 1 - values if self.falls else values)})
+
+
+ZERO = {"reward": 0.0}
+APART = {**REWARD, "frac_reward_zero_std": 1.0}
+LOST: dict[str, Values] = {"reward": np.interp(np.arange(ROWS), [0, 150, 200, ROWS], [0.0, 1.0, 0.1, 0.1])}
+LEVELS = (
+    Level("S2", "sft-grad-norm-high", "grad_norm", 100.0, 0.1, 20, 20, beside={"token_accuracy": 0.5}),
+    Level("G1", "reward-zero", "reward", 0.0, 0.95, 5, 20, low=True),
+    Level("G4", "reward-no-spread", "reward_std", 0.0, 0.95, 5, 4, low=True, beside={"reward": 0.5}),
+    Level("G5", "no-advantage", "frac_reward_zero_std", 1.0, 0.9, 5, 4, beside=REWARD),
+    Level("G6", "rl-grad-norm-high", "grad_norm", 10.0, 0.2, 20, 20, beside=REWARD),
+    Level("G7", "rl-no-gradient", "grad_norm", 0.0, 1.0, 20, 20, low=True, beside=REWARD),
+    Level("G8", "entropy-collapse", "entropy", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
+    Level("G9", "entropy-high", "entropy", 1.0, 0.95, 20, 20, beside=REWARD),
+    Level("G10", "kl-high", "kl", 2.0, 0.9, 5, 5, beside=REWARD),
+    Level("G11", "sampler-diverged", "logp_diff", 1.0, 0.9, 5, 5, beside=REWARD),
+    Level("G12", "importance-ratio-low", "importance_ratio_min", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
+    Level("G13", "clipping-heavy", "clip_ratio", 0.3, 0.9, 10, 10, beside=REWARD),
+    Level("G15", "answers-cut-off", "clipped_ratio", 0.8, 0.9, 10, 10, beside=REWARD),
+    Level("G17", "ebft-alignment-low", "ebft_alignment", 0.3, 0.9, 50, 100, low=True),
+    Level("G18", "ebft-mode-collapse", "ebft_diversity", 1.0, 0.9, 10, 10, beside={"ebft_alignment": 0.5}),
+    Level("G19", "ebft-cfm-high", "cfm_loss", 10.0, 0.9, 20, 50, beside={"ebft_alignment": 0.5}),
+    Level("G1.length", "reward-zero G1.length", "clipped_ratio", 0.8, 0.9, 5, 0, beside=ZERO),
+    Level("G2.kl", "reward-collapse G2.kl", "kl", 2.0, 0.5, 5, 0, beside=LOST),
+    Level("G2.entropy", "reward-collapse G2.entropy", "entropy", 1.0, 0.5, 5, 0, beside=LOST),
+    Level("G2.collapse", "reward-collapse G2.collapse", "entropy", 0.01, 0.5, 5, 0, low=True, beside=LOST),
+    Level("G2.stale", "reward-collapse G2.stale", "logp_diff", 0.1, 0.5, 5, 0, beside=LOST),
+    Level("G3.spread", "reward-not-rising G3.spread", "frac_reward_zero_std", 0.8, 0.5, 10, 0, beside=REWARD),
+    Level("G5.zero", "no-advantage G5.zero", "reward", 0.0, 0.9, 5, 0, low=True, beside={"frac_reward_zero_std": 1.0}),
+    Level("G5.cut", "no-advantage G5.cut", "clipped_ratio", 0.8, 0.9, 5, 0, beside=APART),
+    Level(
+        *("G7.advantage", "rl-no-gradient G7.advantage", "frac_reward_zero_std", 1.0, 0.9, 5, 0),
+        beside={**REWARD, "grad_norm": 0.0},
+    ),
+)
+TRENDS = (
+    Trend("G3", "reward-not-rising", "reward", 100, 1.64),
+    Trend("G16", "ebft-alignment-flat", "ebft_alignment", 50, 1.64),
+    Trend("G20", "ebft-cfm-flat", "cfm_loss", 50, 1.64, falls=True, beside={"ebft_alignment": 0.5}),
+)
+
+
+def answers(end: float, *, begin: float = 500.0) -> Run:
+    """Answers whose length goes from `begin` to `end` tokens of 1,000 allowed."""
+    length = np.interp(np.arange(ROWS), [0, 100, 200, ROWS], [begin, begin, end, end])
+    run = beside(REWARD, {"completion_length": series("completion_length", length)})
+    return replace(run, config={"max_completion_length": Setting(1000, "test")})
+
+
+def longest(rows: float) -> Run:
+    """Answers that grow to 1,000 tokens, the longest of which are exactly so long in so many rows."""
+    longest_rows = np.where(np.arange(ROWS) < ROWS - rows, 990.0 - np.arange(ROWS) % 7, 1000.0)
+    columns = {"completion_length": answers(990).series["completion_length"]}
+    return beside(REWARD, {**columns, "completion_length_max": series("completion_length_max", longest_rows)})
+
+
+HOLDS = (
+    *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
+    Hold("G14.cap_share", answers, {940: "no length-hacking", 960: "length-hacking"}),
+    Hold(
+        "G14.growth",
+        lambda times: answers(990, begin=990 / times),
+        {1.15: "no length-hacking", 1.25: "length-hacking"},
+    ),
+    Hold("G14.pinned_rows", longest, {4: "no length-hacking", 5: "length-hacking"}),
+)

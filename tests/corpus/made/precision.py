@@ -1,0 +1,92 @@
+"""The thresholds of the precision tree, from both sides."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.conftest import make_run
+from tests.corpus.made.hold import Hold
+from tests.corpus.made.phase19 import learned
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.corpus.made.phase19 import Floats
+
+ROWS = 800
+
+
+def scaled(ratio: float) -> Run:
+    """A grad_norm that is a share of a constant loss scale."""
+    columns = {"loss": learned(ROWS), "grad_norm": np.full(ROWS, ratio * 2.0**20), "loss_scale": np.full(ROWS, 2.0**20)}
+    return make_run(columns, dtype="fp16")
+
+
+def zeros(count: float) -> Run:
+    """So many rows of 800 in which the gradient of an fp16 run is exactly 0."""
+    norm = np.where(spread(int(count), ROWS), 0.0, 1.0)
+    return make_run({"loss": learned(ROWS), "grad_norm": norm}, dtype="fp16")
+
+
+def spread(count: int, rows: int) -> Floats:
+    """Which rows are among `count` that lie evenly among all: 1 or 0."""
+    places = np.zeros(rows)
+    places[np.linspace(0, rows - 1, count).astype(int)] = 1
+    return places
+
+
+def clipped(norm: float, rows: float) -> Run:
+    """A grad_norm so high in so many of the last 400 rows, else below the clip of 1."""
+    high = np.concatenate([np.ones(400), spread(int(rows), 400)])
+    return make_run({"loss": learned(ROWS), "grad_norm": np.where(high, norm, 0.5)}, grad_clip=1.0)
+
+
+def skipping(first: int, second: float, half: int = 400) -> Run:
+    """So many skipped steps in either half."""
+    skips = np.concatenate([spread(first, half), spread(int(second), half)])
+    return make_run({"loss": learned(2 * half), "skipped_steps": skips})
+
+
+def growing(metric: str, begin: float, end: float) -> Run:
+    """A metric that grows from one level to another."""
+    values = np.interp(np.arange(ROWS), [0, 200, 600, ROWS], [begin, begin, end, end])
+    return make_run({"loss": learned(ROWS), metric: values + np.resize([0, 1e-9], ROWS)})
+
+
+def vanishing(begin: float, end: float, loss_end: float = 3.9) -> Run:
+    """A grad_norm that falls from one level to another while the loss goes from 4 to `loss_end`."""
+    at = [0, 200, 600, ROWS]
+    norm = np.exp(np.interp(np.arange(ROWS), at, np.log([begin, begin, end, end])))
+    return make_run({"loss": np.interp(np.arange(ROWS), at, [4, 4, loss_end, loss_end]), "grad_norm": norm})
+
+
+HOLDS = (
+    Hold("P7.log.least_ratio", scaled, {0.9e-3: "no clip-before-unscale", 1.1e-3: "clip-before-unscale"}),
+    Hold("P10.log.zero_share", zeros, {36: "no fp16-underflow", 44: "fp16-underflow"}),
+    Hold("P13.log.share", partial(clipped, 20), {376: "no always-clipped", 384: "always-clipped"}),
+    Hold("P13.log.depth", partial(clipped, rows=400), {9: "no always-clipped", 11: "always-clipped"}),
+    Hold("P14.log.late_share", partial(skipping, 0), {18: "no skips-rise", 22: "skips-rise"}),
+    Hold("P14.log.factor", partial(skipping, 10), {27: "no skips-rise", 33: "skips-rise"}),
+    Hold("P14.log.least", partial(skipping, 0, half=100), {9: "no skips-rise", 11: "skips-rise"}),
+    Hold("P15.log.growth", partial(growing, "logits_max", 15.0), {27: "no logits-drift", 33: "logits-drift"}),
+    Hold("P15.log.least", partial(growing, "logits_max", 4.0), {18: "no logits-drift", 22: "logits-drift"}),
+    Hold(
+        "P16.log.growth",
+        partial(growing, "attention_logits_max/b", 40.0),
+        {72: "no attention-logits-grow", 88: "attention-logits-grow"},
+    ),
+    Hold(
+        "P16.log.least",
+        partial(growing, "attention_logits_max/b", 5.0),
+        {45: "no attention-logits-grow", 55: "attention-logits-grow"},
+    ),
+    Hold("P18.log.share", partial(vanishing, 1.0), {0.9e-3: "gradients-vanish", 1.1e-3: "no gradients-vanish"}),
+    Hold("P18.log.tiny", partial(vanishing, 1e-5), {0.9e-7: "gradients-vanish", 1.1e-7: "no gradients-vanish"}),
+    Hold(
+        "P18.log.loss_share",
+        partial(vanishing, 1.0, 1e-4),
+        {1.08: "no gradients-vanish", 1.32: "gradients-vanish"},
+    ),
+)

@@ -1,0 +1,52 @@
+"""The table of metrics: no name means two things."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.metrics.table import (
+    EPOCH_ALIASES,
+    METRICS,
+    RANK_ALIASES,
+    RUN_ALIASES,
+    STEP_ALIASES,
+    match,
+    normalize,
+)
+
+if TYPE_CHECKING:
+    from stabtree.metrics.metric import Metric
+
+PLACES = {"step": STEP_ALIASES, "epoch": EPOCH_ALIASES, "rank": RANK_ALIASES, "run": RUN_ALIASES}
+
+
+def called(metric: Metric) -> set[str]:
+    """All names of a metric, as they are compared."""
+    return {normalize(name) for name in (metric.name, *metric.aliases)}
+
+
+def test_no_name_means_two_metrics() -> None:
+    """Compared as columns are, no name and no alias belongs to more than one metric."""
+    count = Counter(name for metric in METRICS for name in called(metric))
+    assert [name for name, metrics in count.items() if metrics > 1] == []
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_an_alias_stands_once_and_leads_to_its_metric(metric: Metric) -> None:
+    """No alias is there twice, in whatever spelling, and a column of that name is read as the metric."""
+    written = [normalize(name) for name in metric.aliases]
+    assert [name for name, count in Counter(written).items() if count > 1] == []
+    assert {found[0] for name in metric.aliases if (found := match(name)) is not None} <= {metric.name}
+    assert all(match(name) for name in metric.aliases)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_column_that_says_where_is_no_metric(kind: str) -> None:
+    """What names a step, an epoch, a rank or a run names no metric, nor another of the four."""
+    own = {normalize(name) for name in PLACES[kind]}
+    others = {normalize(name) for other, names in PLACES.items() if other != kind for name in names}
+    assert not own & others
+    assert not own & {name for metric in METRICS for name in called(metric)}
