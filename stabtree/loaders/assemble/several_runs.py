@@ -111,7 +111,7 @@ def _label(column: Column, value: float) -> str:
 
 def _by_restart(table: Table) -> tuple[Table, ...]:
     """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    steps = _steps(table)
+    steps = None if _never_back(table) else _steps(table)
     if steps is None:
         return ()
     starts = _starts(table, steps)
@@ -123,6 +123,13 @@ def _by_restart(table: Table) -> tuple[Table, ...]:
         keep[begin:end] = True
         tables.append(_rows_of(table, keep, str(number)))
     return tuple(tables)
+
+
+def _never_back(table: Table) -> bool:
+    """Whether neither steps nor epochs ever go back, which is told before any of them is copied."""
+    names = (*_named(table, STEP_ALIASES), *_named(table, EPOCH_ALIASES))
+    columns = [column for name in names if (column := table.columns[name])]
+    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for c in columns)
 
 
 def _steps(table: Table) -> Ints | None:
