@@ -1,10 +1,10 @@
 """128 labelled training runs as they were logged, thin enough to live beside the tests that judge them.
 
 `runs.npz` holds every column of each run, `truth.json` what was done to it: `fault`, whether it is `healthy`, and the
-leaves and sections that are not wrong given what was logged. `python -m tests.corpus.labelled.extract BENCH` makes both
-from the benchmark's dev split. The logs give six digits, so a value is kept as a float32, of which six digits are exact,
-and becomes the float64 of its text again; a loss scale is a whole number, which stays what it is. `batch_id` is kept as the
-number of the batch in order of appearance: questions ask only which ones are the same.
+leaves and sections that are not wrong given what was logged. `python -m tests.corpus.labelled.extract BENCH` makes
+both from the benchmark's dev split. The logs give six digits, so a value is kept as a float32, of which six digits
+are exact, and becomes the float64 of its text again; a loss scale is a whole number, which stays what it is.
+`batch_id` is kept as the number of the batch in order of appearance: questions ask only which ones are the same.
 """
 
 from __future__ import annotations
