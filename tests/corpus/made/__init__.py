@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.corpus.made import causes, convergence, levels, phase19, precision
+from tests.corpus.made import causes, checks, convergence, levels, phase19, precision
 from tests.corpus.made.hold import Hold, pins
 
 HOLDS: tuple[Hold, ...] = (
     *phase19.HOLDS,
     *convergence.HOLDS,
+    *checks.HOLDS,
     *levels.HOLDS,
     *precision.HOLDS,
     *causes.HOLDS,
