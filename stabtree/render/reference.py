@@ -10,7 +10,7 @@ from stabtree.render.page import Page
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import shipped_titles
 from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
-from stabtree.tree.params import Asking, fact_params, facts_behind, known, settable
+from stabtree.tree.params import Asking, fact_params, facts_behind, known, liked, settable
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
@@ -199,7 +199,7 @@ def _reads(predicate: Predicate) -> str:
 def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool) -> None:
     """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
     usual, letter = known(tree, node), known(tree, node, literal=True)
-    fine = {**node.advanced, **{key: 0 for stated in tree.facts.values() for key in stated.advanced}}
+    fine = _fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
     hidden = 0
     head = "set"
     for name, (home, _) in settable(predicate).items():
@@ -214,6 +214,12 @@ def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full:
         head = ""
     if hidden:
         page.item((head, "dim"), [(f"and {hidden} that fine-tune it (--full)", "dim")], indent=1, head_width=11)
+
+
+def _fine(tree: Tree, node: Asking) -> set[str]:
+    """The parameters that only fine-tune a guard, those that are taken over included."""
+    taken = _fine(tree, liked(tree, node.like)) if node.like else set()
+    return (taken - set(node.params)) | set(node.advanced)
 
 
 def _shown(value: object) -> str:

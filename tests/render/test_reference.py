@@ -24,3 +24,10 @@ def test_every_id_of_the_documents_explains_itself(id_: str) -> None:
     assert re.search(r"^ (why|cause) ", told, re.MULTILINE)
     assert re.search(r"^ (fix |fixes|goes) ", told, re.MULTILINE)
     assert reference.find(TREE, id_)[1]
+
+
+def test_what_is_taken_over_to_fine_tune_a_guard_is_told_on_request() -> None:
+    """`like` brings parameters along; those that fine-tune a guard are counted, and shown with --full."""
+    nodes, _ = reference.find(TREE, "O27")
+    assert "O27.thrown" not in reference.explain(TREE, nodes)
+    assert "O27.thrown = 1.3" in reference.explain(TREE, nodes, full=True)
