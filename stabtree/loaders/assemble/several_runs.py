@@ -95,7 +95,7 @@ def _label(column: Column, value: float) -> str:
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    steps = _steps(table, names)
+    steps = None if _never_back(table, names) else _steps(table, names)
     if steps is None:
         return ()
     starts = _starts(table, steps, names)
@@ -107,6 +107,13 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
         keep[begin:end] = True
         tables.append(_rows_of(table, keep, str(number)))
     return tuple(tables)
+
+
+def _never_back(table: Table, names: Names) -> bool:
+    """Whether neither steps nor epochs ever go back, which is told before any of them is copied."""
+    axes = [*_named(table, STEP, names), *_named(table, EPOCH, names)]
+    columns = [column for name in axes if (column := table.columns[name])]
+    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for c in columns)
 
 
 def _steps(table: Table, names: Names) -> Ints | None:
