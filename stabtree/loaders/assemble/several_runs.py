@@ -13,6 +13,7 @@ from stabtree._lazy import np
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.table import MIN_ROWS, beginnings
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
+from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _fresh(table: Table, begin: int, names: Names) -> bool:
         after = column.values[begin:][logged[begin:]][:MIN_ROWS]
         if not len(before) or not len(after):
             continue
-        start, last, now = (float(np.median(part)) for part in (first, before, after))
+        start, last, now = (float(median(part)) for part in (first, before, after))
         judged = True
         if abs(now - start) < abs(now - last):
             return True
