@@ -56,7 +56,7 @@ def schedule_followed(
     if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
         by = milestones[0]
     elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
-        by = begin + math.ceil((planned - begin) * math.acos(1 - 2 * least_fall) / math.pi)
+        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * least_fall)) / math.pi)
     if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
         text = f"lr stays at {after[-1]:.3g} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
         text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
