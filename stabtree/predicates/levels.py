@@ -44,10 +44,8 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
     begin = min(first, len(at) - rows)
     if begin < 0:
         covered = int(at[-1] - at[0]) if len(at) else 0
-        reason = (
-            f"{metric} has {len(at):,} finite rows over {covered:,} steps; {rows} rows over {steps} steps are needed"
-        )
-        return unknown(reason, metric)
+        needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
+        return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
     seen = float(np.mean(bad[begin:]))
     text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
     if seen < share:
