@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.made import causes, convergence, facts, levels, panels, phase19, precision
+from tests.corpus.made import causes, checks, convergence, facts, levels, panels, phase19, precision
 from tests.corpus.made.hold import Hold, pins
 
 HOLDS: tuple[Hold, ...] = (
@@ -10,6 +10,7 @@ HOLDS: tuple[Hold, ...] = (
     *panels.HOLDS,
     *phase19.HOLDS,
     *convergence.HOLDS,
+    *checks.HOLDS,
     *levels.HOLDS,
     *precision.HOLDS,
     *causes.HOLDS,

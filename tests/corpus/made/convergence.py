@@ -1,4 +1,4 @@
-"""The thresholds of the convergence and fine-tuning trees, from both sides."""
+"""The thresholds of the questions of the convergence tree and of fine-tuning, from both sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from stabtree.run import Resume, Run
 from tests.conftest import make_run, series
 from tests.corpus.made.hold import Hold
-from tests.corpus.made.phase19 import LEVEL, SIGMA, learned, span, steady
+from tests.corpus.made.phase19 import SIGMA, learned, ordered, span, steady
 
 if TYPE_CHECKING:
     from tests.corpus.made.phase19 import Floats
@@ -35,6 +35,27 @@ def falls_by(share: float) -> Run:
     return make_run({"loss": 4 - 4 * share * np.minimum(np.arange(ROWS) / (0.85 * ROWS), 1) + noise(ROWS, 1e-3)})
 
 
+def rows_of(rows: float) -> Run:
+    """A flat loss of so many rows, 20 steps apart."""
+    return make_run({"loss": 2 + noise(int(rows))}, np.arange(int(rows)) * 20)
+
+
+def logged_from(step: float, every: int = 1) -> Run:
+    """A flat loss that is logged from a step on."""
+    return make_run({"loss": 2 + noise(ROWS)}, int(step) + every * np.arange(ROWS))
+
+
+def knows(share: float) -> Run:
+    """A loss that falls by a few percent from a share of ln(10)."""
+    return make_run({"loss": share * math.log(10) * np.linspace(1, 0.96, ROWS) + noise(ROWS, 1e-3)}, n_classes=10)
+
+
+def late_peak(share: float) -> Run:
+    """A flat loss under a rate that stays at a share of its peak until the last rows."""
+    lr = np.where(np.arange(ROWS) < 0.85 * ROWS, share, 1.0) * 1e-3
+    return make_run({"loss": 2 + noise(ROWS), "lr": lr})
+
+
 def planned(progress: float) -> Run:
     """A flat loss of 400 steps, that share of the plan."""
     return flat(max_steps=round((ROWS - 1) / progress))
@@ -50,18 +71,31 @@ def updates(ratio: float) -> Run:
     return make_run({"loss": 2 + noise(ROWS), "update_ratio": np.full(ROWS, ratio)})
 
 
-def squashed(start: float, above: float) -> Run:
-    """A cross-entropy of ten probabilities: where it begins, times ln(10), and how far above its floor it ends."""
+def zero_norms(share: float) -> Run:
+    """A flat loss with a grad_norm that is 0 in a share of its rows."""
+    return make_run({"loss": 2 + noise(ROWS), "grad_norm": np.arange(ROWS) >= share * ROWS})
+
+
+def squashed(start: float, above: float, late: float = 0.0) -> Run:
+    """A cross-entropy of ten probabilities.
+
+    Args:
+        start: where it begins, times ln(10).
+        above: how far above its floor it ends.
+        late: the share of its fall that it leaves for its last third.
+    """
     floor, chance = math.log1p(9 / math.e), math.log(10)
     end = floor + above * (chance - floor)
-    loss = np.interp(np.arange(ROWS), [0, 100, ROWS], [start * chance, end, end])
+    middle = end + late * (start * chance - end)
+    loss = np.interp(np.arange(ROWS), [0, 100, 250, 350, ROWS], [start * chance, middle, middle, end, end])
     return make_run({"loss": loss + np.resize([0, 1e-4], ROWS)}, n_classes=10)
 
 
-def rate_ends(share: float) -> Run:
-    """A rate that should be constant and drops to a share of itself after a fifth of the plan."""
-    lr = np.where(np.arange(ROWS) < 80, 1.0, share) * 1e-3
-    return make_run({"loss": learned(ROWS), "lr": lr}, lr_schedule="constant", max_steps=ROWS)
+def rate_ends(share: float, left: float = 0.8, schedule: str = "constant") -> Run:
+    """A rate that drops to a share of itself after a fifth of the plan, and is logged for so much of it from there."""
+    rows = 80 + round(left * ROWS)
+    lr = np.where(np.arange(rows) < 80, 1.0, share) * 1e-3
+    return make_run({"loss": learned(rows), "lr": lr}, lr_schedule=schedule, max_steps=ROWS)
 
 
 def overfitted(share: float) -> Run:
@@ -70,6 +104,21 @@ def overfitted(share: float) -> Run:
     evals = np.interp(np.arange(20), [0, 8, 11, 14, 19], [100.0, 1.0, 1.0, 1 + 99 * share, 1 + 99 * share])
     run = make_run({"loss": 100 * np.exp(-6 * at) + noise(ROWS)})
     return with_series(run, "eval_loss", evals, np.arange(20) * 20)
+
+
+def trained_up(begin: float, end: float) -> Run:
+    """A training loss that falls to one level and ends at another, while the eval loss falls to 1 and rises to 2."""
+    at = np.arange(ROWS) / ROWS
+    evals = np.interp(np.arange(20), [0, 8, 11, 14, 19], [3.0, 1.0, 1.0, 2.0, 2.0])
+    run = make_run({"loss": np.interp(at, [0, 0.3, 0.6, 0.8, 1], [3, begin, begin, end, end])})
+    return with_series(run, "eval_loss", evals, np.arange(20) * 20)
+
+
+def evaluated(times: float) -> Run:
+    """An eval loss that rises after its first two of so many evaluations, under a training loss that falls."""
+    evals = np.where(np.arange(int(times)) < 2, 1.0, 3.0)
+    run = make_run({"loss": 3 * np.exp(-3 * np.arange(ROWS) / ROWS)})
+    return with_series(run, "eval_loss", evals, np.arange(int(times)) * (ROWS // int(times)))
 
 
 def with_series(run: Run, metric: str, values: Floats, steps: Any) -> Run:
@@ -89,6 +138,13 @@ def adding_up(growth: float, jitter: float) -> Run:
     return make_run({"loss": learned(ROWS) * np.exp(noise(ROWS, 0.3)), "grad_norm": norm})
 
 
+def leaves_at_once(levels: Floats) -> Run:
+    """A grad_norm that goes from 1 in its first three rows to 8 and so much."""
+    norm, rows = 8 + levels, len(levels)
+    norm[:3] = 1.0
+    return make_run({"loss": learned(rows) * np.exp(noise(rows, 0.3)), "grad_norm": norm})
+
+
 def resumed(run: Run, step: int) -> Run:
     """A run that was resumed at a step."""
     return replace(run, resumes=(Resume(step + 10, step, 10),))
@@ -105,33 +161,6 @@ def wide_seam(share: float) -> Run:
     return resumed(make_run({"loss": loss + np.where(np.arange(700) < 500, 0, share * span(loss))}), 500)
 
 
-def padded(correlation: float, first: float | None = None) -> Run:
-    """A loss whose changes follow the share of padding with about that correlation, downwards."""
-    pad, own = noise(1000, 0.1, 1), noise(1000, 0.1, 2)
-    loss = learned(1000, LEVEL) - correlation * pad + math.sqrt(1 - correlation**2) * own
-    if first is not None:
-        loss[0] = first
-    return make_run({"loss": loss, "pad_share": 0.5 + pad}, vocab_size=50257)
-
-
-def begins_at(share: float) -> Run:
-    """A loss that begins at a share of ln(50257)."""
-    return make_run({"loss": share * math.log(50257) * np.exp(-np.arange(ROWS) / 200)}, vocab_size=50257)
-
-
-def apart(low: float, high: float) -> Run:
-    """Two groups with their update ratios."""
-    ratios = {"update_ratio/embed": np.full(ROWS, high), "update_ratio/trunk": np.full(ROWS, low)}
-    return make_run({"loss": learned(ROWS), **ratios})
-
-
-def scale_halved(times: int, late: int) -> Run:
-    """A loss scale that is halved so many times, the last of them in the second half."""
-    falls = np.concatenate([np.linspace(60, 180, times - late), np.linspace(250, 380, late)]).astype(int)
-    scale = 65536 / 2.0 ** np.searchsorted(falls, np.arange(ROWS), side="right")
-    return make_run({"loss": learned(ROWS), "loss_scale": scale}, dtype="fp16")
-
-
 def tuned(end: float, *, fall_ends: float = 0.2, late: float = 0.0) -> Run:
     """A fine-tuning loss from 4 to `end`, all but a late share of it by that share of the rows."""
     at, middle = np.arange(ROWS) / ROWS, end + late * (4 - end)
@@ -142,31 +171,46 @@ def tuned(end: float, *, fall_ends: float = 0.2, late: float = 0.0) -> Run:
 HOLDS = (
     Hold("O0.least_share", falls_by, {0.055: "slow-learning", 0.065: "no slow-learning"}),
     Hold("O0.least_steps", lambda steps: flat(int(steps) + 1), {290: "no flat-from-start", 310: "flat-from-start"}),
+    Hold("O0.least_rows", rows_of, {27: "no flat-from-start", 33: "flat-from-start"}),
+    Hold("O0.late_start_steps", logged_from, {9: "flat-from-start", 11: "no flat-from-start"}),
+    Hold("O0.late_start_rows", partial(logged_from, every=10), {45: "flat-from-start", 55: "no flat-from-start"}),
+    Hold("O0.at_chance", knows, {0.75: "no slow-learning", 0.85: "slow-learning"}),
+    Hold("O0.warm_share", late_peak, {0.85: "no flat-from-start", 0.95: "flat-from-start"}),
     Hold("O0.least_progress", planned, {0.23: "no flat-from-start", 0.27: "flat-from-start"}),
     Hold("O0.worse_share", ends_above, {0.18: "no worse-than-start", 0.22: "worse-than-start"}),
+    Hold("O2.zero_share", zero_norms, {0.45: "no no-gradient", 0.55: "no-gradient"}),
     Hold("O7.low_factor", updates, {0.9e-4: "lr-too-low", 1.1e-4: "no lr-too-low"}),
     Hold("O7.high_factor", updates, {0.9e-2: "no updates-too-large", 1.1e-2: "updates-too-large"}),
     Hold("O12.near_share", partial(squashed, 1.0), {0.18: "double-softmax", 0.22: "no double-softmax"}),
     Hold("O12.start_share", partial(squashed, above=0.1), {1.018: "double-softmax", 1.022: "no double-softmax"}),
+    Hold(
+        "O12.settled_share",
+        lambda share: squashed(1.0, 0.1, late=share),
+        {0.13: "double-softmax", 0.17: "no double-softmax"},
+    ),
     Hold("O23.zero_share", rate_ends, {0.9e-3: "lr-ends-early", 1.1e-3: "no lr-ends-early"}),
+    Hold("O23.left_share", lambda left: rate_ends(0.0, left), {0.09: "no lr-ends-early", 0.11: "lr-ends-early"}),
+    Hold("O23.floor_share", partial(rate_ends, schedule="cosine"), {0.45: "lr-ends-early", 0.55: "no lr-ends-early"}),
+    Hold("O27.half", partial(trained_up, 0.9), {0.95: "overfitting", 1.05: "no overfitting"}),
+    Hold("O27.half", lambda rise: trained_up(0.1, 0.1 + rise), {0.45: "overfitting", 0.55: "no overfitting"}),
+    Hold("O27.least_rows", evaluated, {4: "no overfitting", 6: "overfitting"}),
     Hold("O27.range_share", overfitted, {0.045: "no overfitting", 0.055: "overfitting"}),
     Hold("O25.dead_share", partial(dead, 0.01), {0.45: "no dead-units", 0.55: "dead-units"}),
     Hold("O25.growth", lambda times: dead(0.9 / times, 0.9), {1.4: "no dead-units", 1.6: "dead-units"}),
     Hold("O4.growth", partial(adding_up, jitter=0.01), {4.5: "no gradients-add-up", 5.5: "gradients-add-up"}),
     Hold("O4.smooth", partial(adding_up, 8.0), {0.042: "gradients-add-up", 0.058: "no gradients-add-up"}),
+    Hold(
+        "O4.trend_z",
+        lambda score: leaves_at_once(ordered(ROWS, score)),
+        {2.1: "no gradients-add-up", 2.55: "gradients-add-up"},
+    ),
+    Hold(
+        "O4.least_rows",
+        lambda rows: leaves_at_once(np.linspace(0, 1, int(rows))),
+        {36: "no gradients-add-up", 44: "gradients-add-up"},
+    ),
     Hold("seam.sigma", seam, {4.5: "no resume-jump", 5.5: "resume-jump"}),
     Hold("seam.range_share", wide_seam, {0.09: "no resume-jump", 0.11: "resume-jump"}),
-    Hold("O15.correlation", padded, {0.42: "no loss-follows-padding", 0.58: "loss-follows-padding"}),
-    Hold(
-        "O15.padding.correlation",
-        partial(padded, first=0.5),
-        {0.42: "no starts-near-zero O15.padding", 0.58: "starts-near-zero O15.padding"},
-    ),
-    Hold("O16.share", begins_at, {0.045: "starts-near-zero", 0.055: "no starts-near-zero"}),
-    Hold("O22.factor", lambda times: apart(0.5e-4, times * 0.5e-4), {90: "no groups-apart", 110: "groups-apart"}),
-    Hold("O22.off", partial(apart, 0.9e-4), {0.99e-2: "groups-apart"}),
-    Hold("O24.octaves", partial(scale_halved, late=4), {5: "no scale-drifts-down", 6: "scale-drifts-down"}),
-    Hold("O24.late_halvings", partial(scale_halved, 8), {2: "no scale-drifts-down", 3: "scale-drifts-down"}),
     Hold("S1.level", tuned, {1.8: "no sft-loss-plateau", 2.2: "sft-loss-plateau"}),
     Hold(
         "S1.early_share",
