@@ -18,14 +18,13 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import yaml
 
-from stabtree.predicates import predicate_named
-from stabtree.tree.params import facts_behind, resolved, stated
+from benchmarks.reask import change_to, told_otherwise
+from stabtree.tree.params import stated
 from tests import corpus
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ DOCUMENTS = {
     *("spike.window_steps", "spike.sigma", "spike.back_sigma", "spike.horizon_steps", "levels.window_steps"),
     *("Q2.3.grad_norm_factor", "Q3.2.collapse_below", "Q4.3.factor", "checkpoints.assumed_every_steps"),
 }
-OF_THE_WALK = {"reading", "checkpoints", "precursors"}  # facts that the walk itself asks for
 TARGETS = {"phase19": 0.95}
 TARGET = 0.85
 
@@ -130,51 +128,12 @@ def states(cause: Cause, mutant: Mutant) -> bool:
     return mutant.knob.name in {**cause.params, **cause.advanced}
 
 
-@cache
-def asked() -> Mapping[str, frozenset[str]]:
-    """Which nodes the walk over each case asks."""
-    found = {}
-    for case in corpus.cases():
-        diagnosis = corpus.found(case)
-        visits = (visit for visits in (diagnosis.path, *diagnosis.further) for visit in visits)
-        causes = (cause.id for finding in diagnosis.findings for cause in finding.leaf.causes)
-        found[case] = frozenset([*(visit.question.id for visit in visits), *causes])
-    return found
-
-
-def changed_nodes(before: Tree, after: Tree) -> frozenset[str]:
-    """The nodes that are asked with other parameters, or of another fact."""
-    pairs: list[tuple[Question | Cause, Question | Cause]]
-    pairs = [(node, after.questions[id_]) for id_, node in before.questions.items()]
-    for id_, leaf in before.leaves.items():
-        pairs += zip(leaf.causes, after.leaves[id_].causes, strict=True)
-    changed = {name for name in before.facts if before.facts[name] != after.facts[name]}
-    if changed & OF_THE_WALK:
-        return frozenset(old.id for old, _ in pairs)
-    return frozenset(
-        old.id for old, new in pairs if resolved(before, old) != resolved(after, new) or changed & set(_behind(old))
-    )
-
-
-def _behind(node: Question | Cause) -> tuple[str, ...]:
-    predicate = predicate_named(node.test)
-    return facts_behind(predicate) if predicate else ()
-
-
 def caught_by(mutant: Mutant) -> str:
     """The first case that is told otherwise, empty where none is; those made for the threshold are tried first."""
-    tree = mutated(corpus.trees(), mutant)
-    nodes = changed_nodes(corpus.trees(), tree)
-    for case in sorted(corpus.expected(), key=lambda name: not name.startswith(f"made/{mutant.knob.node}.")):
-        expected = corpus.expected()[case]
-        if nodes & asked()[case] and _of(corpus.told(corpus.diagnosed(case, tree)), nodes) != _of(expected, nodes):
-            return case
-    return ""
-
-
-def _of(said: corpus.Told, nodes: frozenset[str]) -> corpus.Told:
-    """What is said, with the causes that a changed node judges and no others."""
-    return said._replace(causes=[line for line in said.causes if line.split()[1] in nodes])
+    change = change_to(mutated(corpus.trees(), mutant))
+    made_for_it = f"made/{mutant.knob.node}."
+    cases = sorted(corpus.expected(), key=lambda name: not name.startswith(made_for_it))
+    return next((case for case in cases if told_otherwise(case, change)), "")
 
 
 def survivors() -> Mapping[str, str]:

@@ -22,6 +22,38 @@ NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample it
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
 
 
+def median(values: Floats | Ints) -> float:
+    """The median of all values, NaN where there is none or one of them is NaN."""
+    return float(row_medians(values.ravel())) if values.size else math.nan
+
+
+def row_medians(values: Floats | Ints) -> Floats:
+    """The medians along the last axis, of at least one value each.
+
+    What numpy's own gives; that one imports masked arrays first, which takes a tenth of a small diagnosis.
+    """
+    size = values.shape[-1]
+    middle = size // 2
+    ends = (middle, size - 1) if size % 2 else (middle - 1, middle, size - 1)
+    parted = np.partition(values, ends, axis=-1)
+    found = parted[..., middle] if size % 2 else (parted[..., middle - 1] + parted[..., middle]) / 2
+    answer: Floats = np.where(np.isnan(parted[..., -1]), np.nan, found)
+    return answer
+
+
+def quantiles(values: Floats, *shares: float) -> list[float]:
+    """The quantiles of at least one value, interpolated linearly, as numpy's own gives them (see `row_medians`)."""
+    places = [share * (len(values) - 1) for share in shares]
+    below = [int(place) for place in places]
+    above = [min(place + 1, len(values) - 1) for place in below]
+    parted = np.partition(values, sorted({*below, *above}))
+    found = []
+    for place, low, high in zip(places, below, above, strict=True):
+        a, b, part = float(parted[low]), float(parted[high]), place - low
+        found.append(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
+    return found
+
+
 def true_at_end(flags: Bools) -> int:
     """How many of the last values are true."""
     wrong = np.flatnonzero(~flags)
@@ -31,7 +63,7 @@ def true_at_end(flags: Bools) -> int:
 def change_noise(values: Floats) -> float:
     """Standard deviation of one value, by neighbours' changes: outliers and a steady trend leave it alone."""
     changes = np.diff(values)
-    return NORMAL_MAD * float(np.median(np.abs(changes - np.median(changes)))) / 2**0.5
+    return NORMAL_MAD * float(median(np.abs(changes - median(changes)))) / 2**0.5
 
 
 def interval(steps: Ints) -> float:
@@ -39,7 +71,7 @@ def interval(steps: Ints) -> float:
     if len(steps) < 2:
         return 1.0
     mean = (int(steps[-1]) - int(steps[0])) / (len(steps) - 1)
-    return mean if mean == 1.0 else float(np.median(np.diff(steps)))  # steps increase: a mean of 1 means all are 1
+    return mean if mean == 1.0 else float(median(np.diff(steps)))  # steps increase: a mean of 1 means all are 1
 
 
 def _sums(part: Floats, rows: int, size: int) -> Floats:
@@ -89,7 +121,7 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
     Goes through the array in parts that fit the processor's cache.
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
-    center = float(np.median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
+    center = float(median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
     count = max(len(values) - rows, 0)
     mean, spread = np.empty(count), np.empty(count)
     for begin in range(0, count, CHUNK):
@@ -165,7 +197,7 @@ def upper_tail(scores: Floats, rows: int) -> Tail:
     """
     early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
     others = np.delete(early, np.argmax(early))[:: 1 + len(early) // SAMPLE]
-    at90, at99 = (float(q) for q in np.quantile(others, [0.90, 0.99]))
+    at90, at99 = quantiles(others, 0.90, 0.99)
     return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 
 
@@ -176,7 +208,7 @@ def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     """
     size = len(values) // count
     first = len(values) - count * size
-    medians: Floats = np.median(values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE], axis=1)
+    medians: Floats = row_medians(values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE])
     return medians, first + size * np.arange(count)
 
 
@@ -200,7 +232,8 @@ def kendall_z(values: Floats) -> float:
 
 def span(values: Floats) -> float:
     """The range from the 2nd to the 98th percentile: all that a series covers but its outliers."""
-    return float(np.subtract(*np.quantile(values[:: 1 + len(values) // SAMPLE], [0.98, 0.02])))
+    high, low = quantiles(values[:: 1 + len(values) // SAMPLE], 0.98, 0.02)
+    return high - low
 
 
 def stretches(flags: Bools) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.facts.registry import fact, finite, per_series
 from stabtree.run import Series
-from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, span
+from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, median, row_medians, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -83,7 +83,7 @@ class Levels(NamedTuple):
             return None, False
         _, values = finite(series)
         rows = len(values) // min(self.most, len(values) // self.rows)
-        scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(values)))) / 2**0.5
+        scatter = NORMAL_MAD * float(median(np.abs(np.diff(values)))) / 2**0.5
         level = MEDIAN_ERROR * scatter / rows**0.5
         return found, found.share > self.fall_share and found.rise > self.fall_noise * max(found.noise, level)
 
@@ -113,12 +113,12 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     if count < into.least:
         return None
     levels, starts = blocks(values, count)
-    inner = np.median(np.lib.stride_tricks.sliding_window_view(levels, 3), axis=1)
+    inner = row_medians(np.lib.stride_tricks.sliding_window_view(levels, 3))
     smooth = np.concatenate(([np.mean(levels[:2])], inner, [np.mean(levels[-2:])]))
     low = int(np.argmin(smooth))
     noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
     lowest = float(smooth[low])
-    end = float(np.median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
+    end = float(median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     trend = _trend(values[starts[low] :], levels[low:], into)
@@ -128,7 +128,7 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 def _within(rows: Floats, levels: Floats) -> float:
     """How well the rows of a block (blocks, size) know their median: all the noise where each block is one epoch."""
     some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
-    scatter = NORMAL_MAD * float(np.median(np.abs(some - levels[:, None])))
+    scatter = NORMAL_MAD * float(median(np.abs(some - levels[:, None])))
     return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import Absent, fact, finite
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Ints
@@ -54,7 +55,7 @@ class Break(NamedTuple):
         recent = max(self.recent_rows, 1)
         enough = len(values) >= 2 * recent
         early = values[:-recent][-max(self.usual_rows, 1) :] if enough else values[: len(values) // 2]
-        usual = float(np.median(early))
+        usual = float(median(early))
         if usual <= 0:
             return None
         # One row of the last few may be a lucky one, but a series that is back in order did not explode.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import fact, finite
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Series
@@ -41,7 +42,7 @@ class Precursors(NamedTuple):
         before = int(np.searchsorted(steps, onset_step))
         if before < max(self.least_rows, 1):
             return None
-        usual = float(np.median(values[max(0, before - max(self.usual_rows, 1)) : before]))
+        usual = float(median(values[max(0, before - max(self.usual_rows, 1)) : before]))
         calm = np.flatnonzero(values[:before] <= self.raised_factor * usual)
         first = int(calm[-1]) + 1 if len(calm) else 0
         if first >= before or usual <= 0:

@@ -6,7 +6,6 @@ parameters are what a tree may tune.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -170,7 +169,7 @@ def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
     if series is None:
         return Unknown(f"{need.name} was not logged", (need.name,)) if need.required else None
     if need.required and min_points:
-        points = int(np.isfinite(series.values).sum())
+        points = len(finite(series)[0])
         if points < min_points:
             reason = f"{need.name} has {points} finite points, at least {min_points} are needed"
             return Unknown(reason, (need.name,))
@@ -185,21 +184,23 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
     """
     needs: list[Need] = []
     params: dict[str, Parameter] = {}
-    for name, parameter in inspect.signature(func).parameters.items():
-        words = _words(parameter.annotation)
-        empty = parameter.default is inspect.Parameter.empty
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            needs.append(_need(func, name, words, required=empty))
-        elif words[0] not in _KINDS:
+    # `inspect.signature` would do; for all predicates it takes as long as the whole of `--help`.
+    code, notes = func.__code__, func.__annotations__
+    positional = code.co_varnames[: code.co_argcount]
+    first_default = len(positional) - len(func.__defaults__ or ())
+    for place, name in enumerate(positional):
+        needs.append(_need(func, name, _words(notes.get(name)), required=place < first_default))
+    for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+        words = _words(notes.get(name))
+        if not words or words[0] not in _KINDS:
             raise TypeError(f"{func.__name__}: {name} must be of type {', '.join(_KINDS)}")
-        else:
-            kind, default = _KINDS[words[0]], None if empty else parameter.default
-            params[name] = Parameter(kind, default, pattern=words[0] == "Pattern")
+        default = (func.__kwdefaults__ or {}).get(name)
+        params[name] = Parameter(_KINDS[words[0]], default, pattern=words[0] == "Pattern")
     return tuple(needs), params
 
 
 def _need(func: Callable[..., Any], name: str, words: list[str], *, required: bool) -> Need:
-    kind = words[0] if words[0] in ("Run", "Series", "Groups") else "Fact"
+    kind = words[0] if words and words[0] in ("Run", "Series", "Groups") else "Fact"
     if kind in ("Series", "Groups") and name not in by_name():
         raise TypeError(f"{func.__name__}: {name} is not a known metric")
     return Need(name, kind, required, frozenset(words[1:]) if kind == "Fact" else frozenset())
@@ -227,7 +228,7 @@ def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
 
     def declare(func: Callable[..., Any]) -> Fact:
         needs, params = declared(func)
-        return Fact(func.__name__, inspect.cleandoc(func.__doc__ or ""), needs, params, min_points, func)
+        return Fact(func.__name__, func.__doc__ or "", needs, params, min_points, func)
 
     return declare
 

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.levels import Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
-from stabtree.stats import change_noise
+from stabtree.stats import change_noise, median
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -194,7 +194,7 @@ def _from_start(loss: Series, whole: Course, rows: int) -> Course:
     Its noise is that of single rows, since a few of them make the low.
     """
     steps, values = finite(loss)
-    low = float(np.median(values[:rows]))
+    low = float(median(values[:rows]))
     up = whole.end - low
     if up <= 0:
         return whole._replace(low=low, rise=up)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.facts.registry import Unknown, fact, finite
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Series
@@ -56,7 +57,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
         lowest_step=int(steps[low]),
         first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
         fall_step=_fall_step(loss_scale),
-        clean_steps=int(np.median(waits)) if waits else None,
+        clean_steps=int(median(np.asarray(waits))) if waits else None,
         net_halvings=float(np.log2(max(values[len(values) // 2], 1e-300) / max(values[-1], 1e-300))),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import Absent, fact, finite
-from stabtree.stats import span
+from stabtree.stats import median, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -55,9 +55,9 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: int,
         if min(len(before), len(after)) < max(least_rows, 2):
             continue
         level, change = _expected(before, after)
-        noise = float(np.median(np.abs(np.diff(before)))) or float(np.std(before))
+        noise = float(median(np.abs(np.diff(before)))) or float(np.std(before))
         if abs(change) > max(sigma * noise, range_share * covered) and (not worst or abs(change) > abs(worst.change)):
-            now, good = float(np.median(after)), int(steps[at - 1])
+            now, good = float(median(after)), int(steps[at - 1])
             worst = Seam(resume.to_step, change, level, now, range_share * covered, good)
     if worst:
         return worst
@@ -71,7 +71,7 @@ def _expected(before: Floats, after: Floats) -> tuple[float, float]:
 
     A falling loss may go on falling or level off: anything between its last level and its trend drawn on is expected.
     """
-    level, now = float(np.median(before)), float(np.median(after))
+    level, now = float(median(before)), float(median(after))
     slope, start = np.polyfit(np.arange(len(before)), before, 1)
     ahead = float(start + slope * (len(before) + len(after) / 2))
     low, high = min(level, ahead), max(level, ahead)

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import Absent, Unknown, fact, finite
 from stabtree.facts.spike_search import Excursion, Search, SpikeLook, find
-from stabtree.stats import span
+from stabtree.stats import median, span
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -109,4 +109,4 @@ def end_level(found: Spike, loss: Series) -> float:
     """Where the loss ends: the median of the last quarter of the rows after the spike, of `back_rows` at least."""
     steps, values = finite(loss)
     after = values[steps > found.top.step]
-    return float(np.median(after[-max(found.look.back_rows, len(after) // 4) :]))
+    return float(median(after[-max(found.look.back_rows, len(after) // 4) :]))

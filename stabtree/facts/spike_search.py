@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.facts.registry import finite, per_series
-from stabtree.stats import NORMAL_99, Tail, interval, trailing_moments, upper_tail
+from stabtree.stats import NORMAL_99, Tail, interval, quantiles, row_medians, trailing_moments, upper_tail
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -141,7 +141,7 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
         base = max(float(highest[0]), 1e-300)
         exponent = 1 / max(float(np.mean(np.log(np.maximum(highest[1:], base) / base))), 1e-3)
     elif len(others):
-        base = max(float(np.quantile(others, 0.99)), NORMAL_99)
+        base = max(quantiles(others, 0.99)[0], NORMAL_99)
     power = least * (max(height, base) / base) ** -exponent
     return max(upper_tail(scores, rows).expected(height), float(power))
 
@@ -202,8 +202,14 @@ def _scores(values: Floats, level: Floats, rows: int, guarded: bool) -> tuple[Fl
     sigma is the scatter about the window's trend.
     """
     mean, spread = (part[1:] for part in trailing_moments(level, rows, detrend=guarded))
-    spread = np.maximum(spread, np.maximum(np.abs(mean) * RELATIVE_RESOLUTION, 1e-150))
-    return mean, spread, (values[rows + 1 :] - mean) / spread
+    # In place: these arrays are as long as the log.
+    scores = np.abs(mean)
+    scores *= RELATIVE_RESOLUTION
+    np.maximum(scores, 1e-150, out=scores)
+    np.maximum(spread, scores, out=spread)
+    np.subtract(values[rows + 1 :], mean, out=scores)
+    scores /= spread
+    return mean, spread, scores
 
 
 def _scan(
@@ -252,7 +258,7 @@ def _first_below(values: Floats, start: int, level: float, rows: int) -> int | N
         part = values[start : start + size + rows - 1]
         if len(part) < rows:
             return None
-        levels = part if rows == 1 else np.median(np.lib.stride_tricks.sliding_window_view(part, rows), axis=1)
+        levels = part if rows == 1 else row_medians(np.lib.stride_tricks.sliding_window_view(part, rows))
         below = np.flatnonzero((levels <= level) & (part[: len(levels)] <= level))
         if len(below):
             return start + int(below[0])

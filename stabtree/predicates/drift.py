@@ -10,7 +10,7 @@ from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.stats import blocks, interval, kendall_z, span
+from stabtree.stats import blocks, interval, kendall_z, median, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -73,7 +73,7 @@ def lr_rising(
     if len(values) < 2:
         return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
     part = max(1, len(values) // 10)
-    begin, end = float(np.median(values[:part])), float(np.median(values[-part:]))
+    begin, end = float(median(values[:part])), float(median(values[-part:]))
     ratio = _ratio(begin, end)
     text = f"lr goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
@@ -167,7 +167,7 @@ def grad_norm_rising(
         )
     medians, _ = blocks(values, count)
     score = kendall_z(medians)
-    begin, end = float(np.median(medians[:3])), float(np.median(medians[-3:]))
+    begin, end = float(median(medians[:3])), float(median(medians[-3:]))
     ratio = _ratio(begin, end)
     text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {score:.1f}"
@@ -225,7 +225,7 @@ def _late_gain(series: Series) -> float | None:
     if len(values) < 8:
         return None
     part = max(1, len(values) // 8)
-    middle = float(np.median(values[len(values) // 2 - part // 2 : len(values) // 2 + part]))
-    end = float(np.median(values[-part:]))
+    middle = float(median(values[len(values) // 2 - part // 2 : len(values) // 2 + part]))
+    end = float(median(values[-part:]))
     covered = span(values)
     return (middle - end) / covered if covered > 0 else 0.0

@@ -9,7 +9,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Groups, predicate
-from stabtree.stats import blocks, interval, kendall_z
+from stabtree.stats import blocks, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def first_level(values: Floats, thrown: float) -> float:
     Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
     threw them up, and it is the level.
     """
-    early, first = float(np.median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
+    early, first = float(median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
     return first if 0 < first * thrown < early else early
 
 
@@ -112,8 +112,8 @@ def leaves_start(
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(medians, 3), axis=1)
-    low = float(min(smooth.min(), np.median(medians[-3:])))
+    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
+    low = float(min(smooth.min(), median(medians[-3:])))
     share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
     trend = kendall_z(medians)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
@@ -192,7 +192,7 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
     Compared is the median over the run of each group's ratio. CS231n's rule of thumb is 1e-3; labelled healthy runs
     have medians of 4e-4 to 4e-3, so only a factor of `low_factor` or `high_factor` off counts.
     """
-    medians = {name: float(np.median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1]) > 1}
+    medians = {name: float(median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1]) > 1}
     if not medians:
         return unknown("update_ratio has too few values", "update_ratio")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
@@ -240,8 +240,8 @@ def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: fl
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
     floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     part = max(5, len(values) // 10)
-    middle = float(np.median(values[len(values) // 2 - part // 2 :][:part]))
-    end, least, most = float(np.median(values[-part:])), float(values.min()), float(values.max())
+    middle = float(median(values[len(values) // 2 - part // 2 :][:part]))
+    end, least, most = float(median(values[-part:])), float(values.min()), float(values.max())
     above = (end - floor) / (math.log(classes) - floor)
     text = (
         f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "

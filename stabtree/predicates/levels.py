@@ -13,7 +13,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
-from stabtree.stats import NORMAL_MAD, blocks, kendall_z
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools
@@ -44,18 +44,16 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
     begin = min(first, len(at) - rows)
     if begin < 0:
         covered = int(at[-1] - at[0]) if len(at) else 0
-        reason = (
-            f"{metric} has {len(at):,} finite rows over {covered:,} steps; {rows} rows over {steps} steps are needed"
-        )
-        return unknown(reason, metric)
+        needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
+        return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
     seen = float(np.mean(bad[begin:]))
     text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
     if seen < share:
-        text += f" (takes {share:.0%}); median {float(np.median(values[begin:])):.3g}"
+        text += f" (takes {share:.0%}); median {float(median(values[begin:])):.3g}"
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {float(np.median(values[onset:])):.3g} (takes {level:g})"
+    text += f", since step {int(at[onset]):,}; median {float(median(values[onset:])):.3g} (takes {level:g})"
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
@@ -134,8 +132,8 @@ def no_trend(
     if len(values) < needed:
         return unknown(f"{metric} has {len(values):,} finite rows, {needed} are needed", metric)
     medians, _ = blocks(-values if falls else values, max(levels, 4))
-    score, smooth = kendall_z(medians), np.median(np.lib.stride_tricks.sliding_window_view(medians, 3), axis=1)
-    noise = NORMAL_MAD * float(np.median(np.abs(np.diff(medians)))) / 2**0.5
+    score, smooth = kendall_z(medians), row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
+    noise = NORMAL_MAD * float(median(np.abs(np.diff(medians)))) / 2**0.5
     still = score < trend_z and float(smooth.max() - smooth[0]) <= noise_factor * noise
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
     text = f"{metric} goes from {begin:.3g} to {end:.3g} over {len(values):,} rows: trend z "
@@ -193,7 +191,7 @@ def climbs_to_cap(
     if cap is None:
         return unknown("neither max_completion_length nor a longest answer that is always the same says the cap")
     part = max(3, len(values) // 10)
-    begin, end = float(np.median(values[:part])), float(np.median(values[-part:]))
+    begin, end = float(median(values[:part])), float(median(values[-part:]))
     text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens, the cap is {cap:.4g} (reached from "
     text += f"{cap_share * cap:.4g} on)"
     found = Evidence(text, "completion_length", (int(at[0]), int(at[-1])), end, cap_share * cap)
@@ -227,7 +225,7 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
     part = max(5, len(values) // 20)
     early = max(part, int(early_share * len(values)))
     first, middle, end = (
-        float(np.median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
+        float(median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
     )
     won, late = first - end, middle - end
     text = f"loss goes from {first:.3g} over {middle:.3g} at step {int(at[early]):,} to {end:.3g} "

@@ -6,7 +6,6 @@ a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ class Predicate:
     Attributes:
         name: the function's name, by which a tree calls it.
         question: the first line of its docstring.
-        doc: the whole docstring.
+        doc: the whole docstring, as it stands in the source.
         source: where the rule and its thresholds come from.
         verdicts: all that it may answer, `unknown` included.
         needs: the series and facts it asks for.
@@ -113,7 +112,7 @@ def predicate(
         for need in needs:
             if need.kind == "Fact" and need.name not in FACTS:
                 raise TypeError(f"{func.__name__}: {need.name} is neither a known metric nor a fact")
-        doc = inspect.cleandoc(func.__doc__ or "")
+        doc = (func.__doc__ or "").strip()
         return Predicate(
             name=func.__name__,
             question=doc.partition("\n")[0],

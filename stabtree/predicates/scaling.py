@@ -8,6 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -44,7 +45,7 @@ def norm_is_scaled(
     norm, scale = _paired(grad_norm, loss_scale)
     if len(norm) < max(least_rows, 2):
         return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
-    middle, level = float(np.median(norm)), float(np.median(scale))
+    middle, level = float(median(norm)), float(median(scale))
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
@@ -123,7 +124,7 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
     text = f"grad_norm lies above the clip of {clip:g} at {above:.0%} of the steps in the second half, its median is "
-    middle = float(np.median(late)) / float(clip)
+    middle = float(median(late)) / float(clip)
     found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
     return Answer(YES if above >= share and middle > depth else NO, found)
 

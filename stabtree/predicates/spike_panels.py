@@ -9,7 +9,7 @@ from stabtree.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike_search import rarest, rarity
 from stabtree.predicates.registry import predicate
-from stabtree.stats import interval
+from stabtree.stats import interval, median
 
 if TYPE_CHECKING:
     from stabtree._lazy import Ints
@@ -125,7 +125,7 @@ def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *,
     """Whether a spike goes beyond what healthy runs do by themselves: yes in height and length, likely in either."""
     top, horizon_steps = spike.top, spike.look.horizon_steps
     steps, values = finite(loss)
-    start = float(max(values[0], np.median(values[: max(start_rows, 1)])))
+    start = float(max(values[0], median(values[: max(start_rows, 1)])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
     took = (top.recovered_step if top.recovered_step is not None else int(steps[-1])) - top.step
     text = f"it reaches {times:.3g}× the loss of the beginning (far: {start_factor:g}×) and takes {took:,} "
@@ -227,7 +227,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
         return unknown("lr is not logged around the spike", "lr")
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
     near, before = changes[start - 1 : end - 1], changes[: start - 1]
-    usual = float(np.median(np.abs(before))) if len(before) else 0.0
+    usual = float(median(np.abs(before))) if len(before) else 0.0
     at = int(np.argmax(near))
     jump, row = float(np.exp(min(near[at], 690.0))), start + at
     step = int(steps[row])

@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Groups, predicate
-from stabtree.stats import NORMAL_MAD, blocks, kendall_z
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _ends(values: Floats, levels: int) -> tuple[float, float, float]:
     """The level at the beginning, the level at the end, and the trend's z."""
     medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
-    return float(np.median(medians[:3])), float(np.median(medians[-3:])), kendall_z(medians)
+    return float(median(medians[:3])), float(median(medians[-3:])), kendall_z(medians)
 
 
 @predicate(source="precision P12")
@@ -47,8 +47,8 @@ def grad_norm_leads(
         return unknown("too few rows of grad_norm before the spike", "grad_norm")
     before = values[max(0, end - max(rows, 1)) : end]
     usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
-    level = float(np.median(usual))
-    scatter = NORMAL_MAD * float(np.median(np.abs(usual - level)))
+    level = float(median(usual))
+    scatter = NORMAL_MAD * float(median(np.abs(usual - level)))
     bar = max(factor * level, level + sigma * scatter)
     high = before > bar
     led = len(high) if high.all() else int(np.argmax(~high[::-1]))
@@ -149,7 +149,7 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
     usable = values[np.isfinite(values)]
     if not len(usable):
         return int(steps[0])
-    level = float(np.median(usable[:3]))
+    level = float(median(usable[:3]))
     bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
     held = np.flatnonzero(~bad)
     at = int(held[-1]) + 1 if len(held) else 0

@@ -10,7 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.learning import first_level
 from stabtree.predicates.registry import UNGROUPED, Groups, predicate
-from stabtree.stats import SAMPLE, blocks, kendall_z
+from stabtree.stats import SAMPLE, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -56,7 +56,7 @@ def schedule_followed(
     if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
         by = milestones[0]
     elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
-        by = begin + math.ceil((planned - begin) * math.acos(1 - 2 * least_fall) / math.pi)
+        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * least_fall)) / math.pi)
     if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
         text = f"lr stays at {after[-1]:.3g} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
         text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
@@ -106,9 +106,9 @@ def overfits(
     steps, values = finite(eval_loss)
     if len(values) < max(least_rows, 3):
         return unknown(f"eval_loss has {len(values)} finite values, {least_rows} are needed", "eval_loss")
-    inner = np.median(np.lib.stride_tricks.sliding_window_view(values, 3), axis=1)
+    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
     at = int(np.argmin(inner)) + 1
-    low, end = float(inner[at - 1]), float(np.median(values[-3:]))
+    low, end = float(inner[at - 1]), float(median(values[-3:]))
     fallen = float(values[: at + 1].max()) - low
     relative = (end - low) / abs(low) if low else math.inf
     share = (end - low) / fallen if fallen > 0 else math.inf
@@ -122,7 +122,7 @@ def overfits(
     around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
     if not len(around):
         return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
-    before, last = float(np.median(around)), float(np.median(trained[-max(5, len(trained) // 20) :]))
+    before, last = float(median(around)), float(median(trained[-max(5, len(trained) // 20) :]))
     if last >= (began := first_level(trained, thrown)):
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
         return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
@@ -148,7 +148,7 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> An
         steps, values = finite(series)
         if len(values) > 2:
             part = max(1, len(values) // 10)
-            ends[name] = (float(np.median(values[-part:])), float(values[:3].min()), steps, values)
+            ends[name] = (float(median(values[-part:])), float(values[:3].min()), steps, values)
     if not ends:
         return unknown("dead_relu_frac has too few values", "dead_relu_frac")
     name = max(ends, key=lambda key: ends[key][0])
@@ -187,7 +187,7 @@ def gradients_add_up(
     if len(values) < needed:
         return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
     medians, _ = blocks(values, max(levels, 4))
-    factor = min(float(np.median(medians[-3:])) / float(np.median(values[:3])), 1e300)
+    factor = min(float(median(medians[-3:])) / float(median(values[:3])), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
     text = (
@@ -207,4 +207,4 @@ def _positive(series: Series) -> Floats:
 def _jitter(values: Floats) -> float:
     """By what share neighbouring rows differ, in the median."""
     stride = 1 + len(values) // SAMPLE
-    return float(np.median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])]))))
+    return float(median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])]))))

@@ -10,6 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.learning import n_classes
 from stabtree.predicates.registry import Groups, predicate
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -87,7 +88,7 @@ def norm_is_multiple(run: Run, grad_norm: Series, *, rows: int, whole: float, mo
     if other is None:
         return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
     mine, theirs = finite(grad_norm)[1][: max(rows, 1)], finite(other)[1][: max(rows, 1)]
-    a, b = (float(np.median(part)) if len(part) else 0.0 for part in (mine, theirs))
+    a, b = (float(median(part)) if len(part) else 0.0 for part in (mine, theirs))
     if min(a, b) <= 0:
         return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
     ratio = max(a, b) / min(a, b)
@@ -108,7 +109,7 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     Yes when the medians of two groups differ by more than `factor`. With 100, one of them lies more than ten times away
     from the usual 1e-3, whatever the other does.
     """
-    medians = {name: float(np.median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1])}
+    medians = {name: float(median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1])}
     medians = {name: value for name, value in medians.items() if value > 0}
     if len(medians) < 2:
         return unknown("update_ratio was not logged per parameter group", "update_ratio")

@@ -11,6 +11,7 @@ from stabtree._lazy import np
 from stabtree.metrics.table import METRICS
 from stabtree.render.page import Page, styled
 from stabtree.run import UNSCALED
+from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def interval(series: Series) -> str:
     if len(series) < 2:
         return "once"
     intervals = np.diff(series.steps)
-    usual = int(np.median(intervals))
+    usual = int(median(intervals))
     even = float(np.mean(intervals == usual))
     every = "every step" if usual == 1 else f"every {usual:,} steps"
     return every if even == 1 else f"{every}, mostly" if even >= 0.9 else f"about {every}, unevenly"
@@ -241,7 +242,7 @@ def _series(metric: str, series: Series) -> dict[str, Any]:
         "points": len(series),
         "first_step": int(series.steps[0]),
         "last_step": int(series.steps[-1]),
-        "interval_steps": float(np.median(np.diff(series.steps))) if len(series) > 1 else None,
+        "interval_steps": float(median(np.diff(series.steps))) if len(series) > 1 else None,
         "nonfinite": int(len(series) - np.count_nonzero(finite)),
     }
 

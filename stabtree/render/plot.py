@@ -63,7 +63,8 @@ def _thinned(series: Series, width: int, spread: int) -> tuple[Ints, Floats]:
     if len(steps) <= 4 * width or not np.isfinite(values.min()) or not np.isfinite(values.max()):
         return steps, values
     edges = int(steps[0]) - (-np.arange(width) * spread // (width - 1))
-    starts = np.unique(np.searchsorted(steps, edges))
+    starts = np.searchsorted(steps, edges)
+    starts = starts[np.diff(starts, prepend=-1) > 0]
     if 2 * len(starts) < width:
         return steps, values
     pairs = np.column_stack((np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)))

@@ -100,11 +100,17 @@ def _run(make: Make) -> tuple[Run, dict[str, Any]]:
     return made_ if isinstance(made_, tuple) else (made_, {})
 
 
-def diagnosed(case: str, tree: Tree) -> Diagnosis:
-    """The diagnosis of a case by a tree."""
+def given(case: str) -> tuple[Run, dict[str, Any]]:
+    """The run of a case, and what `diagnose` is told besides."""
     make, literal = cases()[case]
     run, told_ = _run(make)
-    return diagnose(run, tree, **{"literal": literal, **told_})
+    return run, {"literal": literal, **told_}
+
+
+def diagnosed(case: str, tree: Tree) -> Diagnosis:
+    """The diagnosis of a case by a tree."""
+    run, options = given(case)
+    return diagnose(run, tree, **options)
 
 
 @cache

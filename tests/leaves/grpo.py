@@ -56,8 +56,8 @@ def learning(interval: int = 1, **changed: Any) -> Run:
 
 BARS = (
     Bar("reward-zero", "reward", 0.0, share=0.95, rows=5, steps=20, low=True),
-    Bar("reward-no-spread", "reward_std", 0.0, share=0.95, rows=5, steps=4, low=True, without="frac_reward_zero_std"),
-    Bar("no-advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=4, most=1.0),
+    Bar("reward-no-spread", "reward_std", 0.0, share=0.95, rows=5, steps=0, low=True, without="frac_reward_zero_std"),
+    Bar("no-advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0),
     Bar("rl-grad-norm-high", "grad_norm", 10.0, share=0.2, rows=20, steps=20),
     Bar("rl-no-gradient", "grad_norm", 0.0, share=1.0, rows=20, steps=20, low=True),
     Bar("entropy-collapse", "entropy", 0.01, share=0.9, rows=10, steps=10, low=True),

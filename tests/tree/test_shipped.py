@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render import reference
 from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
+from stabtree.tree.params import known
 from tests.conftest import make_run
 from tests.leaves.errors import LINES
 from tests.leaves.make import healthy
+
+if TYPE_CHECKING:
+    from stabtree.tree.model import Question
 
 TREE = load_trees()
 CHECKED = {"phase19": 0, "convergence": 6, "precision": 7, "errors": 35}
@@ -47,3 +56,12 @@ def test_texts_are_of_this_year() -> None:
     """No tree advises the AMP interface that is deprecated."""
     for path in shipped().values():
         assert "torch.cuda.amp" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("question", TREE.questions.values(), ids=lambda node: node.id)
+def test_no_number_of_a_rule_has_a_second_home(question: Question) -> None:
+    """A rule names its parameters in braces; no number in it is one of them written out."""
+    values = {float(value) for value in known(TREE, question).values() if type(value) in (int, float)}
+    plain = re.sub(r"\{[^}]*\}", "", question.rule)
+    said = {float(number) for number in re.findall(r"(?<![\w.§])\d+(?:\.\d+)?(?![\w(])", plain)}
+    assert not {number for number in said & values if number > 2}

@@ -40,11 +40,12 @@ def test_no_run_is_expected_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("pin", made.PINS, ids=lambda pin: pin.name)
 def test_a_run_close_to_a_threshold_is_told_what_its_side_says(pin: Pin) -> None:
-    """A tenth above, the leaf or the cause is found; a tenth below, it is not."""
+    """On one side of the threshold what its line names is told, on the other it is not."""
     said = corpus.told(corpus.found(f"made/{pin.name}"))
-    leaves = {said.end, *(found.leaf for found in said.findings)}
-    causes = {line.rsplit(" ", 1)[0] for line in said.causes}
-    assert (pin.told.removeprefix("no ") in leaves | causes) != pin.told.startswith("no ")
+    words = {said.verdict, said.end, *(line.rsplit(" ", 1)[0] for line in said.causes)}
+    for found in said.findings:
+        words |= {found.leaf, f"restart {found.restart_step}", *(f"precursor {step}" for step in found.precursors)}
+    assert (pin.told.removeprefix("no ") in words) != pin.told.startswith("no ")
 
 
 def test_every_threshold_that_is_held_is_one() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.run import Gap
+from stabtree.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
         # A trainer that stops at its first NaN leaves one row without a loss, or two.
         return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
     intervals = np.diff(own).astype(np.float64)
-    usual = max(1.0, float(np.median(intervals)))
+    usual = max(1.0, float(median(intervals)))
     after = int(quiet[-1]) if quiet[-1] > own[-1] else None
     silence = intervals if after is None else np.append(intervals, after - own[-1])
     edges = own if after is None else np.append(own, after + 1)
@@ -108,7 +109,7 @@ def _usual(intervals: Floats, place: int) -> float:
     """The interval to expect around `place`: a log that becomes sparser has not stopped."""
     before = intervals[max(0, place - AROUND) : place]
     after = intervals[place + 1 : place + 1 + AROUND]
-    usual = max([float(np.median(part)) for part in (before, after) if len(part)], default=0.0)
+    usual = max([float(median(part)) for part in (before, after) if len(part)], default=0.0)
     if not len(after) and place < len(intervals) and len(before):
         # The last interval has nothing behind it that would show a change: the one before it has to.
         usual = max(usual, float(before[-1]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.stats import true_at_end
+from stabtree.stats import median, true_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ def _placeholder_norm(found: Made, _dtype: object) -> str:
 
 
 def _median(values: Floats) -> float:
-    return float(np.median(values))
+    return float(median(values))
 
 
 def _masked_nan(found: Made, _dtype: object) -> str:

@@ -13,6 +13,7 @@ from stabtree._lazy import np
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.table import MIN_ROWS, beginnings
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
+from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _label(column: Column, value: float) -> str:
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    steps = _steps(table, names)
+    steps = None if _never_back(table, names) else _steps(table, names)
     if steps is None:
         return ()
     starts = _starts(table, steps, names)
@@ -107,6 +108,13 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
         keep[begin:end] = True
         tables.append(_rows_of(table, keep, str(number)))
     return tuple(tables)
+
+
+def _never_back(table: Table, names: Names) -> bool:
+    """Whether neither steps nor epochs ever go back, which is told before any of them is copied."""
+    axes = [*_named(table, STEP, names), *_named(table, EPOCH, names)]
+    columns = [column for name in axes if (column := table.columns[name])]
+    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for c in columns)
 
 
 def _steps(table: Table, names: Names) -> Ints | None:
@@ -168,7 +176,7 @@ def _fresh(table: Table, begin: int, names: Names) -> bool:
         after = column.values[begin:][logged[begin:]][:MIN_ROWS]
         if not len(before) or not len(after):
             continue
-        start, last, now = (float(np.median(part)) for part in (first, before, after))
+        start, last, now = (float(median(part)) for part in (first, before, after))
         judged = True
         if abs(now - start) < abs(now - last):
             return True

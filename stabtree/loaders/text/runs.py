@@ -9,6 +9,7 @@ from stabtree._lazy import np
 from stabtree.loaders.table import MIN_ROWS, Column, Skips, Table, beginnings
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
+from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     at = bar[losses]
     gaps = np.diff(at)
     regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
-    if regular and np.count_nonzero(gaps != np.median(gaps)) <= max(1, 0.1 * len(gaps)):
+    if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
         return bar, seen
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
 
@@ -170,7 +171,7 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
         # Steps that are counted in each epoch go back without being a restart.
         axis = axis + epoch[0][at] * (axis.max() + 1.0)
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
-    early = 2.0 * float(np.median(np.abs(np.diff(axis))))
+    early = 2.0 * float(median(np.abs(np.diff(axis))))
 
     def anew(begin: int, place: int) -> bool:
         back = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])

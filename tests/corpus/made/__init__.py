@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.corpus.made import causes, checks, convergence, levels, phase19, precision
+from tests.corpus.made import causes, checks, convergence, facts, levels, panels, phase19, precision
 from tests.corpus.made.hold import Hold, pins
 
 HOLDS: tuple[Hold, ...] = (
+    *facts.HOLDS,
+    *panels.HOLDS,
     *phase19.HOLDS,
     *convergence.HOLDS,
     *checks.HOLDS,

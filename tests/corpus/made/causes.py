@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stabtree.run import LogLine
-from tests.conftest import make_run
+from tests.conftest import make_run, series
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import LEVEL, SIGMA, learned, steady
@@ -59,23 +59,38 @@ def collapsed(largest: float) -> Run:
     return make_run({**columns, "activation_max/block": np.full(ROWS, largest)}, dtype="fp16")
 
 
-def never_held(factor: float, step: int, lr: float) -> Run:
-    """A loss that jumps for good to a multiple of where it began."""
+def never_held(factor: float, step: int, first: int, lr: float) -> Run:
+    """A log that begins at a step, and a loss that jumps for good to a multiple of where it began."""
     at = np.arange(800)
     loss = 4 - at / 4000 + np.random.default_rng(0).normal(0, SIGMA, 800)
-    return make_run({"loss": np.where(at < step, loss, factor * 4)}, lr=lr)
+    return make_run({"loss": np.where(first + at < step, loss, factor * 4)}, first + at, lr=lr)
 
 
-def twice(factor: float, step: int) -> Run:
+def twice(factor: float, step: int, first: int = 0) -> Run:
     """The same at two learning rates."""
-    return replace(never_held(factor, step, 1e-3), rerun=never_held(factor, step, 1e-4))
+    return replace(never_held(factor, step, first, 1e-3), rerun=never_held(factor, step, first, 1e-4))
 
 
-def led(factor: float) -> Run:
-    """A grad_norm that stands at a multiple of itself for eight rows before a spike."""
+def led(factor: float = 2.0, lead: float = 8, *, usual: int = 300, logged: int = 300) -> Run:
+    """A grad_norm at a multiple of itself in the `lead` rows before a spike; `usual` rows before it, it came down.
+
+    It is logged from `logged` rows before the spike on.
+    """
     norm = 1 + np.random.default_rng(1).normal(0, SIGMA, ROWS)
-    norm[292:302] *= factor
-    return make_run({"loss": spiking(), "grad_norm": norm})
+    norm[: 300 - usual] *= 3
+    norm[300 - int(lead) : 302] *= factor
+    run = make_run({"loss": spiking()})
+    return replace(
+        run, series={**run.series, "grad_norm": series("grad_norm", norm[300 - logged :], AT[300 - logged :])}
+    )
+
+
+def climbing(level: float = 1.0, low: float = ROWS, rows: int = 300) -> Run:
+    """A loss that breaks after so many rows, its last value 1.65; the `low` rows before are at 1, others at a level."""
+    loss = steady(ROWS)
+    loss[: max(rows - 1 - int(low), 0)] *= level
+    loss[rows - 1], loss[rows:] = 1.65 * LEVEL, np.nan
+    return make_run({"loss": loss}, dtype="fp16")
 
 
 def spiking() -> Floats:
@@ -113,6 +128,14 @@ def isolated(metric: str, count: float) -> Run:
     values = learned(ROWS) if metric == "loss" else gradients()
     values[200 : 200 + int(count)] = np.nan
     return make_run({"loss": learned(ROWS), "grad_norm": gradients(), metric: values}, dtype="bf16")
+
+
+def often(share: float) -> Run:
+    """A loss that is NaN in a share of the rows, never in more than two in a row, and comes back."""
+    loss = learned(ROWS)
+    bad = (AT >= 40) & (np.floor(AT * share * ROWS / 350) != np.floor((AT - 1) * share * ROWS / 350))
+    loss[bad & (AT < 390)] = np.nan
+    return make_run({"loss": loss}, dtype="bf16")
 
 
 def summed(scale: float) -> Run:
@@ -187,7 +210,16 @@ HOLDS = (
         beside("spike-persistent", "P17.init", (450, 550)),
     ),
     Hold("P17.init.factor", partial(twice, step=200), beside("spike-persistent", "P17.init", (1.6, 1.4))),
+    Hold(
+        "P17.init.begin_share",
+        lambda first: twice(1.8, 300, int(first)),
+        beside("spike-persistent", "P17.init", (90, 110)),
+    ),
     Hold("P12.lead.factor", led, beside("spike-unexplained", "P12.lead", (1.6, 1.4))),
+    Hold("P12.lead.rows", lambda rows: led(usual=int(rows)), beside("spike-unexplained", "P12.lead", (44, 36))),
+    Hold("P12.lead.lead_rows", partial(led, 2.0, logged=40), beside("spike-unexplained", "P12.lead", (27, 33))),
+    Hold("P12.lead.least_rows", lambda rows: led(logged=int(rows)), beside("spike-unexplained", "P12.lead", (33, 27))),
+    Hold("P12.lead.least_lead_rows", partial(led, 2.0), beside("spike-unexplained", "P12.lead", (3, 2))),
     Hold(
         "T1.share",
         partial(zero_loss, overlap_comm="true"),
@@ -205,9 +237,12 @@ HOLDS = (
         beside("nan-unlocated", "T8", (45, 55)),
     ),
     Hold("T9.factor", partial(broken, dtype="fp16"), beside("fp16-suspected", "T9", (1.6, 1.4))),
+    Hold("T9.rows", partial(climbing, 2.0), beside("fp16-suspected", "T9", (12, 8))),
+    Hold("T9.least_rows", lambda rows: climbing(rows=int(rows)), beside("fp16-suspected", "T9", (7, 5))),
     Hold("T10.factor", broken, beside("nan-unlocated", "T10", (1.6, 1.4))),
     Hold("T12.factor", lambda last: broken(last, grad_norm=overflowing()), beside("nan-backward", "T12", (1.4, 1.6))),
     Hold("T13.longest", partial(isolated, "loss"), beside("nan-skipped", "T13", (2, 3))),
+    Hold("T13.most_share", often, beside("nan-unlocated", "T13", (0.45, 0.55))),
     Hold("T14.longest", partial(isolated, "grad_norm"), beside("grad-nonfinite", "T14", (2, 3))),
     Hold("T17.tiny", summed, {0.9: "scale-collapse T17"}),
     Hold("T23.factor", early_jump, beside("spike-unexplained", "T23", (2.2, 1.8))),

@@ -19,8 +19,8 @@ class Hold:
     Attributes:
         threshold: the parameter, as `--set` spells it.
         make: makes a run from one number.
-        told: for each number what the run must be told, in words: a leaf, `no` and a leaf that it must not be told,
-            a leaf and a cause that the log bears out, or `no`, leaf and cause.
+        told: for each number what the run must be told, in words: a leaf, a leaf and a cause that the log bears out,
+            the verdict, `restart` or `precursor` and a step, or `no` and one of these that it must not be told.
         literal: whether the document's letter is asked.
     """
 

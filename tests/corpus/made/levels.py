@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabtree.run import Run, Series, Setting
-from tests.conftest import falling, series
+from stabtree.stats import NORMAL_MAD
+from tests.conftest import falling, make_run, series
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import ordered
 
@@ -146,8 +147,8 @@ LOST: dict[str, Values] = {"reward": np.interp(np.arange(ROWS), [0, 150, 200, RO
 LEVELS = (
     Level("S2", "sft-grad-norm-high", "grad_norm", 100.0, 0.1, 20, 20, beside={"token_accuracy": 0.5}),
     Level("G1", "reward-zero", "reward", 0.0, 0.95, 5, 20, low=True),
-    Level("G4", "reward-no-spread", "reward_std", 0.0, 0.95, 5, 4, low=True, beside={"reward": 0.5}),
-    Level("G5", "no-advantage", "frac_reward_zero_std", 1.0, 0.9, 5, 4, beside=REWARD),
+    Level("G4", "reward-no-spread", "reward_std", 0.0, 0.95, 5, 0, low=True, beside={"reward": 0.5}),
+    Level("G5", "no-advantage", "frac_reward_zero_std", 1.0, 0.9, 5, 0, beside=REWARD),
     Level("G6", "rl-grad-norm-high", "grad_norm", 10.0, 0.2, 20, 20, beside=REWARD),
     Level("G7", "rl-no-gradient", "grad_norm", 0.0, 1.0, 20, 20, low=True, beside=REWARD),
     Level("G8", "entropy-collapse", "entropy", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
@@ -194,8 +195,24 @@ def longest(rows: float) -> Run:
     return beside(REWARD, {**columns, "completion_length_max": series("completion_length_max", longest_rows)})
 
 
+def swelling(times: float) -> Run:
+    """A reward without a trend whose middle levels stand so many times their scatter above the first."""
+    levels = 0.5 + np.resize([0.01, -0.01], 20)
+    scatter = NORMAL_MAD * 0.02 / 2**0.5
+    levels[9:12] = levels[0] + times * scatter
+    return beside(REWARD, {"reward": series("reward", np.repeat(levels, 10))})
+
+
+def tuned(rows: float) -> Run:
+    """A fine-tuning whose loss stops falling at once, at 3, in so many rows."""
+    loss = np.where(np.arange(int(rows)) < rows / 10, 4.0, 3.0)
+    return make_run({"loss": loss, "token_accuracy": np.full(len(loss), 0.5)})
+
+
 HOLDS = (
     *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
+    Hold("S1.least_rows", tuned, {90: "no sft-loss-plateau", 110: "sft-loss-plateau"}),
+    Hold("G3.noise_factor", swelling, {2.6: "reward-not-rising", 3.4: "no reward-not-rising"}),
     Hold("G14.cap_share", answers, {940: "no length-hacking", 960: "length-hacking"}),
     Hold(
         "G14.growth",

@@ -42,6 +42,13 @@ def ordered(rows: int, score: float) -> Floats:
     raise ValueError(f"no order of 20 levels scores {score}")
 
 
+# ------------------------------------------------------------------ section 1
+def clipped(rows: float) -> Run:
+    """A grad_norm that is the same in all of so many rows before the loss breaks."""
+    loss = np.concatenate([learned(int(rows)), np.full(20, np.nan)])
+    return make_run({"loss": loss, "grad_norm": np.where(np.isfinite(loss), 1.0, np.nan)}, dtype="fp32")
+
+
 # ------------------------------------------------------------------ section 2
 def of_height(sigmas: float) -> Run:
     """One row so many sigmas above the mean."""
@@ -77,6 +84,19 @@ def open_at(share: float) -> Run:
     loss = learned(330)
     loss[300:] += share * span(loss)
     return make_run({"loss": loss})
+
+
+def open_of(sigmas: float) -> Run:
+    """A loss that jumps by so many sigmas ten rows before the end."""
+    loss = steady(360)
+    loss[350:] = LEVEL + sigmas * SIGMA
+    return make_run({"loss": loss})
+
+
+def half_way(rows: float) -> Run:
+    """A loss, logged every 75 steps, that takes so many rows for the first half of its way up."""
+    way = (np.arange(60) - 39) / rows
+    return make_run({"loss": steady(60) + np.where(way < 1, 4 * np.maximum(way, 0), 10)}, 75 * np.arange(60))
 
 
 def span(loss: Floats) -> float:
@@ -153,6 +173,17 @@ def in_row(count: float, *, scaled: bool = True) -> Run:
     return run if scaled else without(run, "loss_scale")
 
 
+def floored(halvings: float, at_end: float) -> Run:
+    """A loss scale that was halved so many times in all, and so many steps at the end without a finite gradient."""
+    falls = np.clip(np.arange(400) // 50, 0, int(halvings))
+    return fp16(400, 1024 / 2.0**falls, (*(np.flatnonzero(np.diff(falls)) + 1), *range(400 - int(at_end), 400)))
+
+
+def singles(count: float, rows: int) -> Run:
+    """So many single steps without a finite gradient in the second half, and no loss scale logged."""
+    return without(fp16(rows, np.ones(rows), tuple(rows // 2 + rows // 25 * np.arange(int(count)))), "loss_scale")
+
+
 # ------------------------------------------------------------------ section 4
 def rising(rows: int, low: int, rate: float = 2e-3, fall: float = 1e-3) -> Floats:
     """A loss that falls up to a row and rises from there on, by so much a row."""
@@ -198,11 +229,14 @@ def gradient_growth(factor: float) -> Run:
 
 
 HOLDS = (
+    Hold("Q1.3.flat_rows", clipped, {9: "nan-forward", 11: "nan-unlocated"}),
     Hold("spike.sigma", of_height, {2.7: "healthy", 3.3: "spike-unexplained"}, literal=True),
     Hold("spike.back_sigma", back_to, {0.45: "spike-unexplained", 0.55: "spike-persistent"}, literal=True),
     Hold("spike.horizon_steps", back_after, {45: "spike-unexplained", 55: "spike-persistent"}, literal=True),
     Hold("spike.lasting_share", stays_up, {0.09: "no spike-persistent", 0.11: "spike-persistent"}),
     Hold("Q2.2.open_share", open_at, {0.45: "no spike-open", 0.55: "spike-open"}),
+    Hold("Q2.2.open_chance", open_of, {10: "no spike-open", 12: "spike-open"}),
+    Hold("Q2.2.climb_rows", half_way, {2: "spike-persistent", 3: "no spike-persistent"}),
     Hold("Q2.3.lr_factor", lr_jump, {1.4: "no spike-lr-jump", 1.6: "spike-lr-jump"}),
     Hold("Q2.3.grad_norm_likely_factor", likely, {1.8: "spike-minor", 2.2: "spike-bad-batch"}),
     Hold("Q2.3.far_chance", partial(far, took=60), {0.95: "spike-minor", 1.02: "spike-unexplained"}),
@@ -214,6 +248,10 @@ HOLDS = (
     Hold("Q3.2.most_in_row", in_row, {3: "normal-backoff", 4: "no normal-backoff"}),
     Hold("Q3.2.forgiving", scale_that_recovers, {0.5: "normal-backoff"}),
     Hold("Q3.2.most_in_row", partial(in_row, scaled=False), {3: "grad-skipped", 4: "grad-nonfinite"}),
+    Hold("Q3.2.floored_rows", partial(floored, 4), {9: "no scale-collapse", 11: "scale-collapse"}),
+    Hold("Q3.2.floored_halvings", partial(floored, at_end=15), {2: "no scale-collapse", 3: "scale-collapse"}),
+    Hold("Q3.3.most_single", partial(singles, rows=100), {5: "grad-skipped", 6: "grad-nonfinite"}),
+    Hold("Q3.3.single_share", partial(singles, rows=400), {9: "grad-skipped", 11: "grad-nonfinite"}),
     Hold("levels.window_steps", rises_at_the_end, {300: "slow-rise"}),
     Hold("levels.window_steps", lr_moves, {180: "lr-rising", 220: "no lr-rising"}),
     Hold("Q4.3.factor", weights, {1.8: "no weight-decay-low", 2.2: "weight-decay-low"}),
