@@ -43,8 +43,8 @@ DOCUMENTS = {
     *("spike.window_steps", "spike.sigma", "spike.back_sigma", "spike.horizon_steps", "levels.window_steps"),
     *("Q2.3.grad_norm_factor", "Q3.2.collapse_below", "Q4.3.factor", "checkpoints.assumed_every_steps"),
 }
-TARGETS = {"phase19": 0.95}
-TARGET = 0.85
+MAIN = "phase19"
+TARGETS = {MAIN: 0.95, "the others": 0.85}
 
 
 class Knob(NamedTuple):
@@ -157,13 +157,15 @@ def report(mutants: Sequence[Mutant], by: Sequence[str], *, listed: bool) -> int
         for mutant, case in zip(mutants, by, strict=True):
             print(f"{mutant!s:50s} {case or 'SURVIVES'}")
     known = survivors()
-    print("| tree | mutants | caught | share | target |\n|---|---|---|---|---|")
-    wrong = []
+    print("| tree | mutants | caught | share |\n|---|---|---|---|")
     for tree, count in all_.items():
-        share, target = caught[tree] / count, TARGETS.get(tree, TARGET)
-        print(f"| {tree} | {count} | {caught[tree]} | {share:.1%} | {target:.0%} |")
-        if share < target:
-            wrong.append(f"{tree}: {share:.1%} caught, the target is {target:.0%}")
+        print(f"| {tree} | {count} | {caught[tree]} | {caught[tree] / count:.1%} |")
+    wrong = []
+    for of, target in TARGETS.items():
+        trees = [tree for tree in all_ if (tree == MAIN) == (of == MAIN)]
+        share = sum(caught[tree] for tree in trees) / max(sum(all_[tree] for tree in trees), 1)
+        if trees and share < target:
+            wrong.append(f"{of}: {share:.1%} caught, the target is {target:.0%}")
     lives = {str(mutant) for mutant, case in zip(mutants, by, strict=True) if not case}
     gone = (known.keys() & {str(mutant) for mutant in mutants}) - lives
     wrong += [
