@@ -14,7 +14,7 @@ from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.walk import diagnose
-    from stabtree.loaders import load_run
+    from stabtree.loaders import load_run, load_runs
     from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.tree.load import load_tree, load_trees
 
@@ -26,6 +26,7 @@ __all__ = [
     "__version__",
     "diagnose",
     "load_run",
+    "load_runs",
     "load_tree",
     "load_trees",
 ]
@@ -34,6 +35,7 @@ _HOMES = {
     "NaNMonitor": "stabtree.monitor",
     "NonFiniteError": "stabtree.monitor",
     "load_run": "stabtree.loaders",
+    "load_runs": "stabtree.loaders",
     "load_tree": "stabtree.tree.load",
     "load_trees": "stabtree.tree.load",
     "diagnose": "stabtree.diagnosis.walk",

@@ -1,4 +1,4 @@
-"""The one exception that a user can cause."""
+"""The exceptions that a user can cause."""
 
 
 class StabtreeError(Exception):
@@ -17,3 +17,23 @@ class StabtreeError(Exception):
         self.where = where
         self.hint = hint
         super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class SeveralRunsError(StabtreeError):
+    """One run was asked for where there are several.
+
+    Attributes:
+        names: the runs within the file or folder, by name; empty where they are files of their own.
+        files: the files that are a run each.
+    """
+
+    def __init__(
+        self, problem: str, *, where: str = "", hint: str = "", names: tuple[str, ...] = (), files: tuple[str, ...] = ()
+    ) -> None:
+        self.names = names
+        self.files = files
+        super().__init__(problem, where=where, hint=hint)
+
+
+class NoLogError(StabtreeError):
+    """A folder in which no log lies."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,6 +16,8 @@ from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
+from stabtree.cli.levels import OUR_FAULT, UNUSABLE
+from stabtree.cli.options import emit
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
@@ -50,29 +54,61 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; it neither exits nor changes anything of the process.
 
-    A user's mistake ends in two lines on standard error and code 2; a bug of ours is raised.
+    A user's mistake ends in two lines on standard error and code 2, with `--json` in an object on standard output
+    besides; a bug of ours in two lines and code 4, with `--debug` in its traceback.
 
     Args:
         argv: what stands after the program's name; `sys.argv[1:]` when not given.
     """
     command = _command()
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
     try:
         # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
-        with command.make_context("stabtree", list(sys.argv[1:] if argv is None else argv)) as context:
+        with command.make_context("stabtree", words) as context:
             command.invoke(context)
     except typer.Exit as stop:
         return stop.exit_code
-    except typer.TyperException as error:
-        _complain(_usage(error))
-        return 2
-    except StabtreeError as error:
-        _complain(_told(error))
-        return 2
-    except BrokenPipeError:  # the reader has gone (`| head`)
-        return 141
-    except KeyboardInterrupt:
-        return 130
+    except (Exception, KeyboardInterrupt) as error:
+        code = _code_of(error, words)
+        if code == OUR_FAULT and debug:
+            raise
+        return code
     return 0
+
+
+def _code_of(error: BaseException, words: Sequence[str]) -> int:
+    """The exit code of what stopped a command, and its two lines on standard error."""
+    if isinstance(error, KeyboardInterrupt | BrokenPipeError):  # or the reader has gone (`| head`)
+        return 130 if isinstance(error, KeyboardInterrupt) else 141
+    if isinstance(error, StabtreeError):
+        _complain(_told(error))
+        return _as_json(error) if _wants_json(words) else UNUSABLE
+    if isinstance(error, typer.TyperException):
+        _complain(_usage(error))
+        return UNUSABLE
+    # A bug of ours must not read as something that was found.
+    problem = f"stabtree itself failed: {type(error).__name__}: {error}"
+    _complain(_told(StabtreeError(problem, hint="report it with what --debug prints, and the log if you may")))
+    return OUR_FAULT
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether JSON was asked for on standard output."""
+    outputs = [*words, *(f"--output={word}" for before, word in pairwise(words) if before == "--output")]
+    return "--json" in words or "--output=json" in outputs
+
+
+def _as_json(error: StabtreeError) -> int:
+    """Say it to a machine as well."""
+    import json
+
+    from stabtree.render.machine import error as told
+
+    with suppress(StabtreeError):
+        emit(json.dumps(told(error)))
+    return UNUSABLE
 
 
 @cache

@@ -20,15 +20,18 @@ from stabtree.cli.options import (
     StepColumn,
     TreeOpt,
     load,
+    load_all,
     pairs,
 )
-from stabtree.cli.outputs import OutputOpt, Quiet, deliver, spare, wanted
+from stabtree.cli.outputs import OutputOpt, Quiet, deliver, deliver_all, spare, wanted
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.facts.registry import Param
+    from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
 
@@ -40,10 +43,13 @@ def diagnose(
         typer.Option(
             "--fail-on",
             metavar="LEVEL",
-            help="Exit with 1 from this severity on: note, warning, critical (default) or never; and with unknown "
-            "also for a run that could not be judged.",
+            help="Exit with 1 from this severity on: note, warning (default), critical or never; with unknown also "
+            "for a run that could not be judged, which is 3 otherwise.",
         ),
     ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found: to look only.")
+    ] = False,
     literal: Annotated[
         bool, typer.Option("--literal", help="Take the document's letter, without the guards against noise.")
     ] = False,
@@ -70,6 +76,9 @@ def diagnose(
     checkpoints: Checkpoints = None,
     format: Format = None,  # noqa: A002 - the option's name
     run_name: RunName = None,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, though nothing in them proves it.")
+    ] = False,
     rerun: Annotated[
         str | None,
         typer.Option("--rerun", metavar="PATH", help="Another run of the same training, to compare this one with."),
@@ -79,7 +88,7 @@ def diagnose(
     ] = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
-    from stabtree.cli.levels import fails, levels_of
+    from stabtree.cli.levels import exit_code, levels_of
 
     levels = levels_of(fail_on)
     places = wanted(output, json=json, quiet=quiet)
@@ -88,29 +97,44 @@ def diagnose(
 
     if tree and trees:
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
-    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
-    if rerun:
-        if any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
-            raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
-        run = replace(run, rerun=load([rerun], column, step_column, dtype, None, format, None))
-    spare(places, run)
-    # What is set or answered must exist, whether or not this run needs its tree.
-    chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
-    overrides = _overrides(chosen, set_)
+    loaded = load_all(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints, ranks=ranks)
+    other = load([rerun], column, step_column, dtype, None, format, None) if rerun else None
+    if len(loaded) > 1 and (rerun or interactive):
+        option = "--rerun" if rerun else "--interactive"
+        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=option, hint="name one of them")
+    if rerun and any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
+        raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
     from stabtree.diagnosis.walk import diagnose as walk
+    from stabtree.render.several import Outcome
 
-    found = walk(
-        run,
-        chosen,
-        literal=literal,
-        overrides=overrides,
-        answers=answers,
-        applied=applied or (),
-        ask=_asker() if interactive else None,
-    )
-    deliver(found, places)
-    if fails(found.verdict, levels):
-        raise typer.Exit(1)
+    def judged(run: Run) -> Diagnosis:
+        run = replace(run, rerun=other) if other else run
+        spare(places, run)
+        # What is set or answered must exist, whether or not this run needs its tree.
+        chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
+        return walk(
+            run,
+            chosen,
+            literal=literal,
+            overrides=_overrides(chosen, set_),
+            answers=answers,
+            applied=applied or (),
+            ask=_asker() if interactive else None,
+        )
+
+    if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
+        raise loaded[0].run
+    outcomes = [
+        Outcome(item.name, item.run if isinstance(item.run, StabtreeError) else judged(item.run)) for item in loaded
+    ]
+    only = outcomes[0].found if len(outcomes) == 1 else None
+    if only is None:
+        deliver_all(outcomes, places)
+    elif not isinstance(only, StabtreeError):
+        deliver(only, places)
+    code = 0 if exit_zero else exit_code((outcome.verdict for outcome in outcomes), levels)
+    if code:
+        raise typer.Exit(code)
 
 
 def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:

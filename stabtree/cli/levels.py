@@ -1,17 +1,26 @@
-"""`--fail-on LEVEL`: from which verdict on the exit code is 1."""
+"""`--fail-on LEVEL`: from which verdict on the exit code is 1; and what the other exit codes say."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stabtree.answer import UNKNOWN
 from stabtree.errors import StabtreeError
+from stabtree.render.several import UNREAD
 from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LEVELS = tuple(level for level in Severity if level is not Severity.OK)
 NEVER = "never"
+FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
+PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
+"""Of the exit codes of several runs, the one that counts first."""
 
 
 def levels_of(fail_on: list[str] | None) -> frozenset[str]:
-    """The levels that `--fail-on` names, split at commas; critical where it names none.
+    """The levels that `--fail-on` names, split at commas; warning where it names none.
 
     Raises:
         StabtreeError: for a word that is no level, and for never beside another one.
@@ -23,7 +32,7 @@ def levels_of(fail_on: list[str] | None) -> frozenset[str]:
             raise StabtreeError(f"{word!r} is no level", where="--fail-on", hint=hint)
     if NEVER in chosen and len(set(chosen)) > 1:
         raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
-    return frozenset(chosen if set(chosen) - {UNKNOWN} else [*chosen, Severity.CRITICAL])
+    return frozenset(chosen if set(chosen) - {UNKNOWN} else [*chosen, Severity.WARNING])
 
 
 def fails(verdict: str, levels: frozenset[str]) -> bool:
@@ -32,3 +41,14 @@ def fails(verdict: str, levels: frozenset[str]) -> bool:
         return UNKNOWN in levels
     bars = [level.rank for level in LEVELS if level in levels]
     return bool(bars) and Severity(verdict).rank >= min(bars)
+
+
+def exit_code(verdicts: Iterable[str], levels: frozenset[str]) -> int:
+    """What the verdicts of all runs make of the exit code; `unread` stands for a log that could not be read."""
+    codes = {
+        FOUND
+        if verdict != UNREAD and fails(verdict, levels)
+        else {UNREAD: UNUSABLE, UNKNOWN: NOT_JUDGED}.get(verdict, 0)
+        for verdict in verdicts
+    }
+    return next((code for code in PRECEDENCE if code in codes), 0)

@@ -13,12 +13,13 @@ import typer
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.loaders import Loaded
     from stabtree.run import Run
 
 Paths = Annotated[
     list[str],
     typer.Argument(
-        help="Metrics file, manifest or folder of a run; several files are its ranks; - reads standard input."
+        help="Metrics files, manifests, folders of runs, patterns; each is a run of its own; - reads standard input."
     ),
 ]
 ColumnOpt = Annotated[
@@ -83,6 +84,38 @@ def load(
 
     return load_run(
         *(path if path == "-" else Path(path) for path in paths),
+        dtype=dtype,
+        checkpoint_every=checkpoint_every,
+        columns=pairs(column, "--column", "loss=train/nll"),
+        step_column=step_column,
+        format=format_,
+        run=run,
+        checkpoints=checkpoints,
+    )
+
+
+def load_all(
+    paths: list[str],
+    column: list[str] | None,
+    step_column: str | None,
+    dtype: str | None,
+    checkpoint_every: int | None,
+    format_: str | None,
+    run: str | None,
+    checkpoints: Path | None,
+    *,
+    ranks: bool,
+) -> tuple[Loaded, ...]:
+    """Load every run that the command line names.
+
+    Raises:
+        StabtreeError: where an option is wrong; a log that can't be read stands in its place.
+    """
+    from stabtree.loaders import load_runs
+
+    return load_runs(
+        *paths,
+        ranks=ranks,
         dtype=dtype,
         checkpoint_every=checkpoint_every,
         columns=pairs(column, "--column", "loss=train/nll"),

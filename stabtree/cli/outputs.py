@@ -10,12 +10,13 @@ import typer
 
 from stabtree.cli.options import emit, screen
 from stabtree.errors import StabtreeError
-from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN
+from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.render.several import Outcome
     from stabtree.run import Run
 
 FILE_WIDTH = 100
@@ -87,6 +88,26 @@ def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str]) -> None:
     if None in places:
         width, color = screen()
         emit(OUTPUTS[places[None]](diagnosis, width=width, color=color))
+
+
+def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) -> None:
+    """Write each output of several runs to its place, files first.
+
+    Raises:
+        StabtreeError: where one can't be written, or is of one run alone.
+    """
+    known = tables()
+    for name in places.values():
+        if name not in known:
+            raise StabtreeError(
+                f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
+            )
+    for place, name in places.items():
+        if place is not None:
+            write(place, known[name](outcomes, width=FILE_WIDTH, color=False))
+    if None in places:
+        width, color = screen()
+        emit(known[places[None]](outcomes, width=width, color=color))
 
 
 def write(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
 from stabtree.diagnosis.coverage import walked, walked_trees
+from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
 from stabtree.errors import StabtreeError
@@ -62,9 +63,15 @@ def diagnose(
         raise StabtreeError(
             "holds no questions to walk", where=tree.name, hint="it is walked with the others: leave --tree out"
         )
-    walk = _Walk(run, tree, literal, overrides or {}, answers or {}, frozenset(applied), ask)
-    walk.check_options()
-    return walk.diagnosis()
+    known = frozenset(applied)
+
+    def judge(one: Run) -> Diagnosis:
+        walk = _Walk(one, tree, literal, overrides or {}, answers or {}, known, ask if one is run else None)
+        walk.check_options()
+        return walk.diagnosis()
+
+    whole = judge(run)
+    return with_worst_rank(whole, judge) if run.ranks else whole
 
 
 @dataclass(slots=True)

@@ -5,11 +5,12 @@ A format is one module with `sniff` and `read`, one line in `formats.LOADERS` an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
@@ -17,13 +18,15 @@ from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.checkpoints import checkpoint_steps
 from stabtree.loaders.paths.read import read_files
+from stabtree.loaders.paths.several import below, expanded, proved
 from stabtree.metrics.names import named
 from stabtree.run import FileUse, Gap, Resume, Run, Setting
+from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LOADERS", "Loader", "load_run"]
+__all__ = ["LOADERS", "Loaded", "Loader", "load_run", "load_runs"]
 
 
 def load_run(
@@ -35,12 +38,13 @@ def load_run(
     format: str | None = None,  # noqa: A002
     run: str | None = None,
     checkpoints: str | Path | None = None,
+    ranks: bool = False,
 ) -> Run:
     """Read a run from the files that its trainer wrote.
 
     Args:
-        paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files are
-            the ranks of one run, or its parts if each holds its own stretch of steps.
+        paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files must
+            be the ranks of one run, or its parts.
         dtype: the precision of the run (`fp32`, `fp16`, `bf16`, `fp8`), whatever a manifest says.
         checkpoint_every: steps between two checkpoints, whatever a manifest says.
         columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
@@ -48,6 +52,7 @@ def load_run(
         format: the name of a loader, where sniffing the content errs.
         run: which run, where a file or folder holds several.
         checkpoints: the folder of the run's checkpoints; their steps are read from their names.
+        ranks: whether several paths are said to be ranks or parts of one run; else that must be proved.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -57,6 +62,19 @@ def load_run(
     """
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
+    if len(paths) > 1 and not ranks:
+        return _one(
+            load_runs(
+                *paths,
+                dtype=dtype,
+                checkpoint_every=checkpoint_every,
+                columns=columns,
+                step_column=step_column,
+                format=format,
+                run=run,
+                checkpoints=checkpoints,
+            )
+        )
     overrides = _overrides(dtype, checkpoint_every, checkpoints)
     names = named(columns, step_column)
     found = read_files(paths, names, format, run)
@@ -91,6 +109,95 @@ def load_run(
             )
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One of the runs that paths hold.
+
+    Attributes:
+        name: where it is from: its path, and its name where the path holds several.
+        run: the run, or what is wrong with its log.
+    """
+
+    name: str
+    run: Run | StabtreeError
+
+
+def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[Loaded, ...]:
+    """Read every run that paths hold: of files, patterns, folders of runs, and files with several runs.
+
+    Several logs are one run only where that is proved (a rank in their names, a gradient norm that was reduced over all
+    of them, stretches of steps that follow each other) or said.
+
+    Args:
+        paths: metrics files, manifests, folders, patterns; `-` reads standard input.
+        ranks: whether all paths are the ranks of one run.
+        options: as of `load_run`.
+
+    Returns:
+        The runs in the order of the paths; a log that can't be read stands there with its error.
+
+    Raises:
+        StabtreeError: where an argument is wrong, whatever the log.
+    """
+    if ranks:
+        return (Loaded(clean(paths[0]), load_run(*paths, ranks=True, **options)),)
+    found: list[tuple[str, str, Run | StabtreeError]] = []
+    for given in paths:
+        for path in expanded(str(given)):
+            found += _each(path, options)
+    sound = [(path, name, run) for path, name, run in found if isinstance(run, Run)]
+    whole = [place for place, (path, name, _) in enumerate(sound) if path == name]
+    groups = proved([sound[place][0] for place in whole], [sound[place][2] for place in whole])
+    joined: dict[int, Run] = {}
+    parts: set[int] = set()
+    for group in groups:
+        if len(group) > 1:
+            members = [sound[whole[place]] for place in group]
+            first = found.index(members[0])
+            joined[first] = load_run(*(path for path, _, _ in members), ranks=True, **options)
+            parts |= {found.index(member) for member in members[1:]}
+    return tuple(
+        Loaded(clean(name), joined.get(place, run)) for place, (_, name, run) in enumerate(found) if place not in parts
+    )
+
+
+def _one(loaded: tuple[Loaded, ...]) -> Run:
+    """The one run that was loaded.
+
+    Raises:
+        StabtreeError: its own error, or where there are several.
+    """
+    if len(loaded) > 1:
+        shown = ", ".join(item.name for item in loaded[:4])
+        problem = f"these are {len(loaded)} runs: {shown}{', ...' if len(loaded) > 4 else ''}"
+        raise SeveralRunsError(problem, hint="name one of them; say --ranks where they are ranks of one run")
+    if isinstance(loaded[0].run, StabtreeError):
+        raise loaded[0].run
+    return loaded[0].run
+
+
+def _each(path: str, options: Mapping[str, Any]) -> list[tuple[str, str, Run | StabtreeError]]:
+    """The runs of one path as (path, name, run or error)."""
+    try:
+        return [(path, path, load_run(path, **options))]
+    except SeveralRunsError as error:
+        if error.files:
+            return [found for file in error.files for found in _each(file, options)]
+        return [(path, f"{path} {name}", _of(path, name, options)) for name in error.names] or [(path, path, error)]
+    except NoLogError as error:
+        inner = [found for folder in below(Path(path)) for found in _each(str(folder), options)]
+        return [item for item in inner if not isinstance(item[2], NoLogError)] or [(path, path, error)]
+    except StabtreeError as error:
+        return [(path, path, error)]
+
+
+def _of(path: str, name: str, options: Mapping[str, Any]) -> Run | StabtreeError:
+    try:
+        return load_run(path, **{**options, "run": name})
+    except StabtreeError as error:
+        return error
 
 
 def _unread(source: FileUse) -> str:

@@ -25,6 +25,7 @@ from stabtree.answer import UNKNOWN
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
     from stabtree.diagnosis.result import Diagnosis, Finding, Visit
+    from stabtree.errors import StabtreeError
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run
 
@@ -52,6 +53,11 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "notes": list(diagnosis.run.notes),
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
     }
+
+
+def error(problem: StabtreeError) -> dict[str, Any]:
+    """Something that the user can mend, as plain values."""
+    return {"schema": SCHEMA, "error": {"problem": problem.problem, "where": problem.where, "hint": problem.hint}}
 
 
 def to_json(diagnosis: Diagnosis, **_look: object) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.render.several import Outcome
 
 
 class Output(Protocol):
@@ -13,6 +16,13 @@ class Output(Protocol):
 
     def __call__(self, diagnosis: Diagnosis, /, *, width: int, color: bool) -> str:
         """The whole text, for a screen so wide and with or without colour."""
+
+
+class TableOutput(Protocol):
+    """Writes what became of several runs."""
+
+    def __call__(self, outcomes: Sequence[Outcome], /, *, width: int, color: bool) -> str:
+        """The whole text, as of an `Output`."""
 
 
 def _in(module: str, name: str) -> Output:
@@ -33,3 +43,10 @@ OUTPUTS: dict[str, Output] = {
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
 }
+
+
+def tables() -> dict[str, TableOutput]:
+    """The same outputs for several runs."""
+    from stabtree.render import several
+
+    return {SCREEN: several.table, HEADLINE: several.headlines, JSON: several.to_json}

@@ -35,7 +35,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     page = Page(width=width, color=color)
     _verdict(page, diagnosis)
     _path(page, diagnosis)
-    main = _main(diagnosis)
+    main = main_finding(diagnosis)
     plots(page, diagnosis.run, main)
     if main:
         _causes(page, main)
@@ -50,30 +50,31 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
 
 def headline(diagnosis: Diagnosis, **_look: object) -> str:
     """The verdict in one line."""
-    finding = _main(diagnosis)
+    finding = main_finding(diagnosis)
     place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
     leaf = f" [{finding.leaf.id}]" if finding else ""
-    return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {_title(diagnosis)}{place}{leaf}", 400)
+    return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {title(diagnosis)}{place}{leaf}", 400)
 
 
-def _main(diagnosis: Diagnosis) -> Finding | None:
+def main_finding(diagnosis: Diagnosis) -> Finding | None:
     """The finding that the verdict rests on; none where the run could not be judged."""
     return diagnosis.findings[0] if diagnosis.findings and diagnosis.verdict != UNKNOWN else None
 
 
-def _title(diagnosis: Diagnosis) -> str:
+def title(diagnosis: Diagnosis) -> str:
+    """What was found, in a few words."""
     if diagnosis.verdict == UNKNOWN:
         return "Too little was logged to judge this run"
-    finding = _main(diagnosis)
+    finding = main_finding(diagnosis)
     return finding.leaf.title if finding else diagnosis.end.title
 
 
 def _verdict(page: Page, diagnosis: Diagnosis) -> None:
-    finding = _main(diagnosis)
+    finding = main_finding(diagnosis)
     pieces: list[Piece] = [
         (f" {LOOKS[diagnosis.verdict].word} ", diagnosis.verdict),
         ("  ", ""),
-        (_title(diagnosis), "heading"),
+        (title(diagnosis), "heading"),
     ]
     if finding and finding.onset_step is not None:
         pieces += [(" at step ", ""), (f"{finding.onset_step:,}", "number")]
@@ -128,7 +129,7 @@ def _fresh(restart: Restart) -> str:
 def _path(page: Page, diagnosis: Diagnosis) -> None:
     page.heading("Path")
     _visits(page, diagnosis, diagnosis.path, diagnosis.end)
-    main = _main(diagnosis)
+    main = main_finding(diagnosis)
     if main and main.leaf is not diagnosis.end:
         # The worst finding was made by a later section: its turns are what the headline rests on.
         walk = next(v for v in diagnosis.further if v and v[-1].question.section == main.section)

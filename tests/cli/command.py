@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def failed(*arguments: str, given: str = "") -> str:
     """Standard error of a command that must end in a two-line error and exit code 2."""
     done = run(*arguments, given=given)
     assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
+    assert not done.stdout or json.loads(done.stdout)["error"]["problem"]
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("error: ")
     assert "\n next: " in done.stderr

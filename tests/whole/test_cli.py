@@ -31,7 +31,8 @@ NOTE = str(FIXTURES / "phase19" / "plateau")
         (NAN, [], 1),
         (NAN, ["never"], 0),
         (NAN, ["warning"], 1),
-        (WARNING, [], 0),
+        (WARNING, [], 1),
+        (WARNING, ["critical"], 0),
         (WARNING, ["warning"], 1),
         (WARNING, ["note"], 1),
         (NOTE, ["warning"], 0),
@@ -41,17 +42,19 @@ NOTE = str(FIXTURES / "phase19" / "plateau")
     ],
 )
 def test_the_exit_code_follows_the_severity(folder: str, levels: list[str], code: int) -> None:
-    """0 below --fail-on, 1 from it on; the default is critical."""
+    """0 below --fail-on, 1 from it on; the default is warning."""
     options = [part for level in levels for part in ("--fail-on", level)]
     assert run("diagnose", folder, "-q", *options).returncode == code
 
 
-def test_a_run_that_can_not_be_judged_fails_only_when_asked(tmp_path: Path) -> None:
-    """Verdict unknown: exit 0 by default, 1 with --fail-on unknown, and never the word OK."""
+def test_a_run_that_can_not_be_judged_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    """Verdict unknown: exit 3, 1 with --fail-on unknown, 0 with --exit-zero alone, and never the word OK."""
     path = tmp_path / "short.csv"
     path.write_text("step,loss\n1,2.0\n2,1.9\n")
     done = run("diagnose", str(path))
-    assert done.returncode == 0
+    assert done.returncode == 3
+    assert run("diagnose", str(path), "--fail-on", "never").returncode == 3
+    assert run("diagnose", str(path), "--exit-zero").returncode == 0
     assert "NOT JUDGED" in done.stdout
     assert " OK " not in done.stdout
     assert run("diagnose", str(path), "--fail-on", "unknown").returncode == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.json import manifest
 from stabtree.loaders.source import Source, open_source
@@ -82,16 +82,17 @@ def _is(entry: Path, kind: str) -> bool:
 def _several(shown: str, candidates: list[Path]) -> StabtreeError:
     names = ", ".join(clean(file.name, 60) for file in candidates[:8])
     more = f" and {len(candidates) - 8} more" if len(candidates) > 8 else ""
-    return StabtreeError(
+    return SeveralRunsError(
         f"holds several files that may be metrics: {names}{more}",
         where=shown,
         hint=f"name the one you mean, such as {clean(candidates[0])}",
+        files=tuple(str(file) for file in candidates),
     )
 
 
 def _none(shown: str, files: list[Path]) -> StabtreeError:
     there = ", ".join(clean(file.name, 60) for file in files[:8]) or "nothing"
-    return StabtreeError(
+    return NoLogError(
         f"holds no file that stabtree can read, only {there}" if files else "holds no files",
         where=shown,
         hint="name the file that the trainer wrote its metrics to",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.errors import SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
@@ -78,10 +78,11 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
         shown = ", ".join(clean(name, 60) for name in runs[:LISTED])
         more = f" and {len(runs) - LISTED} more" if len(runs) > LISTED else ""
         close = difflib.get_close_matches(wanted or "", runs, n=1)
-        raise StabtreeError(
+        raise SeveralRunsError(
             f"holds {len(runs)} runs: {shown}{more}" if runs != [""] else "holds one run, which has no name",
             where=path,
             hint="leave --run out" if runs == [""] else f"name one: --run {clean(close[0] if close else runs[0])!r}",
+            names=() if wanted else tuple(runs),
         )
     tables = tuple(table for table in found.tables if table.run == wanted)
     settings = {**found.settings, **_merged(tables, path)}

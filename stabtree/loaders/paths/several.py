@@ -1,0 +1,109 @@
+"""From the paths that a user names to runs: what is a run of its own, and what is proved to be a part of one."""
+
+from __future__ import annotations
+
+import glob
+import re
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.loaders.folder import MAX_DEPTH, MAX_RUNS, entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stabtree.run import Run, Series
+
+RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
+PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
+# What differs between the ranks of one run, or says nothing of it.
+OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
+
+
+def expanded(path: str) -> list[str]:
+    """The paths that a pattern stands for, where the shell left it as it is; any other path as it is."""
+    if path == "-" or not glob.has_magic(path) or Path(path).exists():
+        return [path]
+    return sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207 - a pattern may be absolute
+
+
+def below(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """The folders below one, nearest first, as far as runs may lie."""
+    if depth >= MAX_DEPTH:
+        return
+    inner = [folder / name for name in entries(folder)[0] if not name.startswith(".")][:MAX_RUNS]
+    yield from inner
+
+
+def proved(paths: Sequence[str], runs: Sequence[Run]) -> list[list[int]]:
+    """Which runs are one: groups of places, in order. Nothing else than a proof puts two of them together."""
+    groups: list[list[int]] = []
+    for place in range(len(runs)):
+        for group in groups:
+            if all(_one(paths, runs, place, other) for other in group):
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    alone = [group[0] for group in groups]
+    if len(groups) == len(runs) > 1 and _are_parts([runs[place] for place in alone]):
+        return [sorted(alone, key=lambda place: _span(runs[place])[0])]
+    return groups
+
+
+def _one(paths: Sequence[str], runs: Sequence[Run], place: int, other: int) -> bool:
+    """Whether two are ranks of one run: by their names, or by a gradient norm that was reduced over both."""
+    named = _named_alike(paths[place], paths[other])
+    return (named or _same_gradient(runs[place], runs[other])) and not contradict(runs[place], runs[other])
+
+
+def _named_alike(one: str, other: str) -> bool:
+    """Whether two paths differ in the number of a rank and in nothing else."""
+    ranks = RANK_NAME.findall(one), RANK_NAME.findall(other)
+    return ranks[0] != ranks[1] and RANK_NAME.sub("#", one) == RANK_NAME.sub("#", other)
+
+
+def _same_gradient(one: Run, other: Run) -> bool:
+    """Whether two logs hold the same gradient norm, row for row, as ranks that reduce it do."""
+    pair = _shared(one.get("grad_norm"), other.get("grad_norm"))
+    if pair is None:
+        return False
+    here, there = pair
+    good = np.isfinite(here) & np.isfinite(there)
+    several = int(good.sum()) >= PROVING_ROWS and len(np.unique(here[good])) >= PROVING_ROWS
+    return several and bool((here[good] == there[good]).all())
+
+
+def _shared(one: Series | None, other: Series | None) -> tuple[np.ndarray, np.ndarray] | None:
+    if one is None or other is None:
+        return None
+    _, here, there = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
+    return one.values[here], other.values[there]
+
+
+def contradict(one: Run, other: Run) -> bool:
+    """Whether two logs can't be of one run: their configurations or their learning rates differ."""
+    keys = (one.config.keys() & other.config.keys()) - OF_A_RANK
+    if any(one.setting(key) != other.setting(key) for key in keys):
+        return True
+    pair = _shared(one.get("lr"), other.get("lr"))
+    return pair is not None and not np.allclose(*pair, rtol=1e-6, atol=0, equal_nan=True)
+
+
+def _are_parts(runs: Sequence[Run]) -> bool:
+    """Whether logs hold one stretch of steps each, as those of a run that went on in a new file do."""
+    spans = sorted(_span(run) for run in runs)
+    if any(last <= first for first, last in spans) or any(contradict(*pair) for pair in combinations(runs, 2)):
+        return False
+    return all(
+        # A restart from a checkpoint repeats some steps, and may leave a few out.
+        first + 0.05 * (last - first) < begin <= last + 0.05 * (last - first) + 1 and last - begin < 0.5 * (end - begin)
+        for (first, last), (begin, end) in pairwise(spans)
+    )
+
+
+def _span(run: Run) -> tuple[int, int]:
+    steps = [series.steps for series in run.series.values() if len(series)]
+    return min(int(s[0]) for s in steps), max(int(s[-1]) for s in steps)

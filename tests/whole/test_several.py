@@ -1,0 +1,113 @@
+"""Several paths are several runs: nothing is averaged away, and no healthy run hides a bad one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree import StabtreeError, diagnose, load_run, load_runs
+from tests.cli.command import failed, run
+from tests.conftest import FIXTURES, falling
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PHASE19 = FIXTURES / "phase19"
+HEALTHY = str(PHASE19 / "healthy")
+
+
+def csv(path: Path, *, seed: int = 0, lr: float = 1e-3, broken: bool = False) -> str:
+    """A log of 300 steps with a rate and a gradient norm of its own; a broken one ends in NaN."""
+    loss = falling(300, seed=seed)
+    norm = 1 + 0.1 * np.random.default_rng(seed).random(300)
+    if broken:
+        loss[250:] = np.nan
+    rows = [f"{i},{x:.6g},{lr:g},{n:.6g}" for i, (x, n) in enumerate(zip(loss, norm, strict=True))]
+    return str(write(path.parent, "step,loss,lr,grad_norm\n" + "\n".join(rows) + "\n", path.name))
+
+
+@pytest.mark.parametrize("other", sorted(path.name for path in PHASE19.iterdir()))
+def test_a_healthy_run_beside_another_never_lowers_the_exit_code(other: str) -> None:
+    """Whatever the run, and whichever is named first."""
+    alone = run("diagnose", str(PHASE19 / other), "-q").returncode
+    for paths in ((HEALTHY, str(PHASE19 / other)), (str(PHASE19 / other), HEALTHY)):
+        assert run("diagnose", *dict.fromkeys(paths), "-q").returncode == alone
+
+
+def test_a_folder_of_runs_is_a_table_worst_first() -> None:
+    """Each run below it is judged on its own; the last lines sum up."""
+    done = run("diagnose", str(PHASE19))
+    verdicts = [line.split()[0] for line in done.stdout.splitlines() if line[:2].strip() and line[1:2].isupper()]
+    assert done.returncode == 1
+    assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
+    assert "28 runs: 16 critical, 7 warning, 3 note, 2 ok" in done.stdout
+
+
+def test_seeds_are_runs_and_ranks_are_proved(tmp_path: Path) -> None:
+    """The same steps and rate prove nothing; a rank in the names, or one gradient norm in all logs, does."""
+    seeds = [csv(tmp_path / f"seed{n}.csv", seed=n, broken=n == 1) for n in range(3)]
+    assert len(load_runs(*seeds)) == 3
+    done = run("diagnose", *seeds, "-q")
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL", "OK"]
+    with pytest.raises(StabtreeError, match="these are 3 runs"):
+        load_run(*seeds)
+    ranks = [csv(tmp_path / f"rank{n}.csv", seed=n) for n in range(3)]
+    assert [len(item.run.ranks) for item in load_runs(*ranks) if not isinstance(item.run, StabtreeError)] == [3]
+    reduced = [csv(tmp_path / f"{name}.csv") for name in "ab"]
+    assert len(load_runs(*reduced)) == 1
+
+
+def test_what_contradicts_a_proof_is_never_averaged(tmp_path: Path) -> None:
+    """Two logs named as ranks, with learning rates of their own, are two runs; --ranks says otherwise."""
+    paths = [csv(tmp_path / f"rank{n}.csv", lr=10.0**-n) for n in (2, 3)]
+    assert len(load_runs(*paths)) == 2
+    assert len(load_runs(*paths, ranks=True)) == 1
+
+
+def test_a_rank_that_broke_is_found_though_the_mean_hides_it(tmp_path: Path) -> None:
+    """Its finding is told with its rank."""
+    paths = [csv(tmp_path / f"rank{n}.csv", seed=n) for n in range(8)]
+    loss = falling(300, seed=3)
+    loss[150:] += np.where(np.arange(150) < 150, 1.5, 0)
+    rows = [f"{i},{x:.6g},0.001,1" for i, x in enumerate(loss)]
+    write(tmp_path, "step,loss,lr,grad_norm\n" + "\n".join(rows) + "\n", "rank3.csv")
+    found = diagnose(load_run(*paths))
+    assert found.verdict == "critical"
+    assert any("rank 3" in item.text for finding in found.findings for item in finding.evidence)
+
+
+def test_a_log_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path) -> None:
+    """It makes the exit code 2, or 1 where something was found; JSON holds its error."""
+    text = str(write(tmp_path, "nothing,here\na,b\n", "notes.csv"))
+    assert run("diagnose", HEALTHY, text).returncode == 2
+    assert "NOT READ" in run("diagnose", HEALTHY, text).stdout
+    assert run("diagnose", HEALTHY, text, str(PHASE19 / "lr-rising")).returncode == 1
+    told = json.loads(run("diagnose", HEALTHY, text, "--json").stdout)
+    assert told["verdict"] == "unknown"
+    assert [set(one) & {"error", "verdict"} for one in told["runs"]] == [{"verdict"}, {"error"}]
+
+
+def test_patterns_are_expanded_where_the_shell_did_not(tmp_path: Path) -> None:
+    """As on a shell that leaves them; a file of that very name comes first."""
+    for name in ("fp16-overflow", "healthy"):
+        shutil.copytree(PHASE19 / name, tmp_path / "runs" / name)
+    assert len(load_runs(f"{tmp_path}/runs/*")) == 2
+
+
+def test_options_of_one_run_are_refused_for_several() -> None:
+    """A rerun and questions at the prompt go with one run."""
+    both = (HEALTHY, str(PHASE19 / "plateau"))
+    assert "goes with one run" in failed("diagnose", *both, "--interactive")
+    assert "goes with one run" in failed("diagnose", *both, "--rerun", str(PHASE19 / "lr-rising"))
+
+
+def test_a_mistake_under_json_is_json(tmp_path: Path) -> None:
+    """On standard output, beside the two lines on standard error."""
+    done = run("diagnose", str(tmp_path / "no.csv"), "--json")
+    assert (done.returncode, json.loads(done.stdout)["error"]["problem"]) == (2, "there is no such file")
