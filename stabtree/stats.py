@@ -230,6 +230,12 @@ def kendall_z(values: Floats) -> float:
     return (score - math.copysign(1, score)) / math.sqrt(variance)
 
 
+def ends_and_trend(values: Floats, levels: int) -> tuple[float, float, float]:
+    """The level at the beginning, the level at the end, and the z of the trend of block medians."""
+    medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
+    return float(median(medians[:3])), float(median(medians[-3:])), kendall_z(medians)
+
+
 def span(values: Floats) -> float:
     """The range from the 2nd to the 98th percentile: all that a series covers but its outliers."""
     high, low = quantiles(values[:: 1 + len(values) // SAMPLE], 0.98, 0.02)

@@ -1,4 +1,4 @@
-"""Section 1, further: where did the NaN begin, and which cause does the log bear out?"""
+"""Section 1, further: where did the NaN begin, which cause does the log bear out, and does it come back in a rerun?"""
 
 from __future__ import annotations
 
@@ -205,3 +205,41 @@ def activation_overflow(
     text = f"the largest activation is {peak:,.6g} in {name}, {'above' if over else 'below'} {limit:,.0f}"
     observed = peak if np.isfinite(peak) else None
     return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
+
+
+@predicate(source="precision P11", labels=("data", "numerics", "gone", NO))
+def nan_returns(run: Run, loss: Series) -> Answer:
+    """Does the NaN come back at the same step when the run is run again?
+
+    `data`: the loss breaks at the same step in the run and its rerun, and on the same batch where batches were logged;
+    `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does.
+    """
+    other = run.rerun.get("loss") if run.rerun else None
+    if other is None:
+        return unknown("no rerun was given (--rerun), or it has no loss")
+    here, there = _first_break(loss), _first_break(other)
+    if here is None and there is None:
+        return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
+    if here is None or there is None:
+        place = f"at step {here or there:,} in the {'run' if there is None else 'rerun'} alone"
+        return Answer("gone", (Evidence(f"the loss breaks {place}", "loss", (int(here or there or 0),)),))
+    batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
+    known = None not in batches
+    same = here == there if not known else batches[0] == batches[1]
+    about = f", on {'the same batch' if batches[0] == batches[1] else 'different batches'}" if known else ""
+    text = f"the loss breaks at step {here:,} in the run and at step {there:,} in its rerun{about}"
+    found = (Evidence(text, "loss", (here, there)),)
+    return Answer("data" if same else "numerics", found, onset_step=here)
+
+
+def _first_break(loss: Series) -> int | None:
+    bad = np.flatnonzero(~np.isfinite(loss.values))
+    return int(loss.steps[bad[0]]) if len(bad) else None
+
+
+def _batch_at(run: Run, step: int) -> float | None:
+    batch = run.get("batch_id")
+    row = int(np.searchsorted(batch.steps, step)) if batch is not None else 0
+    if batch is None or row >= len(batch) or int(batch.steps[row]) != step or not np.isfinite(batch.values[row]):
+        return None
+    return float(batch.values[row])

@@ -137,3 +137,18 @@ def trained_in_fp8(run: Run) -> Answer:
         return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
     text = f"dtype is {known.value} ({known.source})"
     return Answer(LIKELY if known.value == "fp8" else NO, (Evidence(text),))
+
+
+@predicate(source="public threads: evaluation batches without a single label")
+def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
+    """Is the eval loss never finite while the training loss always is?"""
+    broken = int((~np.isfinite(eval_loss.values)).sum())
+    bad = int((~np.isfinite(loss.values)).sum())
+    text = f"eval_loss is not finite in {broken:,} of {len(eval_loss):,} evaluations, the training loss in {bad:,} of "
+    text += f"{len(loss):,} rows"
+    found = Evidence(
+        text, "eval_loss", tuple(int(s) for s in eval_loss.steps[:3]), float(broken), float(len(eval_loss))
+    )
+    if 0 < len(eval_loss) == broken and not bad and len(loss):
+        return Answer(YES, (found,), onset_step=int(eval_loss.steps[0]))
+    return Answer(NO, (found,))

@@ -1,4 +1,4 @@
-"""Section 3: mixed precision. Gradient overflow, the loss scale's history, and whose NaN it is."""
+"""Section 3: mixed precision. Gradient overflow, the loss scale's history, skipped steps, whose NaN it is."""
 
 from __future__ import annotations
 
@@ -237,3 +237,44 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
     told = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
     text = f"the loss scale {told} on the way into the break"
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
+
+
+@predicate(source="convergence O24; precision P10", min_points=20)
+def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
+    """Does the loss scale keep drifting down?
+
+    Yes when it ends `octaves` doublings below its highest value and lost `late_halvings` on balance in the second half
+    of the run. A healthy scale calibrates early and then stays on a plateau of 2^13 to 2^16.
+    """
+    steps, values = finite(loss_scale)
+    if values.min() <= 0 or (values == values[0]).all():
+        text = f"the loss scale is {float(values[0]):,.6g} throughout, or a placeholder"
+        return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),))
+    logs = np.log2(values)
+    below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])
+    text = f"the loss scale ends at {values[-1]:,.4g}, {below:.0f} halvings below its highest; "
+    text += f"{late:.0f} of them in the second half of the run"
+    found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
+    yes = below >= octaves and late >= late_halvings
+    top = int(steps[len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))])
+    return Answer(YES if yes else NO, found, onset_step=top if yes else None)
+
+
+@predicate(source="precision P14", min_points=20)
+def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least: int) -> Answer:
+    """Are more and more steps skipped?
+
+    The counter may be cumulative or per row. Yes when the second half has at least `least` skipped steps, in more than
+    `late_share` of its steps, and more than `factor` times as many as the first half.
+    """
+    steps, values = finite(skipped_steps)
+    cumulative = bool((np.diff(values) >= 0).all()) and float(values[-1]) > 1
+    counts = np.maximum(np.diff(values, prepend=values[0]) if cumulative else values, 0.0)
+    half = len(counts) // 2
+    first, second = float(counts[:half].sum()), float(counts[half:].sum())
+    taken = max(1.0, float(steps[-1] - steps[half]))
+    share = min(second / taken, 1e100)
+    text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
+    found = (Evidence(text, "skipped_steps", (int(steps[half]),), share, late_share),)
+    yes = second >= least and share > late_share and second > factor * first
+    return Answer(YES if yes else NO, found, onset_step=int(steps[half]) if yes else None)

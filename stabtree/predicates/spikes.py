@@ -1,4 +1,4 @@
-"""Section 2: does the loss spike, and does it come back?"""
+"""Section 2: does the loss spike, does it come back, and did grad_norm rise before?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spike_search import rarest
 from stabtree.predicates.registry import predicate
-from stabtree.stats import interval
+from stabtree.stats import NORMAL_MAD, interval, median
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -125,3 +125,41 @@ def _stayed_up(
         window = float(look.window_steps)
         return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), window),))
     return Answer(NO, (plain,))
+
+
+@predicate(source="precision P12")
+def grad_norm_leads(
+    spike: Spike,
+    grad_norm: Series,
+    *,
+    sigma: float,
+    factor: float,
+    rows: int,
+    lead_rows: int,
+    least_rows: int,
+    least_lead_rows: int,
+) -> Answer:
+    """Did grad_norm rise for some steps before the loss spiked?
+
+    Read are the `rows` rows before the spike, `least_rows` at least: but for the last `lead_rows` they give its usual
+    level, and yes takes at least `least_lead_rows` rows in a row, up to the spike, above `factor` times that level and
+    `sigma` robust deviations.
+    """
+    top = spike.top
+    steps, values = finite(grad_norm)
+    end = int(np.searchsorted(steps, top.step))
+    if end < max(least_rows, 1):
+        return unknown("too few rows of grad_norm before the spike", "grad_norm")
+    before = values[max(0, end - max(rows, 1)) : end]
+    usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
+    level = float(median(usual))
+    scatter = NORMAL_MAD * float(median(np.abs(usual - level)))
+    bar = max(factor * level, level + sigma * scatter)
+    high = before > bar
+    led = len(high) if high.all() else int(np.argmax(~high[::-1]))
+    peak = float(before[-led:].max()) if led else float(before[-1])
+    lead = top.step - int(steps[end - led]) if led else 0
+    text = f"grad_norm was above {bar:.3g} (usual {level:.3g}) for {led} rows before the spike at step {top.step:,}"
+    text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
+    found = (Evidence(text, "grad_norm", (top.step,), float(led), float(least_lead_rows)),)
+    return Answer(YES if led >= max(least_lead_rows, 1) else NO, found)

@@ -188,6 +188,7 @@ NEAR: dict[str, Maker] = {
     "updates-too-large: worse": partial(moving, "worse", 0.89e-2),
     "double-softmax: end": partial(squashed, 0.23, 1.0),
     "double-softmax: beginning": partial(squashed, 0.17, 1.0224),
+    "double-softmax: below the floor": partial(squashed, -0.08, 1.0),
     "lr-ends-early: share of the peak": partial(ended, 0.00112, 0.44),
     "lr-ends-early: share of the plan": partial(ended, 0.00088, 0.56),
     "overfitting: share of the fall": partial(overfitted, 0.044),

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.load import load_trees
 from tests.conftest import falling, make_run
+from tests.leaves.make import healthy
+from tests.leaves.precision import leading
 from tests.predicates.judged import AT, ROWS, Case, check, loss
 
+TREES = load_trees()
 CASES: dict[str, Case] = {
     "a healed spike does not hide the jump after it": (
         {"loss": loss(spike=(700, 5)) + np.where(AT > 740, 1.0, 0)},
@@ -41,3 +46,13 @@ def test_a_burst_of_a_loss_beside_a_reward_is_no_spike() -> None:
     assert diagnose(make_run({"loss": loss})).verdict == "warning"
     found = diagnose(make_run({"loss": loss, "reward": np.linspace(0.1, 0.8, 600)}))
     assert not [finding for finding in found.findings if finding.leaf.id.startswith("spike")]
+
+
+def test_a_rise_of_the_norm_before_a_spike_is_shown_with_its_lead() -> None:
+    """The precursor is confirmed under the spike's leaf, with its lead in steps; a spike without one rules it out."""
+    cause = next(c for f in diagnose(leading(), TREES).findings for c in f.causes if c.cause.id == "P12.lead")
+    assert cause.state is CauseState.CONFIRMED
+    assert "a lead of 8 steps" in cause.evidence[0].text
+    sudden = make_run(healthy(loss=leading().series["loss"].values))
+    cause = next(c for f in diagnose(sudden, TREES).findings for c in f.causes if c.cause.id == "P12.lead")
+    assert cause.state is CauseState.RULED_OUT

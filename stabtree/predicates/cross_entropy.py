@@ -1,4 +1,4 @@
-"""How a loss was put together: where it begins, what it follows, how large its gradient is beside a second run's."""
+"""The loss as a cross-entropy over classes: where it begins, what it does not fall below, what it is averaged over."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.learning import n_classes
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import predicate
 from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
+
+
+def n_classes(run: Run) -> int | None:
+    """Classes or vocabulary that the loss is a cross-entropy over, where the configuration says so."""
+    for key in ("n_classes", "vocab_size"):
+        value = run.setting(key)
+        if isinstance(value, int) and value > 1:
+            return value
+    return None
 
 
 def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
@@ -57,6 +65,38 @@ def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -
     return Answer(YES if first[1] < bar else NO, found)
 
 
+@predicate(source="convergence O12", min_points=30)
+def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: float, settled_share: float) -> Answer:
+    """Does the loss settle on the floor of a cross-entropy over probabilities?
+
+    A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does. Yes
+    when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half wins
+    less than `settled_share` of what the whole run did), and ends in the lowest `near_share` of the way from ln(C) down
+    to the floor. C is taken from the configuration, else from the first loss.
+    """
+    steps, values = finite(loss)
+    first = float(values[0])
+    if not 0 < first < math.log(1e6):
+        return unknown("the loss does not begin where an untrained classifier's does", "loss")
+    classes = n_classes(run) or round(math.exp(first))
+    if classes < 3 or abs(first - math.log(classes)) > start_share * math.log(classes):
+        text = f"the loss begins at {first:.3g}, an untrained model of {classes:,} classes at {math.log(classes):.3g}"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
+    floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
+    part = max(5, len(values) // 10)
+    middle = float(median(values[len(values) // 2 - part // 2 :][:part]))
+    end, least, most = float(median(values[-part:])), float(values.min()), float(values.max())
+    above = (end - floor) / (math.log(classes) - floor)
+    text = (
+        f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "
+    )
+    text += f"over {classes:,} classes can't leave {floor:.4g} to {ceiling:.4g}"
+    found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
+    within = least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
+    yes = within and above < near_share and middle - end < settled_share * (first - end)
+    return Answer(YES if yes else NO, found, onset_step=int(steps[0]) if yes else None)
+
+
 @predicate(source="convergence O15", min_points=3)
 def follows_padding(loss: Series, pad_share: Series, *, correlation: float, least_rows: int) -> Answer:
     """Does the loss go down where the batch holds more padding?
@@ -74,48 +114,3 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, leas
         return unknown("loss and pad_share can't be compared", "pad_share")
     text = f"changes of the loss and of the share of padding have a correlation of {value:.2f} over {len(a):,} rows"
     return Answer(YES if value < -correlation else NO, (Evidence(text, "pad_share", (), value, -correlation),))
-
-
-@predicate(source="convergence O9")
-def norm_is_multiple(run: Run, grad_norm: Series, *, rows: int, whole: float, most: int) -> Answer:
-    """Is grad_norm a whole multiple of that of a second run?
-
-    Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
-    times the other, N a whole number from 2 to `most`, within `whole`: the configured accumulation steps where they are
-    known.
-    """
-    other = run.rerun.get("grad_norm") if run.rerun else None
-    if other is None:
-        return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
-    mine, theirs = finite(grad_norm)[1][: max(rows, 1)], finite(other)[1][: max(rows, 1)]
-    a, b = (float(median(part)) if len(part) else 0.0 for part in (mine, theirs))
-    if min(a, b) <= 0:
-        return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
-    ratio = max(a, b) / min(a, b)
-    steps = {item.setting("accumulation_steps") for item in (run, run.rerun) if item} - {None, 1}
-    wanted = steps or {round(min(ratio, 1e6))}
-    near = [n for n in wanted if isinstance(n, int) and 2 <= n <= most and abs(ratio / n - 1) < whole / max(1, n / 8)]
-    text = f"the first grad_norms have medians of {a:.4g} here and {b:.4g} in the rerun: a factor of "
-    text += f"{min(ratio, 1e9):.3g}"
-    text += f", configured are {', '.join(map(str, steps))} accumulation steps" if steps else ""
-    found = (Evidence(text, "grad_norm", (), min(ratio, 1e9), float(near[0]) if near else 2.0),)
-    return Answer(YES if near else NO, found)
-
-
-@predicate(source="convergence O22", min_points=5)
-def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
-    """Do some parameter groups move far faster or slower than others?
-
-    Yes when the medians of two groups differ by more than `factor`. With 100, one of them lies more than ten times away
-    from the usual 1e-3, whatever the other does.
-    """
-    medians = {name: float(median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1])}
-    medians = {name: value for name, value in medians.items() if value > 0}
-    if len(medians) < 2:
-        return unknown("update_ratio was not logged per parameter group", "update_ratio")
-    low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
-    ratio = min(medians[high] / medians[low], 1e100)
-    text = f"update ratios run from {medians[low]:.2g} ({low}) to {medians[high]:.2g} ({high}), "
-    text += f"a factor of {ratio:,.3g}"
-    found = (Evidence(text, "update_ratio", (), ratio, factor),)
-    return Answer(YES if ratio > factor else NO, found)

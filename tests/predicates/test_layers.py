@@ -1,4 +1,4 @@
-"""Runs that do not learn."""
+"""Weights that do not move, updates of the wrong size, units that die."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
-from tests.conftest import FIXTURES, make_run
+from tests.conftest import FIXTURES, falling, make_run
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -47,10 +46,10 @@ def test_the_smallest_update_is_one() -> None:
             assert diagnose(run, TREES).findings[0].leaf.id == leaf
 
 
-@pytest.mark.parametrize(("low", "wanted"), [(1.64, True), (1.55, False), (2.1, False)])
-def test_a_softmax_taken_twice_can_t_leave_its_bounds(low: float, wanted: bool) -> None:
-    """With 12 classes the floor is 1.619: a loss that rests below it, or far above, has another reason."""
-    at = np.arange(1000)
-    loss = np.log(12) + (low - np.log(12)) * (1 - np.exp(-at / 60)) + 0.01 * np.sin(at * 1.7)
-    found = diagnose(make_run({"loss": loss}, n_classes=12), TREES)
-    assert ("double-softmax" in [finding.leaf.id for finding in found.findings]) == wanted
+def test_units_that_die_in_the_first_steps_have_died() -> None:
+    """Compared is the first rows, not the first tenth of a long run; units that were dead from row 0 on are no news."""
+    for begin, wanted in ((0.0, True), (0.9, False)):
+        dead = np.full(1000, 0.9)
+        dead[:3] = begin
+        found = diagnose(make_run({"loss": falling(1000), "dead_relu_frac": dead}), TREES)
+        assert ("dead-units" in [finding.leaf.id for finding in found.findings]) == wanted

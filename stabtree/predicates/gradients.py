@@ -1,0 +1,207 @@
+"""Gradients beside those of a batch, of a second run, of the loss scale and of the clip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import predicate
+from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats
+    from stabtree.run import Run, Series
+
+
+@predicate(source="convergence O4", min_points=4)
+def gradients_add_up(
+    grad_norm: Series,
+    loss: Series | None = None,
+    *,
+    growth: float,
+    smooth: float,
+    trend_z: float,
+    levels: int,
+    least_rows: int,
+) -> Answer:
+    """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
+
+    A gradient that is never zeroed is the sum of all batches so far: it leaves the level of its first rows within a few
+    steps, goes on growing and changes little from one step to the next. Yes when it ends more than `growth` times above
+    its first three rows with a rising trend (Mann-Kendall z of `levels` block medians above `trend_z`), while
+    neighbouring rows differ by less than `smooth` (median), and by less than those of the loss: the gradient of a batch
+    is never steadier than its loss. Where the sum is clipped in place it can't grow, and does little harm.
+    """
+    values = _positive(grad_norm)
+    needed = max(least_rows, levels, 4)
+    if len(values) < needed:
+        return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
+    medians, _ = blocks(values, max(levels, 4))
+    factor = min(float(median(medians[-3:])) / float(median(values[:3])), 1e300)
+    jitter, trend = _jitter(values), kendall_z(medians)
+    bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
+    text = (
+        f"grad_norm ends {factor:.3g}× above its first rows (takes {growth:g}×), trend z {trend:.1f}, and neighbouring "
+    )
+    text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
+    found = (Evidence(text, "grad_norm", (), factor, growth),)
+    yes = factor > growth and trend > trend_z and jitter < bar
+    return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
+
+
+def _positive(series: Series) -> Floats:
+    _, values = finite(series)
+    return values[values > 0]
+
+
+def _jitter(values: Floats) -> float:
+    """By what share neighbouring rows differ, in the median."""
+    stride = 1 + len(values) // SAMPLE
+    return float(median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])]))))
+
+
+@predicate(source="convergence O9")
+def norm_is_multiple(run: Run, grad_norm: Series, *, rows: int, whole: float, most: int) -> Answer:
+    """Is grad_norm a whole multiple of that of a second run?
+
+    Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
+    times the other, N a whole number from 2 to `most`, within `whole`: the configured accumulation steps where they are
+    known.
+    """
+    other = run.rerun.get("grad_norm") if run.rerun else None
+    if other is None:
+        return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
+    mine, theirs = finite(grad_norm)[1][: max(rows, 1)], finite(other)[1][: max(rows, 1)]
+    a, b = (float(median(part)) if len(part) else 0.0 for part in (mine, theirs))
+    if min(a, b) <= 0:
+        return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
+    ratio = max(a, b) / min(a, b)
+    steps = {item.setting("accumulation_steps") for item in (run, run.rerun) if item} - {None, 1}
+    wanted = steps or {round(min(ratio, 1e6))}
+    near = [n for n in wanted if isinstance(n, int) and 2 <= n <= most and abs(ratio / n - 1) < whole / max(1, n / 8)]
+    text = f"the first grad_norms have medians of {a:.4g} here and {b:.4g} in the rerun: a factor of "
+    text += f"{min(ratio, 1e9):.3g}"
+    text += f", configured are {', '.join(map(str, steps))} accumulation steps" if steps else ""
+    found = (Evidence(text, "grad_norm", (), min(ratio, 1e9), float(near[0]) if near else 2.0),)
+    return Answer(YES if near else NO, found)
+
+
+@predicate(source="precision P18", min_points=40)
+def gradients_vanish(
+    loss: Series,
+    grad_norm: Series,
+    *,
+    share: float,
+    loss_share: float,
+    tiny: float,
+    trend_z: float,
+    levels: int,
+) -> Answer:
+    """Do the gradients vanish while the loss is still high?
+
+    Yes when grad_norm ends below `share` of its level at the beginning, or below `tiny`, with a falling trend
+    (of `levels` block medians, below -`trend_z`), while
+    the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its gradients along: no fault.
+    """
+    begin, end, trend = ends_and_trend(finite(grad_norm)[1], levels)
+    first, last, _ = ends_and_trend(finite(loss)[1], levels)
+    text = f"grad_norm goes from {begin:.3g} to {end:.3g} (z {trend:.1f}) while the loss goes from {first:.4g} to "
+    text += f"{last:.4g}"
+    found = (Evidence(text, "grad_norm", (), end, max(share * begin, tiny)),)
+    yes = trend < -trend_z and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
+    return Answer(YES if yes else NO, found)
+
+
+def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
+    """The finite positive values of two series at the steps that both have."""
+    x, y = a.values, b.values
+    if not np.array_equal(a.steps, b.steps):
+        _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
+        x, y = x[here], y[there]
+    keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0) & (x < 1e100) & (y < 1e100)
+    return x[keep], y[keep]
+
+
+@predicate(source="precision P7")
+def norm_is_scaled(
+    grad_norm: Series,
+    loss_scale: Series,
+    *,
+    least_ratio: float,
+    least_scale: float,
+    moved_octaves: float,
+    least_slope: float,
+    least_rows: int,
+) -> Answer:
+    """Is the logged grad_norm that of gradients still multiplied by the loss scale?
+
+    Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
+    `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
+    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale.
+    """
+    norm, scale = _paired(grad_norm, loss_scale)
+    if len(norm) < max(least_rows, 2):
+        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
+    middle, level = float(median(norm)), float(median(scale))
+    ratio = middle / level
+    text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
+    found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
+    large = ratio > least_ratio and min(middle, level) > least_scale
+    logs = np.log2(scale)
+    if large and float(np.ptp(logs)) >= moved_octaves:
+        slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
+        text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
+        found.append(Evidence(text, "loss_scale", (), slope, least_slope))
+        large = slope > least_slope
+    return Answer(YES if large else NO, tuple(found))
+
+
+@predicate(source="precision P5 and P10", min_points=20)
+def gradients_underflow(
+    run: Run,
+    grad_norm: Series,
+    loss_scale: Series | None = None,
+    *,
+    zero_share: float,
+    placeholder_share: float,
+) -> Answer:
+    """Do gradients vanish in fp16 for want of a loss scale?
+
+    Yes in an fp16 run whose scale is 1 or not logged and whose grad_norm is exactly 0 in more than `zero_share` of the
+    rows: without a scale, small gradients are flushed to 0. In more than `placeholder_share` of them it is not
+    measured: Megatron writes 0.000 where it does not clip.
+    """
+    if run.setting("dtype") != "fp16":
+        return unknown("nothing says that the run is fp16", "dtype")
+    values = finite(grad_norm)[1]
+    share = float(np.mean(values == 0))
+    if share > placeholder_share:
+        return unknown("grad_norm is 0 throughout, as where it is not measured", "grad_norm")
+    scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
+    scaled = bool(len(scale)) and float(scale.max()) > 1
+    about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
+    text = f"grad_norm is exactly 0 in {share:.1%} of the rows, with {about}"
+    found = (Evidence(text, "grad_norm", (), share, zero_share),)
+    return Answer(YES if share > zero_share and not scaled else NO, found)
+
+
+@predicate(source="precision P13", min_points=50)
+def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
+    """Is the gradient clipped at almost every step, and hard?
+
+    Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. Clipping
+    alone is no sign: 6 of 49 labelled healthy runs clip at 95% of their steps, with a median norm of up to 4.6 times
+    the clip. Yes takes a median above `depth` times the clip.
+    """
+    clip = run.setting("grad_clip")
+    if not isinstance(clip, int | float) or not 0 < clip < 1e100:
+        return unknown("the configuration names no grad_clip")
+    values = finite(grad_norm)[1]
+    late = values[len(values) // 2 :]
+    above = float(np.mean(late > clip))
+    text = f"grad_norm lies above the clip of {clip:g} at {above:.0%} of the steps in the second half, its median is "
+    middle = float(median(late)) / float(clip)
+    found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
+    return Answer(YES if above >= share and middle > depth else NO, found)

@@ -1,0 +1,247 @@
+"""How the loss gets on: does it leave its beginning, hold, stop too soon, and does the eval loss follow?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
+from stabtree.predicates.cross_entropy import n_classes
+from stabtree.predicates.registry import predicate
+from stabtree.stats import blocks, interval, kendall_z, median, row_medians
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats
+    from stabtree.run import Run, Series
+
+EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
+
+
+def first_level(values: Floats, thrown: float) -> float:
+    """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
+
+    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
+    threw them up, and it is the level.
+    """
+    early, first = float(median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
+    return first if 0 < first * thrown < early else early
+
+
+class Young(NamedTuple):
+    """When a run is too young to be called flat; see `leaves_start`."""
+
+    least_rows: int
+    least_steps: int
+    least_progress: float
+    warm_share: float
+    late_start_steps: int
+    late_start_rows: int
+
+
+def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_loss: float) -> str:
+    """Why a run can't be called flat yet; nothing where it can."""
+    steps, values = finite(loss)
+    least_steps, least_progress = bars.least_steps, bars.least_progress
+    if len(values) < bars.least_rows:
+        return f"the loss has {len(values):,} finite rows, {bars.least_rows} are needed to call it flat"
+    first, last = int(steps[0]), int(steps[-1])
+    planned = run.setting("max_steps")
+    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
+    young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
+    warm = 0
+    if lr is not None and len(lr) > 2 and lr.values.max() > 0:
+        warm = int(lr.steps[int(np.argmax(lr.values >= bars.warm_share * lr.values.max()))])
+    late_start = first > max(bars.late_start_steps, bars.late_start_rows * interval(steps))
+    reasons = {
+        f"the log begins at step {first:,}: what the loss did before is not known": late_start,
+        f"the log ends at step {last:,}, too early to call a loss flat": young,
+        f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
+        "the loss begins at or below 0, where a share of it has no meaning": first_loss <= 0,
+        "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=12)
+def leaves_start(
+    run: Run,
+    loss: Series,
+    lr: Series | None = None,
+    *,
+    least_share: float,
+    least_steps: int,
+    least_progress: float,
+    worse_share: float,
+    least_rows: int,
+    levels: int,
+    trend_z: float,
+    at_chance: float,
+    thrown: float,
+    warm_share: float,
+    late_start_steps: int,
+    late_start_rows: int,
+) -> Answer:
+    """Does the loss fall clearly below the level at which it began?
+
+    `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend; `slow`:
+    there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do not
+    learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged from the
+    beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
+    `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
+    250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
+    all that can be expected. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
+    `first_level`.
+    """
+    steps, values = finite(loss)
+    first = first_level(values, thrown)
+    bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
+    early = _too_early(run, loss, lr, bars, first)
+    if early:
+        return unknown(early, "loss")
+    medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
+    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
+    low = float(min(smooth.min(), median(medians[-3:])))
+    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
+    trend = kendall_z(medians)
+    text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
+    text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
+    found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
+    if share > least_share:
+        return Answer(YES, (found,))
+    if -share > worse_share:
+        return Answer("worse", (found,), onset_step=int(steps[0]))
+    classes = n_classes(run)
+    if trend < -trend_z:
+        if classes and first < at_chance * math.log(classes):
+            text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
+            return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
+        text = f"it does fall, with a trend of z {trend:.1f}"
+        return Answer(
+            "slow", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=_settles(loss, first, low)
+        )
+    text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
+    return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
+
+
+def _settles(loss: Series, first: float, low: float) -> int:
+    """The first step by which half of what little it falls is lost."""
+    steps, values = finite(loss)
+    return int(steps[int(np.argmax(values <= (first + low) / 2))])
+
+
+@predicate(source="precision P17", min_points=3)
+def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, begin_share: float) -> Answer:
+    """Did the run break down in its first few hundred steps?
+
+    Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
+    `first_steps` steps (of which `begin_share` may be missing), in the run and in a rerun with another learning rate.
+    One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
+    for its initialisation.
+    """
+    broke = _breaks_early(loss, first_steps, factor, begin_share)
+    if broke is None:
+        text = f"the loss holds through its first {first_steps:,} steps, or the log begins later"
+        return Answer(NO, (Evidence(text, "loss", (), 0.0, factor),))
+    text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
+    found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
+    other = run.rerun.get("loss") if run.rerun else None
+    rates = [item.setting("lr") for item in (run, run.rerun) if item]
+    again = _breaks_early(other, first_steps, factor, begin_share) if other is not None else None
+    if again is not None and len(set(rates)) == 2 and None not in rates:
+        text = f"and so did the rerun at step {again:,}, with a learning rate of {rates[1]} instead of {rates[0]}"
+        found.append(Evidence(text, "loss", (again,)))
+        return Answer(YES, tuple(found))
+    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell")
+
+
+def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: float) -> int | None:
+    if not len(loss) or int(loss.steps[0]) > begin_share * first_steps:
+        return None
+    inside = loss.steps <= first_steps
+    steps, values = loss.steps[inside], loss.values[inside]
+    usable = values[np.isfinite(values)]
+    if not len(usable):
+        return int(steps[0])
+    level = float(median(usable[:3]))
+    bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
+    held = np.flatnonzero(~bad)
+    at = int(held[-1]) + 1 if len(held) else 0
+    # What comes back within these steps was a spike.
+    return int(steps[at]) if at < len(steps) - 1 else None
+
+
+@predicate(source="axolotl, Training Stability & Debugging, loss plateau", min_points=3)
+def stops_early(loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int) -> Answer:
+    """Does the loss stop falling early, well above where fine-tuning usually ends?
+
+    Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
+    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning.
+    """
+    at, values = finite(loss)
+    if len(values) < least_rows:
+        return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
+    part = max(5, len(values) // 20)
+    early = max(part, int(early_share * len(values)))
+    first, middle, end = (
+        float(median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
+    )
+    won, late = first - end, middle - end
+    text = f"loss goes from {first:.3g} over {middle:.3g} at step {int(at[early]):,} to {end:.3g} "
+    text += f"(usual: at most {level:g})"
+    found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
+    stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
+    return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
+
+
+@predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
+def overfits(
+    loss: Series,
+    eval_loss: Series,
+    *,
+    rise: float,
+    range_share: float,
+    half: float,
+    thrown: float,
+    least_rows: int,
+) -> Answer:
+    """Does the eval loss rise for good while the training loss goes on falling?
+
+    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
+    more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
+    loss has fallen since that lowest point, or lies below `half` of the eval loss and has not risen by `half` as much.
+    A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
+    healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
+    """
+    steps, values = finite(eval_loss)
+    if len(values) < max(least_rows, 3):
+        return unknown(f"eval_loss has {len(values)} finite values, {least_rows} are needed", "eval_loss")
+    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
+    at = int(np.argmin(inner)) + 1
+    low, end = float(inner[at - 1]), float(median(values[-3:]))
+    fallen = float(values[: at + 1].max()) - low
+    relative = (end - low) / abs(low) if low else math.inf
+    share = (end - low) / fallen if fallen > 0 else math.inf
+    turned = int(steps[at])
+    text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
+    text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
+    found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
+    if relative <= rise or share <= range_share:
+        return Answer(NO, (found,))
+    own, trained = finite(loss)
+    around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
+    if not len(around):
+        return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
+    before, last = float(median(around)), float(median(trained[-max(5, len(trained) // 20) :]))
+    if last >= (began := first_level(trained, thrown)):
+        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
+        return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
+    if last > before and (last >= half * end or last - before >= half * (end - low)):
+        text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
+        return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
+    text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
+    told = (found, Evidence(text, "loss", (turned, int(own[-1])), last, before))
+    past = np.flatnonzero((values > low * (1 + rise) if low > 0 else values > low) & (steps > turned))
+    onset = int(steps[past[0]]) if len(past) else turned
+    return Answer(YES, told, onset_step=onset, last_good_step=turned)

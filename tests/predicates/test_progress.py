@@ -1,0 +1,49 @@
+"""Losses that get on, that never hold, and that leave the eval loss behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+from tests.leaves.make import with_rerun
+from tests.leaves.precision import never_held
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
+
+TREES = load_trees()
+
+
+def test_overfitting_shows_though_the_training_loss_is_at_its_bottom() -> None:
+    """A training loss of nearly 0 that rises a little is no reason to doubt; one that rises with the eval loss is."""
+    at = np.arange(1000)
+    eval_loss = 1.1 + 1.5 * np.exp(-at / 50) + np.clip(at - 300, 0, None) / 1000
+    for floor, wanted in ((0.005, True), (1.0, False)):
+        rise = 0.001 if wanted else 0.6
+        loss = floor + 2.5 * np.exp(-at / 50) + rise * np.clip(at - 300, 0, None) / 1000
+        found = diagnose(make_run({"loss": loss, "eval_loss": eval_loss}), TREES)
+        assert ("overfitting" in [finding.leaf.id for finding in found.findings]) == wanted
+
+
+def test_what_has_not_learned_does_not_overfit() -> None:
+    """Eval and training loss jump about far above their beginning: the one ends high by chance."""
+    noise = np.random.default_rng(9).normal(0, 3, (2, 1000))
+    loss, eval_loss = 30 + noise[0], 28 + noise[1] + 20 * (np.arange(1000) > 500)
+    loss[0] = 2.5
+    found = diagnose(make_run({"loss": loss, "eval_loss": eval_loss}), TREES)
+    assert "overfitting" not in [finding.leaf.id for finding in found.findings]
+
+
+def test_a_run_that_never_holds_needs_another_rate_to_tell() -> None:
+    """P17 is confirmed by a rerun at another learning rate and not checkable without one."""
+
+    def state(found: Diagnosis) -> CauseState:
+        return next(c.state for f in found.findings for c in f.causes if c.cause.id == "P17.init")
+
+    assert state(diagnose(never_held(1e-3), TREES)) is CauseState.NOT_CHECKABLE
+    assert state(diagnose(with_rerun(never_held(1e-3), never_held(1e-4)), TREES)) is CauseState.CONFIRMED
