@@ -186,7 +186,7 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
-    rows = JsonRows(names)
+    rows = JsonRows(names, source.path)
     dropped = 0
     for place, row in enumerate(records, 1):
         if isinstance(row, dict):

@@ -51,7 +51,7 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
-    rows = JsonRows(names)
+    rows = JsonRows(names, source.path)
     for place, entry in enumerate(points, 1):
         rows.add(entry, place)
     if len(points) < len(entries):

@@ -71,7 +71,7 @@ def read(source: Source, names: Names) -> Table:
 
 def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
-    rows, log = JsonRows(names), Log()
+    rows, log = JsonRows(names, source.path), Log()
     for place, row in enumerate(log.rows(chunks(source, notes)), 1):
         rows.add(row, place)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
