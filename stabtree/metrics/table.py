@@ -189,10 +189,12 @@ RUN_ALIASES: tuple[str, ...] = (
     "trial_id",
 )
 
-# Loggers join the names of nested modules, which come nowhere near this; what is longer is text that stands for nothing.
+# The names of nested modules, joined, come nowhere near this; what is longer is text.
 MAX_NAME = 300
 # The most words of an alias of a grouped metric.
-MAX_PARTS = max(alias.count("_") + 1 for metric in METRICS if metric.grouped for alias in (metric.name, *metric.aliases))
+MAX_PARTS = max(
+    alias.count("_") + 1 for metric in METRICS if metric.grouped for alias in (metric.name, *metric.aliases)
+)
 
 # llm.c prints the gradient's norm under this name; `norm/block0` is anything's.
 ALONE = ("norm",)
