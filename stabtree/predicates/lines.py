@@ -26,8 +26,7 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
 
     The pattern is a regular expression, searched without regard to case in the lines that the loader kept because they
     may tell of errors; `stabtree tree check` refuses one that could take forever on some line. With `ends` a line
-    counts as what ended the run only where no row of metrics comes
-    after it: else the run has `survived` it.
+    counts as what ended the run only where no row of metrics comes after it: else the run has `survived` it.
     """
     if not run.lines:
         return unknown("the log is no text log, or none of its lines tells of an error")
