@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500
+SHOWN = 8
 # Settings and final values, which trainers write beside the metrics.
 _OTHERS = frozenset(
     (
@@ -57,13 +58,15 @@ def pick_file(folder: Path, known: Callable[[Source], bool]) -> tuple[Path, tupl
     candidates = []
     for file in files[:MAX_FILES]:
         try:
-            if file.name not in _OTHERS and known(open_source(file)):
+            if file.name not in _OTHERS and not is_hollow(file) and known(open_source(file)):
                 candidates.append(file)
         except StabtreeError as error:
             if "can't be read" in error.problem:
                 odd.append(clean(file.name, 60))
+        if len(candidates) > SHOWN:
+            break
     notes = (f"Not looked at in the folder, being no files that can be read: {', '.join(odd[:5])}.",) if odd else ()
-    if candidates and len({file.name.partition(".")[0] for file in candidates}) == 1:
+    if len({file.name.partition(".")[0] for file in candidates}) == 1:
         # A logger with several outputs writes one run as progress.csv and progress.json.
         others = ", ".join(clean(file.name, 60) for file in candidates[1:])
         same = (f"Taken for the same run in another format, and not read: {others}.",) if others else ()
@@ -79,9 +82,20 @@ def _is(entry: Path, kind: str) -> bool:
         return False
 
 
+def is_hollow(file: Path) -> bool:
+    """Whether a file holds nothing on any disk: it is empty, or the system makes it up, as below `/proc`.
+
+    Reading one of the latter may wait forever.
+    """
+    try:
+        return file.stat().st_size == 0
+    except OSError:
+        return False
+
+
 def _several(shown: str, candidates: list[Path]) -> StabtreeError:
-    names = ", ".join(clean(file.name, 60) for file in candidates[:8])
-    more = f" and {len(candidates) - 8} more" if len(candidates) > 8 else ""
+    names = ", ".join(clean(file.name, 60) for file in candidates[:SHOWN])
+    more = " and more" if len(candidates) > SHOWN else ""
     return StabtreeError(
         f"holds several files that may be metrics: {names}{more}",
         where=shown,
@@ -90,7 +104,7 @@ def _several(shown: str, candidates: list[Path]) -> StabtreeError:
 
 
 def _none(shown: str, files: list[Path]) -> StabtreeError:
-    there = ", ".join(clean(file.name, 60) for file in files[:8]) or "nothing"
+    there = ", ".join(clean(file.name, 60) for file in files[:SHOWN]) or "nothing"
     return StabtreeError(
         f"holds no file that stabtree can read, only {there}" if files else "holds no files",
         where=shown,
