@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -14,6 +15,7 @@ from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
+from stabtree.cli.options import emit
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
@@ -43,7 +45,7 @@ def _root(
     if version:
         from stabtree import __version__
 
-        sys.stdout.write(f"stabtree {__version__}\n")
+        emit(f"stabtree {__version__}")
         raise typer.Exit
 
 
@@ -65,11 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         _complain(_usage(error))
         return 2
-    except StabtreeError as error:
-        _complain(_told(error))
-        return 2
     except BrokenPipeError:  # the reader has gone (`| head`)
         return 141
+    except (StabtreeError, OSError) as error:
+        _complain(_told(_mistake(error)))
+        return 2
     except KeyboardInterrupt:
         return 130
     return 0
@@ -93,6 +95,15 @@ def _usage(error: typer.TyperException) -> str:
     return _told(StabtreeError(problem, hint=f"type `{command} --help`"))
 
 
+def _mistake(error: StabtreeError | OSError) -> StabtreeError:
+    """A user's mistake as it is; a full disk too, which typer does not know of when it prints its help."""
+    if isinstance(error, StabtreeError):
+        return error
+    if error.errno != errno.ENOSPC:
+        raise error
+    return StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
+
+
 def _told(error: StabtreeError) -> str:
     place = f"{clean(error.where)}: " if error.where else ""
     # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
@@ -101,8 +112,11 @@ def _told(error: StabtreeError) -> str:
 
 
 def _complain(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(text)
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+    except OSError:  # nobody is left to tell, but for the exit code
+        pass
 
 
 def entry() -> None:

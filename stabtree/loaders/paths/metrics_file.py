@@ -54,7 +54,7 @@ def pick_file(folder: Path, known: Callable[[Source], bool]) -> tuple[Path, tupl
     for name in manifest.NAMES:
         if folder / name in files:
             return folder / name, ()
-    odd = [clean(entry.name, 60) for entry in entries if entry not in set(files) and not _is(entry, "dir")]
+    odd = [clean(entry.name, 60) for entry in entries if not _is(entry, "file") and not _is(entry, "dir")]
     candidates = []
     for file in files[:MAX_FILES]:
         try:

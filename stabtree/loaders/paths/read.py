@@ -16,6 +16,7 @@ from stabtree.loaders.paths.metrics_file import is_hollow, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.table import Asked
+from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
 from stabtree.text import clean
 
@@ -118,9 +119,16 @@ def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]
 
 
 def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
-    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
-    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
-        return ()
+    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it.
+
+    Raises:
+        StabtreeError: where it may not be looked at.
+    """
+    try:
+        if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+            return ()
+    except OSError as error:
+        raise unreadable(error, clean(folder)) from None
 
     def read(file: Path) -> tuple[Table, ...]:
         source = open_source(file)
