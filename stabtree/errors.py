@@ -25,13 +25,22 @@ class SeveralRunsError(StabtreeError):
     Attributes:
         names: the runs within the file or folder, by name; empty where they are files of their own.
         files: the files that are a run each.
+        unseen: how many more files there are that nobody looked at.
     """
 
     def __init__(
-        self, problem: str, *, where: str = "", hint: str = "", names: tuple[str, ...] = (), files: tuple[str, ...] = ()
+        self,
+        problem: str,
+        *,
+        where: str = "",
+        hint: str = "",
+        names: tuple[str, ...] = (),
+        files: tuple[str, ...] = (),
+        unseen: int = 0,
     ) -> None:
         self.names = names
         self.files = files
+        self.unseen = unseen
         super().__init__(problem, where=where, hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -47,7 +48,7 @@ def _root(
     if version:
         from stabtree import __version__
 
-        sys.stdout.write(f"stabtree {__version__}\n")
+        emit(f"stabtree {__version__}")
         raise typer.Exit
 
 
@@ -82,6 +83,8 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
     """The exit code of what stopped a command, and its two lines on standard error."""
     if isinstance(error, KeyboardInterrupt | BrokenPipeError):  # or the reader has gone (`| head`)
         return 130 if isinstance(error, KeyboardInterrupt) else 141
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # typer does not know of a full disk
+        error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
     if isinstance(error, StabtreeError):
         _complain(_told(error))
         return _as_json(error) if _wants_json(words) else UNUSABLE
@@ -137,8 +140,11 @@ def _told(error: StabtreeError) -> str:
 
 
 def _complain(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(text)
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+    except OSError:  # nobody is left to tell, but for the exit code
+        pass
 
 
 def entry() -> None:

@@ -184,13 +184,23 @@ def _each(path: str, options: Mapping[str, Any]) -> list[tuple[str, str, Run | S
         return [(path, path, load_run(path, **options))]
     except SeveralRunsError as error:
         if error.files:
-            return [found for file in error.files for found in _each(file, options)]
+            found = [item for file in error.files for item in _each(file, options)]
+            return [*found, *_unseen(path, error.unseen)]
         return [(path, f"{path} {name}", _of(path, name, options)) for name in error.names] or [(path, path, error)]
     except NoLogError as error:
         inner = [found for folder in below(Path(path)) for found in _each(str(folder), options)]
         return [item for item in inner if not isinstance(item[2], NoLogError)] or [(path, path, error)]
     except StabtreeError as error:
         return [(path, path, error)]
+
+
+def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]:
+    """What stands for the files of a folder that nobody looked at."""
+    if not count:
+        return []
+    problem = f"holds {count:,} more files, which were not looked at"
+    error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
+    return [(path, f"{path} (the rest)", error)]
 
 
 def _of(path: str, name: str, options: Mapping[str, Any]) -> Run | StabtreeError:

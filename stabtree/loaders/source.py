@@ -174,6 +174,8 @@ def open_source(path: str | Path) -> Source:
         StabtreeError: where there is no such file, it is empty, no regular file, or may not be read.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")
         stored = sys.stdin.buffer.read(MAX_BYTES)
         return _look(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
     file = Path(path)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.errors import StabtreeError
 from stabtree.run import Skipped
 
 if TYPE_CHECKING:
@@ -104,6 +105,24 @@ class Table:
     lines: tuple[LogLine, ...] = ()
     ended_in_error: bool = False
     config_from: str = ""
+
+
+# Every parameter of a large model with some figures each comes to a few thousand.
+MAX_COLUMNS = 20_000
+
+
+def check_width(columns: int, path: str) -> None:
+    """Refuse a file with more columns than any logger writes, before time is spent on each.
+
+    Raises:
+        StabtreeError: where it has.
+    """
+    if columns > MAX_COLUMNS:
+        raise StabtreeError(
+            f"has more than {MAX_COLUMNS:,} columns",
+            where=path,
+            hint="export the columns that matter: step, loss, grad_norm, lr",
+        )
 
 
 # A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.

@@ -65,6 +65,12 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
         while True:
             try:
                 chunk = stream.read1(CHUNK_BYTES)
+            except MemoryError:
+                raise StabtreeError(
+                    "takes more memory to decompress than there is",
+                    where=source.path,
+                    hint="decompress it yourself, and name the result",
+                ) from None
             except _damage() as error:
                 if not total:
                     raise StabtreeError(

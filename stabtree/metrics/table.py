@@ -189,6 +189,13 @@ RUN_ALIASES: tuple[str, ...] = (
     "trial_id",
 )
 
+# The names of nested modules, joined, come nowhere near this; what is longer is text.
+MAX_NAME = 300
+# The most words of an alias of a grouped metric.
+MAX_PARTS = max(
+    alias.count("_") + 1 for metric in METRICS if metric.grouped for alias in (metric.name, *metric.aliases)
+)
+
 # llm.c prints the gradient's norm under this name; `norm/block0` is anything's.
 ALONE = ("norm",)
 
@@ -227,12 +234,18 @@ def match(column: str) -> tuple[str, int] | None:
     >>> match("param_norm/head")
     ('weight_norm/head', 1)
     """
+    if len(column) > MAX_NAME:
+        return None
     found = _exact().get(normalize(column))
     if found:
         return found
     parts = [part for part in re.split(r"[/.:|]", column.strip()) if part]
-    for cut in range(1, len(parts)):
+    # The name of a metric has few parts, so that of a long name only the two ends are tried.
+    begin, end = min(MAX_PARTS, len(parts) - 1), max(MAX_PARTS + 1, len(parts) - MAX_PARTS)
+    for cut in (*range(1, begin + 1), *range(end, len(parts))):
         for name, group in ((parts[:cut], parts[cut:]), (parts[cut:], parts[:cut])):
+            if len(name) > MAX_PARTS:
+                continue
             found = _exact().get(normalize("/".join(name)))
             if found and by_name()[found[0]].grouped and normalize("/".join(name)) not in ALONE:
                 return f"{found[0]}/{'.'.join(group)}", found[1]

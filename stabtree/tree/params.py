@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.text import near
+from stabtree.tree import patterns
 from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
 
 if TYPE_CHECKING:
@@ -95,16 +95,8 @@ def mistakes(declared: Mapping[str, Parameter], owner: str, params: Mapping[str,
             yield f"sets {key!r}, which {owner} does not have{near(key, declared)}"
         elif not fits(value, declared[key].kind):
             yield f"sets {key!r} to {value!r}; it must be of type {declared[key].kind.__name__}, from 0 on"
-        elif declared[key].pattern and (problem := _pattern(str(value))):
-            yield f"sets a pattern that is no regular expression: {problem}"
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        return str(error)
-    return ""
+        elif declared[key].pattern and (problem := patterns.problem(str(value))):
+            yield f"sets a pattern that {problem}"
 
 
 def fits(value: object, kind: type[Param]) -> bool:

@@ -10,7 +10,7 @@ from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.loaders.table import Column, Table
+from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.text import clean
 
@@ -60,7 +60,7 @@ def read(source: Source, names: Names) -> Table:
     text = text_of(source, notes)
     value = _parse(source, text, notes)
     if isinstance(value, dict):
-        lists = _lists(value, names)
+        lists = _lists(value, names, source.path)
         if not lists:
             raise StabtreeError(
                 "is an object that holds no columns",
@@ -68,7 +68,7 @@ def read(source: Source, names: Names) -> Table:
                 hint="name the file that the trainer wrote its metrics to",
             )
         return columns_table(source, "json columns", lists, names, tuple(notes))
-    rows = JsonRows(names)
+    rows = JsonRows(names, source.path)
     for place, row in enumerate(value, 1):
         if isinstance(row, dict):
             rows.add(row, place)
@@ -107,14 +107,19 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list
     raise StabtreeError("holds one value, no metrics", where=source.path, hint="name the metrics file")
 
 
-def _lists(value: Mapping[str, Any], names: Names) -> dict[str, list[Any]]:
-    """The columns of an object: its lists, and its objects from row to cell as pandas writes them."""
+def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[Any]]:
+    """The columns of an object: its lists, and its objects from row to cell as pandas writes them.
+
+    Raises:
+        StabtreeError: where there are too many of them.
+    """
     lists = {}
     for name, cells in value.items():
         if isinstance(cells, list):
             lists[str(name)] = cells
         elif isinstance(cells, dict) and cells and all(_ROW.fullmatch(key) for key in cells):
             lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
+    check_width(len(lists), path)
     told = {name for name in lists if names.metric(name) or names.counts(name)}
     longest = max((len(lists[name]) for name in told), default=0)
     # A list of layer sizes or of betas is configuration.
@@ -124,7 +129,12 @@ def _lists(value: Mapping[str, Any], names: Names) -> dict[str, list[Any]]:
 def columns_table(
     source: Source, format_: str, lists: Mapping[str, list[Any]], names: Names, notes: tuple[str, ...]
 ) -> Table:
-    """The table of an object of columns; what is shorter than the longest is not logged at the end."""
+    """The table of an object of columns; what is shorter than the longest is not logged at the end.
+
+    Raises:
+        StabtreeError: where there are too many of them.
+    """
+    check_width(len(lists), source.path)
     rows = max(map(len, lists.values()), default=0)
     short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
     note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()

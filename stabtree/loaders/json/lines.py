@@ -77,7 +77,7 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: where no line is a JSON object.
     """
     lines = source.lines()
-    rows, skips = JsonRows(names), Skips()
+    rows, skips = JsonRows(names, source.path), Skips()
     place = 1
     for block in lines.blocks():
         count = block.count("\n")

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
 RECORD_KEYS = ("metrics", "history", "log_history", "log", "rows", "records")
+# One for each rank of a large run.
+MAX_FILES = 1024
 NAMES = ("manifest.json", "manifest.jsonl")
 
 
@@ -65,7 +67,7 @@ class Manifest:
         config: its settings, canonical.
         files: the metrics files that it names, checked to lie in its folder.
         content: the whole object.
-        notes: settings of the wrong kind.
+        notes: settings of the wrong kind, and files named twice.
     """
 
     config: Mapping[str, ConfigScalar]
@@ -122,16 +124,36 @@ def parse(source: Source) -> Manifest:
     if not isinstance(content, dict):
         raise StabtreeError("holds no JSON object", where=source.path, hint="name the metrics file itself")
     config, notes = read_config(content)
-    return Manifest(config, _files(source, content), content, tuple(notes))
+    files, again = _files(source, content)
+    return Manifest(config, files, content, (*notes, *again))
 
 
-def _files(source: Source, content: Mapping[str, Any]) -> tuple[Path, ...]:
+def _files(source: Source, content: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The metrics files that a manifest names, each once, and a note where it names one again.
+
+    Raises:
+        StabtreeError: where it names one outside of its folder, or more than a run may have.
+    """
     for key in FILE_KEYS:
         value = content.get(key)
         names = [value] if isinstance(value, str) else value
         if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-            return tuple(inside(source, name) for name in names)
-    return ()
+            once = dict.fromkeys(names)
+            if len(once) > MAX_FILES:
+                raise StabtreeError(
+                    f"names {len(once):,} files, more than the {MAX_FILES:,} that a run may have",
+                    where=source.path,
+                    hint=f"name the files of a few ranks, such as {clean(names[0], 60)}",
+                )
+            files: dict[Path, Path] = {}
+            for name in once:
+                file = inside(source, name)
+                files.setdefault(file.resolve(), file)
+            again = len(names) - len(files)
+            return tuple(files.values()), (
+                f"Files that the manifest names again: {again:,}, read once.",
+            ) if again else ()
+    return (), ()
 
 
 def inside(source: Source, name: str) -> Path:
@@ -186,7 +208,7 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
-    rows = JsonRows(names)
+    rows = JsonRows(names, source.path)
     dropped = 0
     for place, row in enumerate(records, 1):
         if isinstance(row, dict):

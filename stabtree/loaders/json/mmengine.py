@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.folder import numbered, runs_of
+from stabtree.loaders.folder import is_file, numbered, runs_of
 from stabtree.loaders.json import lines
 
 if TYPE_CHECKING:
@@ -20,6 +20,6 @@ _TIME = re.compile(r"\d{8}_\d{6}")
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The runs in a work folder, or the one whose own folder this is."""
     own = [path / "vis_data" / "scalars.json", path / "scalars.json"]
-    first = next((file for file in own if file.is_file()), None)
+    first = next((file for file in own if is_file(file)), None)
     files = [first] if first else [entry / "vis_data" / "scalars.json" for entry in numbered(path, _TIME)]
     return runs_of(files, lambda file: file.parent.parent.name, lines.read, asked.names)

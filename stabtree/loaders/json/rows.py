@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
 from stabtree.loaders.config import config_row, may_be_config
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import Column, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class JsonRows:
 
     Attributes:
         names: what the keys mean, and so which are kept.
+        path: the file as the user named it.
         count: rows so far.
         keys: every key that was met and whether it is kept, in the order of first appearance.
         config: configuration found among the rows.
@@ -59,6 +60,7 @@ class JsonRows:
     """
 
     names: Names
+    path: str
     count: int = 0
     keys: dict[str, bool] = field(default_factory=dict)
     config: dict[str, ConfigScalar] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class JsonRows:
     def _wanted(self, name: str) -> bool:
         wanted = self.keys.get(name)
         if wanted is None:
+            check_width(len(self.keys) + 1, self.path)
             wanted = self.keys[name] = self.names.wanted(name)
         return wanted
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
+from stabtree.loaders.folder import is_file
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, records, text_of
@@ -51,7 +52,7 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
-    rows = JsonRows(names)
+    rows = JsonRows(names, source.path)
     for place, entry in enumerate(points, 1):
         rows.add(entry, place)
     if len(points) < len(entries):
@@ -92,7 +93,7 @@ def _is_summary(entry: dict[str, Any]) -> bool:
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
-    states = [file for file in (path / NAME, *_checkpoints(path)) if file.is_file()]
+    states = [file for file in (path / NAME, *_checkpoints(path)) if is_file(file)]
     read_ = []
     notes: list[str] = []
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries
+from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.mlflow import sqlite as mlflowdb
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
@@ -132,7 +132,7 @@ def _runs(path: Path) -> list[_Run]:
         for name in entries(top)[0]:
             if _is_run(top / name):
                 found.append(_Run(top / name, _run_name(top / name)))
-            elif not name.startswith(".") and (top / name / "meta.yaml").is_file():
+            elif not name.startswith(".") and is_file(top / name / "meta.yaml"):
                 title = _meta(top / name, "name") or name
                 inner = [top / name / run for run in entries(top / name)[0][:MAX_RUNS]]
                 found += [_Run(place, _run_name(place), title) for place in inner if _is_run(place)]
@@ -142,7 +142,7 @@ def _runs(path: Path) -> list[_Run]:
 
 
 def _is_run(place: Path) -> bool:
-    return (place / "meta.yaml").is_file() and any(entries(place / "metrics"))
+    return is_file(place / "meta.yaml") and any(entries(place / "metrics"))
 
 
 def _run_name(place: Path) -> str:
@@ -158,7 +158,7 @@ def _meta(place: Path, key: str) -> str:
 
 def _content(file: Path) -> str:
     try:
-        if not file.is_file():
+        if not is_file(file):
             return ""
         with file.open("rb") as stream:
             return stream.read(MAX_PARAM).decode("utf-8", "replace")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500
+SHOWN = 8
 # Settings and final values, which trainers write beside the metrics.
 _OTHERS = frozenset(
     (
@@ -53,22 +54,22 @@ def pick_file(folder: Path, known: Callable[[Source], bool]) -> tuple[Path, tupl
     for name in manifest.NAMES:
         if folder / name in files:
             return folder / name, ()
-    odd = [clean(entry.name, 60) for entry in entries if entry not in set(files) and not _is(entry, "dir")]
+    odd = [clean(entry.name, 60) for entry in entries if not _is(entry, "file") and not _is(entry, "dir")]
     candidates = []
     for file in files[:MAX_FILES]:
         try:
-            if file.name not in _OTHERS and known(open_source(file)):
+            if file.name not in _OTHERS and not is_hollow(file) and known(open_source(file)):
                 candidates.append(file)
         except StabtreeError as error:
             if "can't be read" in error.problem:
                 odd.append(clean(file.name, 60))
     notes = (f"Not looked at in the folder, being no files that can be read: {', '.join(odd[:5])}.",) if odd else ()
-    if candidates and len({file.name.partition(".")[0] for file in candidates}) == 1:
+    if len({file.name.partition(".")[0] for file in candidates}) == 1:
         # A logger with several outputs writes one run as progress.csv and progress.json.
         others = ", ".join(clean(file.name, 60) for file in candidates[1:])
         same = (f"Taken for the same run in another format, and not read: {others}.",) if others else ()
         return candidates[0], (*notes, *same)
-    raise _several(shown, candidates) if candidates else _none(shown, files)
+    raise _several(shown, candidates, len(files) - MAX_FILES) if candidates else _none(shown, files)
 
 
 def _is(entry: Path, kind: str) -> bool:
@@ -79,19 +80,31 @@ def _is(entry: Path, kind: str) -> bool:
         return False
 
 
-def _several(shown: str, candidates: list[Path]) -> StabtreeError:
-    names = ", ".join(clean(file.name, 60) for file in candidates[:8])
-    more = f" and {len(candidates) - 8} more" if len(candidates) > 8 else ""
+def is_hollow(file: Path) -> bool:
+    """Whether a file holds nothing on any disk: it is empty, or the system makes it up, as below `/proc`.
+
+    Reading one of the latter may wait forever.
+    """
+    try:
+        return file.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def _several(shown: str, candidates: list[Path], unseen: int) -> StabtreeError:
+    names = ", ".join(clean(file.name, 60) for file in candidates[:SHOWN])
+    more = f" and {len(candidates) - SHOWN} more" if len(candidates) > SHOWN else ""
     return SeveralRunsError(
         f"holds several files that may be metrics: {names}{more}",
         where=shown,
         hint=f"name the one you mean, such as {clean(candidates[0])}",
         files=tuple(str(file) for file in candidates),
+        unseen=max(unseen, 0),
     )
 
 
 def _none(shown: str, files: list[Path]) -> StabtreeError:
-    there = ", ".join(clean(file.name, 60) for file in files[:8]) or "nothing"
+    there = ", ".join(clean(file.name, 60) for file in files[:SHOWN]) or "nothing"
     return NoLogError(
         f"holds no file that stabtree can read, only {there}" if files else "holds no files",
         where=shown,

@@ -12,10 +12,11 @@ from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.metrics_file import MAX_FILES, pick_file
+from stabtree.loaders.paths.metrics_file import is_hollow, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.table import Asked
+from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
 from stabtree.text import clean
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 LISTED = 8
+# Of so many files one tells what kind of folder it is.
+MAX_FILES = 100
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -117,9 +120,16 @@ def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]
 
 
 def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
-    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it."""
-    if not forced and any((folder / name).is_file() for name in manifest.NAMES):
-        return ()
+    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it.
+
+    Raises:
+        StabtreeError: where it may not be looked at.
+    """
+    try:
+        if not forced and any((folder / name).is_file() for name in manifest.NAMES):
+            return ()
+    except OSError as error:
+        raise unreadable(error, clean(folder)) from None
 
     def read(file: Path) -> tuple[Table, ...]:
         source = open_source(file)
@@ -140,8 +150,8 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
 
 def _is_plain(folder: Path, names: Names) -> bool:
     """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
-    files = [folder / name for name in entries(folder)[1][:MAX_FILES] if not name.startswith(".")]
-    loaders = [loader for file in files if (loader := _loader_of(file, names))]
+    files = [folder / name for name in entries(folder)[1] if not name.startswith(".")]
+    loaders = [loader for file in files[:MAX_FILES] if not is_hollow(file) and (loader := _loader_of(file, names))]
     return bool(loaders) and not any(loader.deep for loader in loaders)
 
 

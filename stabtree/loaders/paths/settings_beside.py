@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.folder import Settings, settings_in
+from stabtree.loaders.folder import Settings, is_file, settings_in
 from stabtree.loaders.json import manifest
 from stabtree.loaders.source import open_source
 from stabtree.run import Setting
@@ -26,7 +26,7 @@ def _manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
     """The configuration from a manifest in the same folder, if that manifest names this file."""
     name = manifest.NAMES[0]
     place = file.parent / name
-    if place == file or not place.is_file():
+    if place == file or not is_file(place):
         return {}, ()
     try:
         content = manifest.parse(open_source(place))

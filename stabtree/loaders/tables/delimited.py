@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Table
+from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
@@ -35,7 +35,7 @@ def read(source: Source, names: Names) -> Table:
     """The columns that are wanted.
 
     Raises:
-        StabtreeError: where there is no header, or nothing below it.
+        StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
     """
     layout = find_layout(source.head)
     if not layout:
@@ -57,6 +57,7 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _read(source: Source, layout: Layout, names: Names) -> Table:
+    check_width(len(layout.names), source.path)
     lines = source.lines()
     builders = {
         place: ColumnBuilder(labels=names.is_label(name), comma=layout.comma)

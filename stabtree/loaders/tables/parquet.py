@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Column, Table
+from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.text import clean
 
@@ -56,7 +56,7 @@ def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
     """All names of columns, and the table of the wanted ones.
 
     Raises:
-        ValueError: where a name stands twice or the file is too large.
+        StabtreeError, ValueError: where a name stands twice or the file is too large.
     """
     import pyarrow as pa
 
@@ -66,17 +66,18 @@ def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
 
         with pq.ParquetFile(place) as file:
             columns = [str(name) for name in file.schema_arrow.names]
-            _check(columns, file.metadata.num_rows)
+            _check(source, columns, file.metadata.num_rows)
             return columns, file.read(columns=[name for name in columns if names.wanted(name)])
     from pyarrow import feather
 
     table = feather.read_table(place, memory_map=False)
     columns = [str(name) for name in table.column_names]
-    _check(columns, table.num_rows)
+    _check(source, columns, table.num_rows)
     return columns, table.select([name for name in columns if names.wanted(name)])
 
 
-def _check(columns: list[str], rows: int) -> None:
+def _check(source: Source, columns: list[str], rows: int) -> None:
+    check_width(len(columns), source.path)
     if len(set(columns)) < len(columns):
         raise ValueError("two columns have one name")
     if rows > MAX_ROWS:

@@ -82,12 +82,12 @@ class Blocks:
                 self._box.append(f"{self._group if inside else ''}{name}: {value}")
             return
         yield from self._close()
-        row = grammar.TABLE_ROW.match(line)
-        cells = [cell.strip() for cell in row[1].split("|")] if row else []
-        if row and self._header and len(cells) == len(self._header):
+        row = line.strip()
+        cells = [cell.strip() for cell in row[1:-1].split("|")] if row[:1] == row[-1:] == "|" else []
+        if len(cells) > 1 and self._header and len(cells) == len(self._header):
             named = [f"{key}: {cell}" for key, cell in zip(self._header, cells, strict=True)]
             yield ", ".join(named), place
-        elif row and grammar.TABLE_RULE.match(line):
+        elif len(cells) > 1 and "---" in row and grammar.TABLE_RULE.fullmatch(row):
             self._header = self._last
         else:
             self._last = cells if any(role(cell, self._names).role == "loss" for cell in cells) else []

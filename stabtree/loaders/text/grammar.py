@@ -1,7 +1,8 @@
 """The grammar of training logs: how numbers, names, prefixes, overflow lines and blocks are written.
 
 Frameworks differ in punctuation, not in kind: a line names a step and some numbers. What follows is a table
-of spellings; `line` reads any line with it.
+of spellings; `line` reads any line with it. Each pattern takes time in proportion to the line, whatever stands in it:
+what may repeat without end is followed by something that it can't itself match.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?
 
 # A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none.
 NUMBER = re.compile(
-    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
     re.IGNORECASE,
 )
@@ -59,7 +60,7 @@ HEADER_STEPS = frozenset(
 )
 
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
-KERAS_BAR = re.compile(r"\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
+KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
 GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
 # `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run.
@@ -94,8 +95,7 @@ ANCHOR = re.compile(
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
 
 BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
-TABLE_ROW = re.compile(r"^\s*\|(.*\|.*)\|\s*$")
-TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]*---[\s:|-]*\|?\s*$")
+TABLE_RULE = re.compile(r"[\s:|-]*")
 MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
 
 # Steps and epochs as text logs name them beyond the aliases that every format shares, and after them, best first.

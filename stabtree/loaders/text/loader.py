@@ -34,7 +34,7 @@ SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
 GUESSES = 5  # names that are tried before it is said that none is a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
-_MARKDOWN = re.compile(r"^(?:\s*```|#{2,5} \w)", re.MULTILINE)
+_MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
 
 def _scan(lines: Iterable[str], names: Names) -> LogReader:

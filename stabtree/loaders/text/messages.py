@@ -29,9 +29,10 @@ TELLING = re.compile(
 )
 # A log without any metrics is one all the same where its lines say how a program ended.
 ENDING = re.compile(
-    r"^\s*(?:\S+\s){0,8}?Traceback \(most recent call last\)|^(?:\S+\s){0,4}?[\w.]*(?:Error|Exception|Interrupt):\s"
+    r"^[^\S\n]*(?:\S+\s){0,8}?Traceback \(most recent call last\)"
+    r"|^(?:\S+\s){0,4}?[\w.]*(?:Error|Exception|Interrupt):\s"
     r"|\bexit ?code ?:\s*-?\d|Signal \d+ \(SIG|^slurmstepd: error|CUDA out of memory|oom-kill|Segmentation fault"
-    r"|No space left on device|DUE TO TIME LIMIT|NCCL communicator was aborted|^\s*Killed\s*$",
+    r"|No space left on device|DUE TO TIME LIMIT|NCCL communicator was aborted|^[^\S\n]*Killed\s*$",
     re.MULTILINE,
 )
 

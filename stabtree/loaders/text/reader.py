@@ -10,7 +10,7 @@ from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks
 from stabtree.loaders.text.forms import NO_FORM, Forms
-from stabtree.loaders.text.line import Line, Pair, parse, to_float
+from stabtree.loaders.text.line import MAX_STEP, Line, Pair, parse, to_float
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
 from stabtree.loaders.text.rows import FLUSH_ROWS, LogRows
 from stabtree.loaders.text.settings import ConfigDump
@@ -207,12 +207,16 @@ class _Training:
             self.pairs = len(line.metrics)
             self.name = line.loss.name
 
-    def position(self, line: Line, head: float | None) -> Pair:
-        """The step of a line that only says how far the epoch has come, its own or that of the header above."""
+    def position(self, line: Line, head: float | None) -> Pair | None:
+        """The step of a line that only says how far the epoch has come, its own or that of the header above.
+
+        None where that is further than anyone can count.
+        """
         done, total = line.position or (0, 0)
         epoch = to_float(line.epoch.text) if line.epoch else head
         before = 0.0
         if epoch is not None and epoch.is_integer() and total:
             self._first_epoch = epoch if self._first_epoch is None else self._first_epoch
             before = max(0.0, epoch - self._first_epoch) * total
-        return Pair("position in the epoch", str(int(done + before)), role="step")
+        step = done + before
+        return Pair("position in the epoch", str(int(step)), role="step") if step < MAX_STEP else None

@@ -169,7 +169,10 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
         return [0]
     if logged[at].all() and epoch[1][at].all():
         # Steps that are counted in each epoch go back without being a restart.
-        axis = axis + epoch[0][at] * (axis.max() + 1.0)
+        with np.errstate(over="ignore"):
+            axis = axis + epoch[0][at] * (axis.max() + 1.0)
+        if not np.isfinite(axis).all():
+            return [0]
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
     early = 2.0 * float(median(np.abs(np.diff(axis))))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _DOTTED = re.compile(r"^\s*(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w-]*) \.{3,}\s?(.*)$")
 # `TrainingArguments(lr=0.1, fp16=True)`, over one line or many.
 _CALL = re.compile(r"\b(?:Namespace|\w*Arguments|\w*Args|\w*Config)\(")
-_KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|<[^>]*>|[^\s,()]+)")
+_KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']{0,2000}'|\"[^\"]{0,2000}\"|<[^<>]{0,200}>|[^\s,()]+)")
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
 # `lr: 0.1`, `"lr": 0.1,`, one setting a line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")

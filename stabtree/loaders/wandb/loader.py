@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries, settings_file
+from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Sure
@@ -71,7 +71,7 @@ def read(source: Source, names: Names) -> Table:
 
 def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
-    rows, log = JsonRows(names), Log()
+    rows, log = JsonRows(names, source.path), Log()
     for place, row in enumerate(log.rows(chunks(source, notes)), 1):
         rows.add(row, place)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
@@ -133,7 +133,7 @@ def _run(place: Path, asked: Asked) -> tuple[Table, ...]:
     logs = [place / name for name in entries(place)[1] if name.endswith(".wandb")]
     told: list[str] = []
     for file in (*logs, place / "files" / "wandb-history.jsonl", place / "files" / "output.log"):
-        if file.is_file():
+        if is_file(file):
             try:
                 # What a run printed is of the trainer's own format.
                 tables = asked.read(file)
