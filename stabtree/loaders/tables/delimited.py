@@ -11,12 +11,17 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Skips
+    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
+
+LISTED = 5
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -58,33 +63,39 @@ def read(source: Source, names: Names) -> Table:
 
 def _read(source: Source, layout: Layout, names: Names) -> Table:
     lines = source.lines()
-    builders = {
-        place: ColumnBuilder(labels=names.is_label(name), comma=layout.comma)
-        for place, name in enumerate(layout.names)
-        if names.wanted(name)
-    }
-    body = Body(layout, builders)
+    body = Body(layout, names)
     rest = ""
     for block in lines.blocks():
         rest = body.add(rest + block)
     body.add(rest, last=True)
+    built = {name: builder for name, builder in body.columns.items() if builder}
+    for builder in built.values():
+        builder.pad(body.rows)
     skips = body.skips
-    notes = lines.notes
-    if skips.short:
-        notes.append(f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.")
-    if grouped := [builder.grouped for builder in builders.values() if builder.grouped]:
-        notes.append(f"Commas inside numbers are read as thousands separators ({grouped[0]}).")
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
         rows=body.rows,
-        columns={
-            name: builders[place].column() if place in builders else None for place, name in enumerate(layout.names)
-        },
+        columns={name: built[name].column() if name in built else None for name in body.columns},
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=tuple(notes),
+        notes=(*lines.notes, *_notes(skips, built.values())),
     )
+
+
+def _notes(skips: Skips, builders: Iterable[ColumnBuilder]) -> Iterator[str]:
+    if skips.headers:
+        shown = ", ".join(str(line) for line in skips.headers[:LISTED])
+        yield (
+            f"Headers with other columns, or in another order: {len(skips.headers)} (line {shown}), "
+            "the rows below were read by them."
+        )
+    if skips.quotes:
+        yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
+    if skips.short:
+        yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
+    if grouped := next((builder.grouped for builder in builders if builder.grouped), ""):
+        yield f"Commas inside numbers are read as thousands separators ({grouped})."
 
 
 def format_name(layout: Layout) -> str:
