@@ -14,7 +14,7 @@ from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.cells import ColumnBuilder
-from stabtree.loaders.tables.linewise import anchors, bare, known, records
+from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -118,8 +118,11 @@ class Body:
         if "\0" in block or block.startswith("#") or "\n#" in block:
             return False
         cells = text.split(mark)
-        if not all(known(names).isdisjoint(map(bare, cells[place :: len(names)])) for place in anchors(self.layout)):
-            return False
+        around = any(blank in block for blank in BLANKS if blank != mark)
+        for place in anchors(names):
+            column = cells[place :: len(names)]
+            if not frozenset(names).isdisjoint(map(bare, column) if around else column):
+                return False
         places = range(self.lines + 1, self.lines + 1 + count)
         for index, builder in self._builders.items():
             column = cells[index :: len(names)]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LONG_LINE = 1 << 20
 # A header that comes again has a known name in one of so many of the first columns that have names.
 ANCHORS = 3
+# What may stand around the text of a cell.
+BLANKS = " \t'\"\0"
 
 Record = tuple[int, list[str]]
 
@@ -117,25 +119,20 @@ def _fitted(fields: list[str], place: int, layout: Layout, skips: Skips, *, cut:
     return fields
 
 
-def anchors(layout: Layout) -> list[int]:
-    """The places of which a header that comes again has a known name in one at least."""
-    named = (place for place, name in enumerate(layout.names) if name != f"column {place + 1}")
-    return list(islice(named, ANCHORS))
-
-
 @lru_cache(maxsize=4)
-def known(names: tuple[str, ...]) -> frozenset[str]:
-    """The names of the columns, to look one up."""
-    return frozenset(names)
+def anchors(names: tuple[str, ...]) -> tuple[int, ...]:
+    """The places of which a header that comes again has a known name in one at least."""
+    return tuple(islice((place for place, name in enumerate(names) if name != f"column {place + 1}"), ANCHORS))
 
 
 def header_again(fields: list[str], layout: Layout) -> bool:
     """Whether the fields are a header: no numbers among them, and at least half of them, and two, known names."""
-    names, width = known(layout.names), len(layout.names)
-    if len(fields) == width and all(bare(fields[place]) not in names for place in anchors(layout)):
+    names, width = layout.names, len(layout.names)
+    if len(fields) == width and all(bare(fields[place]) not in names for place in anchors(names)):
         return False
     words = [bare(cell) for cell in fields]
-    met = sum(word in names for word in words)
+    known = frozenset(names)
+    met = sum(word in known for word in words)
     return met >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
 
 
@@ -151,7 +148,7 @@ def _renewed(fields: list[str], place: int, layout: Layout, skips: Skips) -> lis
 
 def bare(cell: str) -> str:
     """The text of a cell without blanks, quotes and NUL bytes around it."""
-    return cell.strip(" \t'\"\0")
+    return cell.strip(BLANKS)
 
 
 def _join(lines: list[str], layout: Layout) -> tuple[str, int]:
@@ -168,13 +165,12 @@ def _join(lines: list[str], layout: Layout) -> tuple[str, int]:
 
 def _closes(line: str, layout: Layout) -> bool:
     """Whether the first quote of a line that is none of two ends a field, and does not begin one."""
-    closing = re.match(r'(?:[^"]|"")*+"', line)
-    if not closing:
-        return False
     mark = layout.delimiter
-    before, after = line[: closing.end() - 1].rstrip(" \t"), line[closing.end() :].lstrip(" ")
-    opens = before.endswith(mark) and _is_row(line, layout)
-    return not opens and (not after or after.startswith((mark, "\t")))
+    closing = re.match(r'(?:[^"]|"")*+"', line)
+    if not closing or not re.match(rf"[ \t]*({re.escape(mark)}|$)", line[closing.end() :]):
+        return False
+    opens = line[: closing.end() - 1].rstrip(" ").endswith(mark)
+    return not (opens and _is_row(line, layout))
 
 
 def _is_row(line: str, layout: Layout) -> bool:
