@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.loaders.assemble.misread import misread
 from stabtree.metrics.names import RUN, Names
 from stabtree.run import ColumnUse
 from stabtree.text import clean
@@ -89,4 +90,5 @@ def _use(shown: str, role: str, column: Column) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
+        misread=column.bad + sum(misread(column, role)),
     )

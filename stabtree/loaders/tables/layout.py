@@ -18,6 +18,7 @@ NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 
 # Three digits after the comma may be thousands, unless a zero stands before it.
 _SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
+_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 # A quoted field, such as a logged sample text, may run over this many lines.
 QUOTED_LINES = 50
 
@@ -190,5 +191,6 @@ def _comma(delimiter: str, rows: list[list[str]]) -> Comma:
     cells = [cell for row in rows for cell in row if "," in cell]
     if any(_SURE_DECIMAL.fullmatch(cell) for cell in cells):
         return "decimal"
-    points = any("." in cell for row in rows for cell in row)
+    # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
+    points = any(_POINT.fullmatch(cell) for row in rows for cell in row)
     return "decimal" if delimiter == ";" and not points else "thousands"
