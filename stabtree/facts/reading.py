@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 # A verdict rests on these; a section whose own metric was misread says so by itself.
-JUDGED = ("loss", "grad_norm")
+JUDGED = ("step", "loss", "grad_norm")
 
 
 class Reading(NamedTuple):

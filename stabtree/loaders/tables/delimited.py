@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.source import Sure
+from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
+from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Skips
@@ -51,6 +52,12 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
+    if "\n" not in source.head and len(source.data) >= HEAD_BYTES:
+        raise StabtreeError(
+            f"has a header longer than {HEAD_BYTES >> 10} KiB",
+            where=source.path,
+            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
+        )
     table = _read(source, layout, names)
     if not table.rows:
         raise StabtreeError(
@@ -79,11 +86,19 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         columns={name: built[name].column() if name in built else None for name in body.columns},
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*lines.notes, *_notes(skips, built.values())),
+        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built)),
     )
 
 
-def _notes(skips: Skips, builders: Iterable[ColumnBuilder]) -> Iterator[str]:
+def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:
+    """A word on columns that bear one name, of which the first is read."""
+    twice = [name for name in built if f"{name} (2)" in names]
+    if twice:
+        shown = ", ".join(clean(name, 40) for name in twice[:LISTED])
+        yield f"Columns that bear the same name as one before them are not read: {shown}."
+
+
+def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
     if skips.headers:
         shown = ", ".join(str(line) for line in skips.headers[:LISTED])
         yield (
@@ -94,7 +109,7 @@ def _notes(skips: Skips, builders: Iterable[ColumnBuilder]) -> Iterator[str]:
         yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
     if skips.short:
         yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
-    if grouped := next((builder.grouped for builder in builders if builder.grouped), ""):
+    if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
         yield f"Commas inside numbers are read as thousands separators ({grouped})."
 
 

@@ -154,9 +154,9 @@ def _width(rows: list[tuple[int, list[str]]]) -> int:
 
 
 def _is_header(fields: list[str]) -> bool:
-    """Whether the fields are names: mostly words, and not the same word all along."""
+    """Whether the fields are names: mostly words, and not the same word all along, though each may stand twice."""
     words = [name for name in fields if name and not numeric(name)]
-    return len(words) > 0.5 * len(fields) and len(set(words)) > 0.5 * len(words)
+    return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
 
 
 def share_of_numbers(cells: list[str]) -> float:

@@ -105,3 +105,11 @@ def test_a_date_makes_no_decimal_comma_a_separator(tmp_path: Path) -> None:
     """`03.12.2024;0;3,007` holds the loss 3.007."""
     run = load_run(write(tmp_path, "Datum;step;loss\n" + "".join(f"03.12.2024;{i};2,99{i}\n" for i in range(9))))
     assert run.series["loss"].values.tolist() == [pytest.approx(2.99 + i / 1000) for i in range(9)]
+
+
+def test_no_green_verdict_rests_on_half_of_the_rows(tmp_path: Path) -> None:
+    """Rows that are left out for their negative step are misread like any other."""
+    lines = [f"{i if i % 2 else -i - 2},{cell}" for i, cell in enumerate(LOSS)]
+    run = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n"))
+    assert any("impossible step in step: 300 skipped" in note for note in run.notes)
+    assert verdict(run) == "unknown"
