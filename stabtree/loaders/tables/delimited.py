@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
+from stabtree.loaders.tables.shifted import shifted_from
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -78,12 +80,19 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     built = {name: builder for name, builder in body.columns.items() if builder}
     for builder in built.values():
         builder.pad(body.rows)
-    skips = body.skips
+    skips, rows = body.skips, body.rows
+    columns = {name: built[name].column() if name in built else None for name in body.columns}
+    first = None if skips.headers else shifted_from([*columns.values()])
+    if first is not None:
+        skips.add(layout.header_line + 1 + first, "stands, with all rows below it, one column too far left")
+        skips.count += rows - first - 1
+        columns = {name: column and column.pick(np.arange(first)) for name, column in columns.items()}
+        rows = first
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
-        rows=body.rows,
-        columns={name: built[name].column() if name in built else None for name in body.columns},
+        rows=rows,
+        columns=columns,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
         notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built)),

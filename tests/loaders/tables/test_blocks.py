@@ -420,3 +420,20 @@ def test_a_text_of_several_lines_stays_one_cell(tmp_path: Path) -> None:
     found = table(tmp_path, "step,loss,sample", "0,2.5,x", f"1,2.25,{text}", f"2,2.125,{text}", "3,2.0,y")
     assert column(found, "loss") == [2.5, 2.25, 2.125, 2.0]
     assert not found.notes
+
+
+@pytest.mark.parametrize("end", ["", ","], ids=["short", "empty"])
+def test_rows_that_shift_midway_are_not_read(tmp_path: Path, end: str) -> None:
+    """A loss that is no longer written, under the same header, makes no loss of the gradient's norm."""
+    whole = [f"{i},2.5{i},0.7{i},0.001" for i in range(50)]
+    found = table(tmp_path, "step,loss,grad_norm,lr", *whole, *[f"{i},0.7{i},0.001{end}" for i in range(50, 80)])
+    assert found.rows == 50
+    assert max(value or 0.0 for value in column(found, "grad_norm")) < 1
+    assert (found.skipped_count, found.skipped[0].line) == (30, 52)
+
+
+def test_a_column_that_ends_is_no_shift(tmp_path: Path) -> None:
+    """Where the rate is no longer logged, the others go on as they were."""
+    whole = [f"{i},2.5{i},0.7{i},0.001" for i in range(50)]
+    found = table(tmp_path, "step,loss,grad_norm,lr", *whole, *[f"{i},2.5{i},0.7{i}," for i in range(50, 80)])
+    assert found.rows == 80
