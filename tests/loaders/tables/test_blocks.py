@@ -437,3 +437,11 @@ def test_a_column_that_ends_is_no_shift(tmp_path: Path) -> None:
     whole = [f"{i},2.5{i},0.7{i},0.001" for i in range(50)]
     found = table(tmp_path, "step,loss,grad_norm,lr", *whole, *[f"{i},2.5{i},0.7{i}," for i in range(50, 80)])
     assert found.rows == 80
+
+
+def test_rows_that_shift_before_other_columns_are_not_read(tmp_path: Path) -> None:
+    """Two columns that go on as their right neighbours did prove it, whatever stands at the end of the row."""
+    head = "step,loss,grad_norm,lr,weight_norm/a,batch_id"
+    whole = [f"{i},2.5{i},0.7{i},0.001,42.5,ab{i}" for i in range(50)]
+    found = table(tmp_path, head, *whole, *[f"{i},0.7{i},0.001,42.5,ab{i}," for i in range(50, 80)])
+    assert found.rows == 50
