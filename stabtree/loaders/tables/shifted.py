@@ -31,6 +31,8 @@ CANDIDATES = 20
 
 def shifted_from(columns: Sequence[Column | None]) -> int | None:
     """The first row whose cells stand one column too far left, None where no such is proved."""
+    if columns[-1] and columns[-1].logged is None:
+        return None  # a shift leaves the last column empty
     proofs: Counter[int] = Counter()
     for left, right in pairwise(columns[:COMPARED]):
         if left and right and not left.coded and not right.coded and len(left.values) > 2 * AROUND:
