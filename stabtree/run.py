@@ -103,6 +103,7 @@ class ColumnUse:
         first: first finite value.
         last: last finite value.
         nonfinite: cells that hold a NaN or an infinity.
+        misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
     """
 
     name: str
@@ -112,6 +113,7 @@ class ColumnUse:
     first: float | None = None
     last: float | None = None
     nonfinite: int = 0
+    misread: int = 0
 
 
 @dataclass(frozen=True, slots=True)

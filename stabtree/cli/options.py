@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -135,14 +136,35 @@ def screen() -> tuple[int, bool]:
 
 
 def emit(text: str) -> None:
-    """Print a result to standard output, replacing what its encoding can't carry."""
+    """Print a result to standard output, replacing what its encoding can't carry.
+
+    Raises:
+        StabtreeError: where it can't be written to its end.
+    """
     if sys.stdout is None:
         raise StabtreeError("standard output is closed", hint="redirect it to a file")
     encoding = sys.stdout.encoding or "utf-8"
+    data = (text if text.endswith("\n") else f"{text}\n").encode(encoding, "replace")
     try:
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + ("" if text.endswith("\n") else "\n"))
         sys.stdout.flush()
+        stored = getattr(sys.stdout, "buffer", None)
+        if stored is None:  # a stream of text alone, such as io.StringIO
+            sys.stdout.write(data.decode(encoding))
+        else:
+            _write_whole(getattr(stored, "raw", stored), data)
     except BrokenPipeError:
         raise
-    except OSError as error:
-        raise StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StabtreeError(f"the output can't be written: {reason}", hint="redirect it elsewhere") from None
+
+
+def _write_whole(stream: IO[bytes], data: bytes) -> None:
+    """Write to the last byte: a file without a buffer takes what fits at once, one that does not block maybe none."""
+    rest = memoryview(data)
+    while rest:
+        count: int | None = stream.write(rest)
+        if count is None:
+            select.select([], [stream], [])
+        else:
+            rest = rest[count:]

@@ -155,11 +155,15 @@ class Skips:
         first: the first lines that were skipped.
         count: how many there were.
         short: rows that were read although they have too few fields.
+        quotes: lines with a quote that is never closed, each read as a row by itself.
+        headers: lines with another header, which the rows below were read by.
     """
 
     first: list[Skipped] = field(default_factory=list)
     count: int = 0
     short: int = 0
+    quotes: int = 0
+    headers: list[int] = field(default_factory=list)
 
     def add(self, line: int, reason: str) -> None:
         """Count a line, and remember it if it is among the first."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import io
 import json
+import os
 import shutil
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from stabtree.cli import main
 from stabtree.render.outputs import OUTPUTS
-from tests.cli.command import failed, run
+from tests.cli.command import COMMAND, environment, failed, process, run
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
@@ -99,3 +107,60 @@ def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, 
     run("diagnose", NAN, "--output", f"shout={tmp_path / 'shout.txt'}")
     assert (tmp_path / "shout.txt").read_text() == "CRITICAL 100 False\n"
     assert "did you mean --output shout?" in failed("diagnose", NAN, "--output", "shoutt")
+
+
+class Sluggish(io.RawIOBase):
+    """A stream that takes a few bytes at a time, as a full pipe does, and fails once it holds `room` bytes."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.held = b""
+        self.room = room
+
+    def writable(self) -> bool:
+        """It takes bytes."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Take up to ten bytes."""
+        if len(self.held) >= self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        part = bytes(data)[:10]
+        self.held += part
+        return len(part)
+
+
+@pytest.mark.parametrize("output", list(OUTPUTS))
+def test_an_unbuffered_stream_gets_all_of_it(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a write takes a part only, the rest is written too."""
+    whole = run("diagnose", NAN, "--output", output).stdout
+    stream = Sluggish(1 << 30)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, "utf-8", write_through=True))  # type: ignore[type-var]
+    monkeypatch.setenv("COLUMNS", "100")
+    main(["diagnose", NAN, "--output", output])
+    assert stream.held.decode() == whole
+
+
+def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An output that is cut ends in an error and exit code 2, however much of it was written."""
+    for room in (1, 200, 1000):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Sluggish(room), "utf-8"))  # type: ignore[type-var]
+        assert main(["diagnose", NAN, "--json"]) == 2
+        assert "can't be written: No space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes a pipe smaller than what goes through it")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_pipe_that_does_not_block_gets_all_of_it(unbuffered: str) -> None:
+    """A reader that is slower than we are still reads everything."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    env = environment(PYTHONUNBUFFERED=unbuffered)
+    with subprocess.Popen([*COMMAND, "tree", "schema"], stdout=writing, env=env) as done:
+        os.close(writing)
+        time.sleep(0.1)
+        with os.fdopen(reading, "rb") as pipe:
+            text = pipe.read().decode()
+    assert done.returncode == 0
+    assert text == process("tree", "schema").stdout

@@ -122,7 +122,7 @@ def test_odd_json_values_are_no_crash(tmp_path: Path) -> None:
         '{"step": 3, "loss": true}\n'
     )
     run = load_run(write(tmp_path, content, "a.jsonl"))
-    assert points(run)["loss"] == [(0, 4.5), (2, 4.3), (3, 1.0)]
+    assert points(run)["loss"] == [(0, 4.5), (2, 4.3)]
 
 
 def test_bytes_that_are_no_text_are_replaced_and_noted(tmp_path: Path) -> None:
@@ -297,3 +297,24 @@ def test_garbled_files_load_or_are_refused(tmp_path: Path, name: str) -> None:
             assert (series.steps[1:] > series.steps[:-1]).all()
         assert all(note.isprintable() for note in run.notes)
     assert all(text.isprintable() for text in refusals)
+
+
+def test_columns_of_one_name_are_told(tmp_path: Path) -> None:
+    """Two frames side by side have every name twice: the first of each is read, and a note says so."""
+    run = load_run(write(tmp_path, "step,loss,step,loss\n" + "".join(f"{i},2.5,{i},9.5\n" for i in range(9))))
+    assert set(run.series["loss"].values.tolist()) == {2.5}
+    assert "Columns that bear the same name as one before them are not read: step, loss." in run.notes
+
+
+def test_a_header_longer_than_any_is_named(tmp_path: Path) -> None:
+    """A header of more than 256 KiB is refused for what it is."""
+    head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_{i}" for i in range(9000))
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, head + "\n" + "1,2" + ",1" * 9000 + "\n"))
+    assert caught.value.problem == "has a header longer than 256 KiB"
+
+
+def test_two_byte_order_marks(tmp_path: Path) -> None:
+    """Two programs that each wrote a mark cost no column."""
+    run = load_run(write(tmp_path, "\ufeff\ufeff" + HEAD + "7,4.5,0.1\n8,4.4,0.1\n"))
+    assert run.series["loss"].steps.tolist() == [7, 8]

@@ -78,12 +78,18 @@ def test_more_words_for_not_finite(tmp_path: Path, text: str) -> None:
 
 
 def test_lines_that_were_not_read_are_told(tmp_path: Path) -> None:
-    """A second header with other columns leaves lines unread: the run's notes say how many, and where."""
-    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)]) + rows(
-        "step,g,loss", [f"{i},1,nan" for i in range(99)]
-    )
+    """Lines with too many fields are left unread: the run's notes say how many, and where."""
+    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)] + [f"{i},1,nan" for i in range(100)])
     run = load_run(write(tmp_path, text))
     assert any(note.startswith("Not read of") and "100 lines" in note for note in run.notes)
+
+
+def test_a_nan_below_another_header_is_seen(tmp_path: Path) -> None:
+    """A restarted trainer that logs one column more writes a header of its own, which its rows are read by."""
+    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)]) + rows(
+        "step,g,loss", [f"{i},1,nan" for i in range(300, 399)]
+    )
+    assert np.isnan(load_run(write(tmp_path, text)).series["loss"].values).sum() == 99
 
 
 @pytest.mark.parametrize("series", [{"loss": [2.0, [1]]}, {"loss": [2.0, 1.0], "batch_id": [[1], {"a": 2}]}])

@@ -10,6 +10,7 @@ from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.assemble.loss_parts import with_total
+from stabtree.loaders.assemble.misread import notes_of
 from stabtree.loaders.assemble.uses import Plan, column_uses
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
@@ -233,8 +234,11 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
 
 
 def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:
-    return [
-        f"Cells of {clean(name, 40)} that are no numbers: {column.bad}, not logged ({column.bad_example})."
-        for name in used.values()
-        if (column := table.columns[name]) and column.bad
-    ]
+    found = []
+    for role, name in used.items():
+        shown, column = clean(name, 40), table.columns[name]
+        if column and column.bad:
+            found.append(f"Cells of {shown} that are no numbers: {column.bad}, not logged ({column.bad_example}).")
+        if column:
+            found += notes_of(shown, column, role)
+    return found

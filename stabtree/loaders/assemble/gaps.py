@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
+# What a trainer may write once more when it is done.
+ASIDE = ("eval_loss", "lr")
 MIN_POINTS = 5
 MIN_ROWS = 3
 FACTOR = 3.0
@@ -47,8 +49,18 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             training, blank = _without(metric, column.logged, metrics)
             busy = np.setdiff1d(steps[training], logged.steps)
             quiet = np.setdiff1d(steps[training | blank], logged.steps)
+            if metric == "loss" and ends_aside(metrics):
+                busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
             gaps += _gaps(metric, logged.steps, busy, quiet)
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
+
+
+def ends_aside(metrics: Mapping[str, Column]) -> bool:
+    """Whether the very last row is the only one at the end without a loss, and holds an evaluation or a rate only."""
+    loss = metrics.get("loss")
+    if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS or loss.logged[-1] or not loss.logged[-2]:
+        return False
+    return not any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE)
 
 
 def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple[Bools, Bools]:

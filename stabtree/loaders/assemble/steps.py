@@ -19,6 +19,8 @@ MAX_STEP = 2.0**53
 MAX_FRACTIONAL = 0.01
 # A log goes back at a resume, a few times at most; one that goes back more often is out of order.
 MAX_RESUMES = 200
+# Rows that are merely out of order stand no more than so many rows from their place.
+MAX_NEAR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     """Find resumes among rows in file order.
 
     A resume goes back over at least two rows and writes at least two steps anew. Anything less is a row out
-    of order, which is put in its place. Rows that carry the loss decide, since eval rows often come late.
+    of order, which is put in its place; so are a few rows that fill the holes which the few rows before them
+    left, as several writers into one file leave them. Rows that carry the loss decide, since eval rows often
+    come late.
 
     Args:
         steps: int64 (n,), the rows' steps in file order.
@@ -120,7 +124,8 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     """
     if (steps[1:] >= steps[:-1]).all():
         return History(None)
-    rows = np.arange(len(steps)) if loss_logged is None else np.flatnonzero(loss_logged)
+    carries = np.ones(len(steps), dtype=np.bool_) if loss_logged is None else loss_logged
+    rows = np.flatnonzero(carries)
     seen = steps[rows]
     back = np.flatnonzero(np.diff(seen) < 0) + 1
     if not len(back):
@@ -129,6 +134,7 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         return History(None, notes=(f"The steps go back {len(back)} times: the rows were put in order.",))
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
+    distinct = np.unique(seen)
     stray = 0
     top = int(seen[0])
     start = 0
@@ -138,8 +144,8 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         again = int(np.searchsorted(seen[begin:end], top, side="right"))
         before = _before(rows[begin], steps, loss_logged, to_step)
         abandoned = keep[:before] & (steps[:before] >= to_step)
-        of_loss = int(np.count_nonzero(abandoned[rows[:begin][rows[:begin] < before]]))
-        if again >= 2 and of_loss >= 2:
+        left = steps[:before][abandoned & carries[:before]]
+        if again >= 2 and len(left) >= 2 and not _fills(seen[begin : begin + again], left, distinct):
             resumes.append(Resume(int(seen[begin - 1]), to_step, int(np.count_nonzero(abandoned))))
             keep[:before][abandoned] = False
             top = to_step
@@ -148,6 +154,15 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         start = begin
     notes = (f"Rows out of order: {stray}, put in the place of their step.",) if stray else ()
     return History(None if keep.all() else keep, tuple(resumes), notes)
+
+
+def _fills(again: Ints, left: Ints, distinct: Ints) -> bool:
+    """Whether rows that go back stand in the holes of those before them, as dense as the steps around are."""
+    if len(again) > MAX_NEAR or len(left) > MAX_NEAR:
+        return False
+    both = np.sort(np.concatenate([again, left]))
+    around = distinct[(distinct < both[0]) | (distinct > both[-1])]
+    return len(around) > 1 and bool((np.diff(both) > np.median(np.diff(around)) / 2).all())
 
 
 def _before(row: int, steps: Ints, loss_logged: Bools | None, to_step: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.loaders.assemble.misread import misread
 from stabtree.metrics.names import RUN, Names
 from stabtree.run import ColumnUse
 from stabtree.text import clean
@@ -76,6 +77,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
 
 def _use(shown: str, role: str, column: Column) -> ColumnUse:
     values = column.held
+    no_steps = int(np.count_nonzero((values < 0) | (values != np.floor(values)))) if role == "step" else 0
     finite = np.isfinite(values)
     bad = int(len(values) - np.count_nonzero(finite))
     if bad:
@@ -89,4 +91,5 @@ def _use(shown: str, role: str, column: Column) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
+        misread=column.bad + no_steps + sum(misread(column, role)),
     )

@@ -43,13 +43,13 @@ from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.metrics.final_values import check_object
+from stabtree.metrics.names import Names
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree.loaders.source import Source
-    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
@@ -125,7 +125,25 @@ def parse(source: Source) -> Manifest:
         raise StabtreeError("holds no JSON object", where=source.path, hint="name the metrics file itself")
     config, notes = read_config(content)
     files, again = _files(source, content)
+    if files and (inline := _inline(content)):
+        raise StabtreeError(
+            f"holds metrics of its own under {inline!r}, and names files that hold metrics",
+            where=source.path,
+            hint="take one of them out of it, or name the metrics file itself",
+        )
     return Manifest(config, files, content, (*notes, *again))
+
+
+def _inline(content: Mapping[str, Any]) -> str:
+    """The key under which a manifest holds metrics itself; nothing where it does not."""
+    for key in ("series", *RECORD_KEYS):
+        value = content.get(key)
+        held = [name for name, cells in value.items() if isinstance(cells, list)] if isinstance(value, dict) else []
+        if isinstance(value, list):
+            held = [name for row in value if isinstance(row, dict) for name in row]
+        if any(Names().metric(str(name)) for name in held):
+            return key
+    return ""
 
 
 def _files(source: Source, content: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[str, ...]]:

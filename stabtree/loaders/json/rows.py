@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from stabtree._lazy import np
 from stabtree.loaders.config import config_row, may_be_config
 from stabtree.loaders.table import Column, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder
+from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ MAX_DEPTH = 8
 PENDING = 16384
 # Up to here every whole number is a float64, so it does not matter which parser read it.
 EXACT = 2.0**53
+# Metrics that are logged as true or false, too.
+FLAGS = ("activation_finite", "skipped_steps")
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class JsonRows:
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _cells: dict[str, _Cells] = field(default_factory=dict)
+    _odd: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which stands in `line`; a row of configuration goes to `config`."""
@@ -75,8 +79,15 @@ class JsonRows:
             self.config |= found
             self.notes += notes
             return
+        for name, cell in row.items():
+            if isinstance(cell, list | dict) and cell and self.names.wanted(name):
+                self._note_odd(name, cell, line)
         for name, cell in flatten(row):
-            if self._wanted(name):
+            if not self._wanted(name):
+                continue
+            if isinstance(cell, bool) and not self._may_be_bool(name):
+                self._note_odd(name, cell, line)
+            else:
                 held = self._held(name)
                 held.rows.append(self.count)
                 held.cells.append(cell)
@@ -99,8 +110,9 @@ class JsonRows:
             if any(isinstance(value, list) for value in rows[alike[0]].values()):
                 # Not a cell, so that its key is none of a column unless another row has one there.
                 return False
-            values = _numbers(rows if len(alike) == len(rows) else [rows[place] for place in alike], wanted)
-            if values is None:
+            own = rows if len(alike) == len(rows) else [rows[place] for place in alike]
+            values = _numbers(own, wanted)
+            if values is None or any(isinstance(row[key], bool) for key in _ones(wanted, values) for row in own):
                 return False
             parts.append((keys, wanted, np.asarray(alike, dtype=np.int64) + self.count, values))
         for keys, wanted, places, values in parts:
@@ -113,6 +125,13 @@ class JsonRows:
                 held.places.append(places)
         self.count += len(rows)
         return True
+
+    def _may_be_bool(self, name: str) -> bool:
+        return self.names.is_label(name) or self.names.role(name).partition("/")[0] in FLAGS
+
+    def _note_odd(self, name: str, cell: object, line: int) -> None:
+        count, example = self._odd.get(name, (0, f"line {line}: {clean(cell, 40)!r}"))
+        self._odd[name] = count + 1, example
 
     def _wanted(self, name: str) -> bool:
         wanted = self.keys.get(name)
@@ -129,7 +148,13 @@ class JsonRows:
 
     def columns(self) -> dict[str, Column | None]:
         """One column for each key, a missing key not logged."""
-        return {name: self._column(self._cells[name]) if name in self._cells else None for name in self.keys}
+        return {name: self._with_odd(name) if name in self._cells else None for name in self.keys}
+
+    def _with_odd(self, name: str) -> Column:
+        """A column with the lists, objects and booleans that stand where it has numbers elsewhere."""
+        column = self._column(self._cells[name])
+        count, example = self._odd.get(name, (0, ""))
+        return replace(column, bad=column.bad + count, bad_example=column.bad_example or example) if count else column
 
     def _column(self, held: _Cells) -> Column:
         held.flush()
@@ -169,6 +194,11 @@ def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str]) -> Floats | Non
     with np.errstate(invalid="ignore"):
         plain = bool((np.abs(values) <= EXACT).all())
     return values.reshape(len(rows), len(keys)) if plain else None
+
+
+def _ones(keys: list[str], values: Floats) -> list[str]:
+    """The keys that hold a 0 or a 1 somewhere, and so may hold a boolean."""
+    return [key for key, some in zip(keys, ((values == 0) | (values == 1)).any(axis=0).tolist(), strict=True) if some]
 
 
 def _done(cell: Cell) -> Cell:

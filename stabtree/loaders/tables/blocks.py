@@ -11,17 +11,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
+from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.linewise import bare, records
+from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.loaders.tables.layout import Layout
+    from stabtree.metrics.names import Names
 
 _END = "\n"
+MAX_HEADERS = 1000
 
 
 @dataclass(slots=True)
@@ -29,18 +32,24 @@ class Body:
     """Collects the rows of a delimited file.
 
     Attributes:
-        layout: how the file is laid out.
-        builders: of the wanted columns, by place.
+        layout: how the file is laid out, by the header that was met last.
+        names: which columns are wanted.
+        columns: every column of any header, None for one that is not wanted.
         skips: the lines that could not be read.
         rows: how many were read.
         lines: how many lines were taken over, the header and those above it included.
     """
 
     layout: Layout
-    builders: Mapping[int, ColumnBuilder]
+    names: Names
+    columns: dict[str, ColumnBuilder | None] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     lines: int = 0
+    _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._below(self.layout)
 
     def add(self, text: str, *, last: bool = False) -> str:
         """Take over whole lines; what can be understood only with the lines after it comes back."""
@@ -50,13 +59,36 @@ class Body:
             self.rows += count
             self.lines += count
             return ""
-        found, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
-        places = [place for place, _ in found]
-        for index, builder in self.builders.items():
-            builder.add([cells[index] for _, cells in found], places)
-        self.rows += len(found)
+        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
+        for part in parts:
+            if part.layout is not self.layout:
+                self._below(part.layout)
+            places = [place for place, _ in part.rows]
+            for index, builder in self._builders.items():
+                builder.add([cells[index] for _, cells in part.rows], places)
+            self.rows += len(part.rows)
         self.lines += block.count(_END) - rest.count(_END)
         return rest
+
+    def _below(self, layout: Layout) -> None:
+        """Go on below a header, the first one or another."""
+        if len(self.skips.headers) > MAX_HEADERS:
+            raise StabtreeError(
+                f"has more than {MAX_HEADERS} headers of other columns",
+                where=f"line {self.skips.headers[-1]}",
+                hint="write the rows of each header to a file of their own",
+            )
+        self.layout = layout
+        self._builders = {}
+        for place, name in enumerate(layout.names):
+            if name not in self.columns:
+                wanted = self.names.wanted(name)
+                self.columns[name] = (
+                    ColumnBuilder(labels=self.names.is_label(name), comma=layout.comma) if wanted else None
+                )
+            if builder := self.columns[name]:
+                builder.pad(self.rows)
+                self._builders[place] = builder
 
     def _below_header(self, text: str) -> str:
         while self.lines < self.layout.header_line and text:
@@ -81,16 +113,18 @@ class Body:
         """Take over a regular block; False where a line of it may be a comment, or the header once more."""
         names, mark = self.layout.names, self.layout.delimiter
         text = block[:-1].replace(_END, mark)
-        if self._add_numbers(text, count, len(names), self.builders):
+        if self._add_numbers(text, count, len(names), self._builders):
             return True
         if "\0" in block or block.startswith("#") or "\n#" in block:
             return False
         cells = text.split(mark)
-        first = next((place for place, name in enumerate(names) if name != f"column {place + 1}"), 0)
-        if names[first] in block and any(bare(cell) == names[first] for cell in cells[first :: len(names)]):
-            return False
+        around = any(blank in block for blank in BLANKS if blank != mark)
+        for place in anchors(names):
+            column = cells[place :: len(names)]
+            if not frozenset(names).isdisjoint(map(bare, column) if around else column):
+                return False
         places = range(self.lines + 1, self.lines + 1 + count)
-        for index, builder in self.builders.items():
+        for index, builder in self._builders.items():
             column = cells[index :: len(names)]
             if not self._add_numbers(mark.join(column), count, 1, {0: builder}):
                 builder.add(column, places)

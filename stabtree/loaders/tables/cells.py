@@ -109,6 +109,14 @@ class ColumnBuilder:
         else:
             self.add_numbers(values)
 
+    def pad(self, count: int) -> None:
+        """Append empty cells, for rows whose header lacks the column, until there are so many cells."""
+        missing = count - (len(self._cells) if self.labels else self._count)
+        if missing > 0 and self.labels:
+            self._cells += [None] * missing
+        elif missing > 0:
+            self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
+
     def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,), of which `logged`, bool (n,), says where a cell held one; None for all."""
         end = self._count + len(values)

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.errors import StabtreeError
-from stabtree.loaders.source import Sure
+from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
+from stabtree.loaders.tables.shifted import shifted_from
+from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Skips
+    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
+
+LISTED = 5
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -46,6 +54,12 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
+    if "\n" not in source.head and len(source.data) >= HEAD_BYTES:
+        raise StabtreeError(
+            f"has a header longer than {HEAD_BYTES >> 10} KiB",
+            where=source.path,
+            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
+        )
     table = _read(source, layout, names)
     if not table.rows:
         raise StabtreeError(
@@ -59,33 +73,54 @@ def read(source: Source, names: Names) -> Table:
 def _read(source: Source, layout: Layout, names: Names) -> Table:
     check_width(len(layout.names), source.path)
     lines = source.lines()
-    builders = {
-        place: ColumnBuilder(labels=names.is_label(name), comma=layout.comma)
-        for place, name in enumerate(layout.names)
-        if names.wanted(name)
-    }
-    body = Body(layout, builders)
+    body = Body(layout, names)
     rest = ""
     for block in lines.blocks():
         rest = body.add(rest + block)
     body.add(rest, last=True)
-    skips = body.skips
-    notes = lines.notes
-    if skips.short:
-        notes.append(f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.")
-    if grouped := [builder.grouped for builder in builders.values() if builder.grouped]:
-        notes.append(f"Commas inside numbers are read as thousands separators ({grouped[0]}).")
+    built = {name: builder for name, builder in body.columns.items() if builder}
+    for builder in built.values():
+        builder.pad(body.rows)
+    skips, rows = body.skips, body.rows
+    columns = {name: built[name].column() if name in built else None for name in body.columns}
+    first = None if skips.headers else shifted_from([*columns.values()])
+    if first is not None:
+        skips.add(layout.header_line + 1 + first, "stands, with all rows below it, one column too far left")
+        skips.count += rows - first - 1
+        columns = {name: column and column.pick(np.arange(first)) for name, column in columns.items()}
+        rows = first
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
-        rows=body.rows,
-        columns={
-            name: builders[place].column() if place in builders else None for place, name in enumerate(layout.names)
-        },
+        rows=rows,
+        columns=columns,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=tuple(notes),
+        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built)),
     )
+
+
+def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:
+    """A word on columns that bear one name, of which the first is read."""
+    twice = [name for name in built if f"{name} (2)" in names]
+    if twice:
+        shown = ", ".join(clean(name, 40) for name in twice[:LISTED])
+        yield f"Columns that bear the same name as one before them are not read: {shown}."
+
+
+def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
+    if skips.headers:
+        shown = ", ".join(str(line) for line in skips.headers[:LISTED])
+        yield (
+            f"Headers with other columns, or in another order: {len(skips.headers)} (line {shown}), "
+            "the rows below were read by them."
+        )
+    if skips.quotes:
+        yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
+    if skips.short:
+        yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
+    if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
+        yield f"Commas inside numbers are read as thousands separators ({grouped})."
 
 
 def format_name(layout: Layout) -> str:

@@ -18,6 +18,7 @@ NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 
 # Three digits after the comma may be thousands, unless a zero stands before it.
 _SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
+_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 # A quoted field, such as a logged sample text, may run over this many lines.
 QUOTED_LINES = 50
 
@@ -119,7 +120,7 @@ def _try(numbered: list[tuple[int, str]], delimiter: str) -> Layout | None:
         if (len(fields) == width or dangling) and _is_header(fields):
             return _layout(delimiter, distinct(fields), place, below)
     first = next((fields for _, fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
-    if width >= 2 and first and all(_numeric(cell) for cell in first if cell):
+    if width >= 2 and first and all(numeric(cell) for cell in first if cell):
         return _layout(delimiter, tuple(f"column {i}" for i in range(1, width + 1)), 0, [cells for _, cells in rows])
     return None
 
@@ -133,7 +134,7 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
     agree = len(fit) / len(below)
     # Words separated by blanks are prose unless the rows are nothing but numbers.
     least = 0.75 if delimiter == " " else 0.01
-    plausible = [cells for cells in fit if not any(cells) or _share(cells) >= least]
+    plausible = [cells for cells in fit if not any(cells) or share_of_numbers(cells) >= least]
     if (len(plausible) < 0.5 * len(below) and len(below) > 1) or not plausible:
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
@@ -153,18 +154,19 @@ def _width(rows: list[tuple[int, list[str]]]) -> int:
 
 
 def _is_header(fields: list[str]) -> bool:
-    """Whether the fields are names: mostly words, and not the same word all along."""
-    words = [name for name in fields if name and not _numeric(name)]
-    return len(words) > 0.5 * len(fields) and len(set(words)) > 0.5 * len(words)
+    """Whether the fields are names: mostly words, and not the same word all along, though each may stand twice."""
+    words = [name for name in fields if name and not numeric(name)]
+    return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
 
 
-def _share(cells: list[str]) -> float:
+def share_of_numbers(cells: list[str]) -> float:
     """The share of the filled cells that hold numbers."""
     filled = [cell for cell in cells if cell]
-    return sum(map(_numeric, filled)) / len(filled)
+    return sum(map(numeric, filled)) / len(filled)
 
 
-def _numeric(cell: str) -> bool:
+def numeric(cell: str) -> bool:
+    """Whether a cell holds a number."""
     try:
         return number(cell, "decimal") is not None
     except ValueError:
@@ -189,5 +191,6 @@ def _comma(delimiter: str, rows: list[list[str]]) -> Comma:
     cells = [cell for row in rows for cell in row if "," in cell]
     if any(_SURE_DECIMAL.fullmatch(cell) for cell in cells):
         return "decimal"
-    points = any("." in cell for row in rows for cell in row)
+    # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
+    points = any(_POINT.fullmatch(cell) for row in rows for cell in row)
     return "decimal" if delimiter == ";" and not points else "thousands"

@@ -1,32 +1,54 @@
 """The rows of delimited text line by line, whatever it looks like.
 
 A record is a line. The stdlib reader lets one stray quote swallow the rest of a broken file, so a quoted
-field is followed over a line end only where that makes the number of fields come out right.
+field is followed over a line end only where a quote closes it as CSV has it, the number of fields comes out
+right, and no line that it would swallow is a row by itself. A header that comes again is read anew: the rows
+below it have its columns, in its order.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, split
+from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, numeric, share_of_numbers, split
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Skips
 
 LONG_LINE = 1 << 20
+# A header that comes again has a known name in one of so many of the first columns that have names.
+ANCHORS = 3
+# What may stand around the text of a cell.
+BLANKS = " \t'\"\0"
 
 Record = tuple[int, list[str]]
 
 
-def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) -> tuple[list[Record], str]:
-    """The rows of a text below the header as (line number, one cell for each name), and what to read later.
+class Part(NamedTuple):
+    """Rows below one header.
+
+    Attributes:
+        layout: of that header.
+        rows: (line number, one cell for each name).
+    """
+
+    layout: Layout
+    rows: list[Record]
+
+
+def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) -> tuple[list[Part], str]:
+    """The rows of a text below the header, and what to read later.
 
     What is left begins at a quote that is open so near the end that the lines which may close it are missing.
 
     Args:
         text: whole lines; the very last one of a file may lack its line end.
         first: the number of the first line.
-        layout: how the file is laid out.
+        layout: how the file is laid out so far.
         skips: takes note of what can't be read.
         last: whether nothing follows, so that nothing may be left.
     """
@@ -34,10 +56,11 @@ def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) 
     ended = not lines[-1]
     if ended:
         lines.pop()
-    found: list[Record] = []
+    parts = [Part(layout, [])]
     at = 0
     while at < len(lines):
         line, place, used = lines[at], first + at, 1
+        layout = parts[-1].layout
         if line.startswith("#"):
             skips.add(place, "begins with #, as a comment does")
         elif "\0" in line:
@@ -45,14 +68,17 @@ def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) 
         elif not _is_blank(line, layout.delimiter):
             if line.count('"') % 2:
                 if not last and at + QUOTED_LINES >= len(lines):
-                    return found, "\n".join(lines[at:]) + ("\n" if ended else "")
+                    return parts, "\n".join(lines[at:]) + ("\n" if ended else "")
                 line, used = _join(lines[at : at + 1 + QUOTED_LINES], layout)
+                skips.quotes += used == 1
             cut = not ended and at + used == len(lines)
-            fields = _fields(line, place, layout, skips, cut=cut)
-            if fields:
-                found.append((place, fields))
+            fields = _fields(line, place, layout, skips)
+            if header_again(fields, layout):
+                parts += _renewed(fields, place, layout, skips)
+            elif row := _fitted(fields, place, layout, skips, cut=cut):
+                parts[-1].rows.append((place, row))
         at += used
-    return found, ""
+    return parts, ""
 
 
 def _is_blank(line: str, delimiter: str) -> bool:
@@ -60,8 +86,8 @@ def _is_blank(line: str, delimiter: str) -> bool:
     return not line.strip() and (delimiter == " " or delimiter not in line)
 
 
-def _fields(line: str, place: int, layout: Layout, skips: Skips, *, cut: bool) -> list[str]:
-    """The cells of a row, an empty one for each that is missing; none where the line is no row."""
+def _fields(line: str, place: int, layout: Layout, skips: Skips) -> list[str]:
+    """The fields of a line; none where there are far too many."""
     width = len(layout.names)
     many = line.count(layout.delimiter) if len(line) > LONG_LINE else 0
     if many > 10 * width:
@@ -69,15 +95,22 @@ def _fields(line: str, place: int, layout: Layout, skips: Skips, *, cut: bool) -
         skips.add(place, f"has some {many + 1} fields where the header has {width}")
         return []
     fields = split(line, layout.delimiter)
+    if len(fields) != width and line.count('"') % 2:
+        # What follows an open quote may be cells all the same.
+        plain = line.split(layout.delimiter)
+        fields = plain if len(plain) == width else fields
     if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
         del fields[width:]
+    return fields
+
+
+def _fitted(fields: list[str], place: int, layout: Layout, skips: Skips, *, cut: bool) -> list[str]:
+    """The cells of a row, an empty one for each that is missing; none where the line is no row."""
+    width = len(layout.names)
     if len(fields) > width:
         skips.add(place, f"has {len(fields)} fields where the header has {width}")
         return []
-    if bare(fields[0]) in ("", layout.names[0]) and distinct(fields) == layout.names:
-        skips.add(place, "repeats the header")
-        return []
-    if len(fields) < width:
+    if fields and len(fields) < width:
         if cut:
             skips.add(place, "is cut: the file ends inside this line")
             return []
@@ -86,16 +119,61 @@ def _fields(line: str, place: int, layout: Layout, skips: Skips, *, cut: bool) -
     return fields
 
 
+@lru_cache(maxsize=4)
+def anchors(names: tuple[str, ...]) -> tuple[int, ...]:
+    """The places of which a header that comes again has a known name in one at least."""
+    return tuple(islice((place for place, name in enumerate(names) if name != f"column {place + 1}"), ANCHORS))
+
+
+def header_again(fields: list[str], layout: Layout) -> bool:
+    """Whether the fields are a header: no numbers among them, and at least half of them, and two, known names."""
+    names, width = layout.names, len(layout.names)
+    if len(fields) == width and all(bare(fields[place]) not in names for place in anchors(names)):
+        return False
+    words = [bare(cell) for cell in fields]
+    known = frozenset(names)
+    met = sum(word in known for word in words)
+    return met >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
+
+
+def _renewed(fields: list[str], place: int, layout: Layout, skips: Skips) -> list[Part]:
+    """What begins below a header that comes again: nothing new where its columns are those of the one above."""
+    names = distinct(fields)
+    if names == layout.names:
+        skips.add(place, "repeats the header")
+        return []
+    skips.headers.append(place)
+    return [Part(replace(layout, names=names), [])]
+
+
 def bare(cell: str) -> str:
     """The text of a cell without blanks, quotes and NUL bytes around it."""
-    return cell.strip(" \t'\"\0")
+    return cell.strip(BLANKS)
 
 
 def _join(lines: list[str], layout: Layout) -> tuple[str, int]:
     """The first line with those that its open quote reaches over, and how many they are."""
-    text = lines[0]
-    for used, more in enumerate(lines[1:], 2):
-        text += "\n" + more
-        if more.count('"') % 2:
-            return (text, used) if len(split(text, layout.delimiter)) == len(layout.names) else (lines[0], 1)
+    for used, line in enumerate(lines[1:], 2):
+        if line.count('"') % 2:
+            text = "\n".join(lines[:used])
+            whole = _closes(line, layout) and len(split(text, layout.delimiter)) == len(layout.names)
+            return (text, used) if whole else (lines[0], 1)
+        if _is_row(line, layout):
+            break
     return lines[0], 1
+
+
+def _closes(line: str, layout: Layout) -> bool:
+    """Whether the first quote of a line that is none of two ends a field, and does not begin one."""
+    mark = layout.delimiter
+    closing = re.match(r'(?:[^"]|"")*+"', line)
+    if not closing or not re.match(rf"[ \t]*({re.escape(mark)}|$)", line[closing.end() :]):
+        return False
+    opens = line[: closing.end() - 1].rstrip(" ").endswith(mark)
+    return not (opens and _is_row(line, layout))
+
+
+def _is_row(line: str, layout: Layout) -> bool:
+    """Whether a line is a row by itself: as many fields as the header has, half of them numbers or more."""
+    cells = line.split(layout.delimiter)
+    return len(cells) == len(layout.names) > 1 and any(map(bare, cells)) and share_of_numbers(cells) >= 0.5

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
+from stabtree.loaders.unpack import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,7 +163,7 @@ class RecordReader:
             length = known.get(header)
             if length is None:
                 length = length_of(header)
-                if length is None:
+                if length is None or length > MAX_BYTES:
                     # Looked for once a block: a file may be damaged at every other record.
                     headers = _headers(data) if headers is None else headers
                     at = self._resync(headers, at, size)

@@ -81,3 +81,19 @@ def test_sparse_layouts_have_no_gaps(tmp_path: Path, layout: Callable[[int], lis
     """Eval rows, intervals of their own and a changed interval are layout, not silence."""
     rows = [row for i in range(800) for row in layout(i)]
     assert gaps(tmp_path, *rows) == ()
+
+
+@pytest.mark.parametrize("last", [{"lr": 0.1}, {"eval_loss": 2.0}, {"lr": 0.1, "eval_loss": 2.0}])
+def test_a_last_row_of_the_rate_alone_is_no_gap(tmp_path: Path, last: Row) -> None:
+    """A trainer that is done may write one more row, and a note says that it holds no loss."""
+    rows: list[Row] = [{"step": i, "loss": 1.0, "lr": 0.1} for i in range(100)]
+    content = "".join(json.dumps(row) + "\n" for row in [*rows, {"step": 100, **last}])
+    run = load_run(write(tmp_path, content, "a.jsonl"))
+    assert not run.gaps
+    assert ("The last row, of step 100, holds no loss." in run.notes) == ("lr" in last)
+
+
+def test_a_last_row_of_training_without_a_loss_is_a_gap(tmp_path: Path) -> None:
+    """Where a gradient was logged, a step was made, and its loss is missing."""
+    rows: list[Row] = [{"step": i, "loss": 1.0, "grad_norm": 0.1} for i in range(100)]
+    assert gaps(tmp_path, *rows, {"step": 100, "grad_norm": 0.1}) == (Gap("loss", 100, 100, 1, at_end=True),)

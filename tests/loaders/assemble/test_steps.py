@@ -169,6 +169,24 @@ def test_a_row_out_of_order_is_put_in_its_place(tmp_path: Path, order: list[int]
     assert "Rows out of order: 1, put in the place of their step." in run.notes
 
 
+@pytest.mark.parametrize("every", [1, 10, 1000])
+@pytest.mark.parametrize("count", [40, 300])
+def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> None:
+    """Rows shuffled within five rows all stay: none of them is written twice."""
+    rng = np.random.default_rng(count)
+    order = np.concatenate([start + rng.permutation(5) for start in range(0, count, 5)]) * every
+    past = history(order, None)
+    assert past.keep is None
+    assert not past.resumes
+    assert past.notes
+
+
+def test_a_short_resume_between_the_rows_is_one(tmp_path: Path) -> None:
+    """Rows that go back to steps between those before them fill no holes: they are another stretch."""
+    run = load(tmp_path, "step,loss", *[f"{step},1" for step in (*range(0, 100, 10), 65, 75, 85, 95, 105, 115)])
+    assert [(item.from_step, item.to_step) for item in run.resumes] == [(90, 65)]
+
+
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
 def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
     """The last row stays, and a row is dropped only where a later one went back to it or below."""

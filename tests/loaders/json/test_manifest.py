@@ -282,3 +282,12 @@ def test_a_run_without_a_name_is_called_after_its_folder(tmp_path: Path) -> None
     folder.mkdir()
     assert load_run(write(folder, text())).name == "big-run"
     assert load_run(write(folder, text(), "lr3.csv")).name == "lr3"
+
+
+def test_metrics_in_two_places_are_refused(tmp_path: Path) -> None:
+    """Which of the two is the run is not ours to choose: one of them may hold the NaN."""
+    write(tmp_path, "step,loss\n0,2.5\n1,2.25\n", "ok.csv")
+    content = json.dumps({"metrics_file": "ok.csv", "series": {"step": [0, 1], "loss": [1.0, 9.0]}})
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, content, "manifest.json"))
+    assert caught.value.problem == "holds metrics of its own under 'series', and names files that hold metrics"

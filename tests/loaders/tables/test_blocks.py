@@ -191,6 +191,17 @@ ODD_LINES: dict[str, Callable[[str], str]] = {
     "a long last row": lambda text: text + "600,0.5,0.5,0.001,ab,9,7\n",
     "the header again": lambda text: text + HEAD + "600,0.5,0.5,0.001,ab,9\n",
     "the header again, in quotes": lambda text: text + '"step",loss,grad_norm,lr,batch_id,fps\n600,1,1,1,ab,9\n',
+    "the header again, in another order": lambda text: (
+        text + "loss,step,lr,fps,grad_norm,batch_id\n" + "".join(f"0.5,{i},0.001,9,0.25,ab\n" for i in range(600, 700))
+    ),
+    "the header again, of other columns": lambda text: (
+        text + "epoch,step,loss\n" + "".join(f"7,{i},nan\n" for i in range(600, 700)) + HEAD + "700,1,1,1,ab,9\n"
+    ),
+    "the header again, as wide, of other columns": lambda text: (
+        text + "epoch,step,loss,val_loss,lr,fps\n" + "".join(f"7,{i},1.5,2.5,0.001,9\n" for i in range(600, 700))
+    ),
+    "quotes that are never closed": lambda text: text.replace(",9\n", ',"nine\n'),
+    "quotes that are never closed, first": lambda text: text.replace("\n4", '\n"4').replace("\n5", '\n"5'),
     "a blank line": lambda text: text.replace("\n500,", "\n\n500,"),
     "lines of blanks and delimiters": lambda text: text.replace("\n500,", "\n  \n,,,,,\n500,"),
     "a comment": lambda text: text.replace("\n500,", "\n# resumed\n500,"),
@@ -307,9 +318,9 @@ def rows_by_line(text: str, tmp_path: Path) -> int:
     """How many rows of a file are read line by line."""
     counts: list[int] = []
 
-    def counted(*arguments: Any, last: bool) -> tuple[list[linewise.Record], str]:
+    def counted(*arguments: Any, last: bool) -> tuple[list[linewise.Part], str]:
         found = linewise.records(*arguments, last=last)
-        counts.append(len(found[0]))
+        counts.append(sum(len(part.rows) for part in found[0]))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
@@ -356,3 +367,81 @@ def test_steps_beyond_the_whole_numbers_of_a_float(tmp_path: Path) -> None:
     rows = "".join(f"{2**53 + 2 * i if i > 20 else i},{1 / (i + 1)}\n" for i in range(40))
     run = load_run(write(tmp_path, f"step,loss\n{rows}"))
     assert any("impossible step" in note for note in run.notes)
+
+
+def table(folder: Path, *lines: str) -> Table:
+    """The table of a file of some lines."""
+    return read(write(folder, "\n".join(lines) + "\n"), WHOLE)
+
+
+def column(table: Table, name: str) -> list[float | None]:
+    """The cells of a column, None where nothing was logged."""
+    found = table.columns[name]
+    assert found
+    return [value if logged else None for value, logged in zip(found.values.tolist(), found.mask, strict=True)]
+
+
+def test_a_header_in_another_order_is_read_anew(tmp_path: Path) -> None:
+    """The rows below a header that comes again are read in its order, and a note says where it stands."""
+    found = table(tmp_path, "step,loss,lr", "0,2.5,0.1", "1,2.25,0.1", "step,lr,loss", "2,0.1,7.5")
+    assert column(found, "loss") == [2.5, 2.25, 7.5]
+    assert found.notes == (
+        "Headers with other columns, or in another order: 1 (line 4), the rows below were read by them.",
+    )
+
+
+def test_a_header_of_other_columns_is_read_anew(tmp_path: Path) -> None:
+    """A column that only a later header has is empty above it, and one that it lacks is empty below."""
+    found = table(tmp_path, "step,loss", "0,2.5", "1,2.25", "step,grad_norm,loss", "2,9,7.5", "step,loss", "3,1.5")
+    assert column(found, "loss") == [2.5, 2.25, 7.5, 1.5]
+    assert column(found, "grad_norm") == [None, None, 9.0, None]
+
+
+def test_no_row_is_glued_to_another_by_open_quotes(tmp_path: Path) -> None:
+    """A sample text that is cut behind its opening quote costs no row, first column or last, and is counted."""
+    rows = [f'{i},{2.5 + i},"a sample, cut' for i in range(9)]
+    found = table(tmp_path, "step,loss,sample", *rows)
+    assert column(found, "loss") == [2.5 + i for i in range(9)]
+    assert found.notes == ("Lines with a quote that is never closed: 9, each read as a row by itself.",)
+    first = table(tmp_path, "sample,step,loss", *[f'"a sample,{i},{2.5 + i}' for i in range(9)])
+    assert column(first, "loss") == [2.5 + i for i in range(9)]
+
+
+def test_two_stray_quotes_swallow_no_rows(tmp_path: Path) -> None:
+    """Where one opens a field and another could close it far below, the rows between are rows."""
+    rows = [f"{i},{i}.5,0.1" for i in range(20)]
+    rows[3], rows[12] = '3,"3.5,0.1', '12,12.5",0.1'
+    assert column(table(tmp_path, "step,loss,lr", *rows), "step") == list(range(20))
+
+
+def test_a_text_of_several_lines_stays_one_cell(tmp_path: Path) -> None:
+    """A quoted text may hold line ends, commas and doubled quotes, and then no line of it is a row."""
+    text = '"He said ""4, 5"",\nand then\n7, 8, ""ok"""'
+    found = table(tmp_path, "step,loss,sample", "0,2.5,x", f"1,2.25,{text}", f"2,2.125,{text}", "3,2.0,y")
+    assert column(found, "loss") == [2.5, 2.25, 2.125, 2.0]
+    assert not found.notes
+
+
+@pytest.mark.parametrize("end", ["", ","], ids=["short", "empty"])
+def test_rows_that_shift_midway_are_not_read(tmp_path: Path, end: str) -> None:
+    """A loss that is no longer written, under the same header, makes no loss of the gradient's norm."""
+    whole = [f"{i},2.5{i},0.7{i},0.001" for i in range(50)]
+    found = table(tmp_path, "step,loss,grad_norm,lr", *whole, *[f"{i},0.7{i},0.001{end}" for i in range(50, 80)])
+    assert found.rows == 50
+    assert max(value or 0.0 for value in column(found, "grad_norm")) < 1
+    assert (found.skipped_count, found.skipped[0].line) == (30, 52)
+
+
+def test_a_column_that_ends_is_no_shift(tmp_path: Path) -> None:
+    """Where the rate is no longer logged, the others go on as they were."""
+    whole = [f"{i},2.5{i},0.7{i},0.001" for i in range(50)]
+    found = table(tmp_path, "step,loss,grad_norm,lr", *whole, *[f"{i},2.5{i},0.7{i}," for i in range(50, 80)])
+    assert found.rows == 80
+
+
+def test_rows_that_shift_before_other_columns_are_not_read(tmp_path: Path) -> None:
+    """Two columns that go on as their right neighbours did prove it, whatever stands at the end of the row."""
+    head = "step,loss,grad_norm,lr,weight_norm/a,batch_id"
+    whole = [f"{i},2.5{i},0.7{i},0.001,42.5,ab{i}" for i in range(50)]
+    found = table(tmp_path, head, *whole, *[f"{i},0.7{i},0.001,42.5,ab{i}," for i in range(50, 80)])
+    assert found.rows == 50

@@ -154,11 +154,11 @@ def test_damage_everywhere_takes_linear_time(tmp_path: Path) -> None:
 
 
 def test_a_length_that_lies(tmp_path: Path) -> None:
-    """A record of 2^63 bytes is neither waited for nor held in memory."""
+    """A record of 2^63 bytes is neither waited for nor held in memory, and costs none of those behind it."""
     length = struct.pack("<Q", 1 << 63)
-    run = load(tmp_path, events(rows(5)) + length + masked_crc(length) + bytes(100))
-    assert len(run.series["loss"]) == 5
-    assert run.notes == ("Records above 16 MiB: 1, not read.",)
+    run = load(tmp_path, events(rows(5)) + length + masked_crc(length) + bytes(100) + events(rows(5, 5)))
+    assert len(run.series["loss"]) == 10
+    assert run.notes == ("Damaged bytes between records: 112, skipped.",)
 
 
 def test_a_large_record_is_stepped_over(tmp_path: Path) -> None:
