@@ -109,7 +109,7 @@ def diagnose(
 
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other) if other else run
-        spare(places, run)
+        spare(places, run, tree, trees)
         # What is set or answered must exist, whether or not this run needs its tree.
         chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
         return walk(
@@ -144,6 +144,8 @@ def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param
     found: dict[str, dict[str, Param]] = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
+        if not id_:
+            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=f"type --set {key or 'Q2.1'}.sigma=4")
         known = declared(tree, id_)
         found.setdefault(id_, {})[name] = _parsed(text, known[name][1].kind, key) if name in known else text
     return found

@@ -62,6 +62,8 @@ def pairs(items: list[str] | None, option: str, example: str) -> dict[str, str]:
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or not value.strip():
             raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
+        if key.strip() in found:
+            raise StabtreeError(f"{key.strip()!r} is given twice", where=option, hint="leave one of them out")
         found[key.strip()] = value.strip()
     return found
 

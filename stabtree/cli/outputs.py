@@ -50,7 +50,7 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
             near = difflib.get_close_matches(name, OUTPUTS, 1)
             hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
             raise StabtreeError(f"{name!r} is no output", where="--output", hint=hint)
-        place = None if file in ("", "-") else Path(file).resolve()
+        place = None if file in ("", "-", "/dev/stdout") else _resolved(file)
         if place in found:
             stream, other = ("standard output", "FILE") if place is None else (file, "another FILE")
             hint = f"give one of them a place of its own: --output {name}={other}"
@@ -59,8 +59,15 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
     return found
 
 
-def spare(places: Iterable[Path | None], run: Run) -> None:
-    """Refuse to write over what is diagnosed.
+def _resolved(file: str) -> Path:
+    try:
+        return Path(file).resolve()
+    except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL
+        raise StabtreeError("it can't be written to", where=f"--output {file}", hint="name another file") from None
+
+
+def spare(places: Iterable[Path | None], run: Run, *trees: str | None) -> None:
+    """Refuse to write over what is diagnosed, or over the trees that it is diagnosed by.
 
     Raises:
         StabtreeError: where a file to write is one that the run was read from.
@@ -68,8 +75,11 @@ def spare(places: Iterable[Path | None], run: Run) -> None:
     runs = [run, *([run.rerun] if run.rerun else [])]
     logs = {Path(source.path).resolve() for one in runs for source in one.sources}
     settings = {setting.source for one in runs for setting in one.config.values()}
+    used = {Path(tree).resolve() for tree in trees if tree}
     read = logs | {log.parent / name for log in logs for name in settings}  # a manifest stands beside its log
     for place in places:
+        if place and (place in used or place.parent in used):
+            raise StabtreeError("is a tree in use", where=f"--output {place}", hint="name another file to write to")
         if place in read:
             raise StabtreeError(
                 "is a file of the run itself", where=f"--output {place}", hint="name another file to write to"

@@ -71,6 +71,8 @@ def _strangers(when: Iterable[str]) -> Iterator[str]:
 
 def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
     name = f"question {question.id}"
+    if question.id in FACTS:
+        yield f"{name} is called what a fact is called"
     if question.section not in {section.id for section in tree.sections}:
         yield f"{name} is in section {question.section!r}, which does not exist"
     if not question.source:
@@ -110,9 +112,12 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
         yield mistake
         return
     if not node.test:
-        if node.params:
-            yield "has params but no test"
+        keys = [key for key in ("params", "advanced", "literal", "like") if getattr(node, key, None)]
+        if keys:
+            yield f"has {keys[0]} but no test"
         return
+    if both := node.params.keys() & node.advanced.keys():
+        yield f"states {sorted(both)[0]!r} under params and under advanced"
     predicate = predicate_named(node.test)
     if predicate is None:
         yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
@@ -133,6 +138,8 @@ def _fact(stated: FactParams) -> Iterator[str]:
     if fact is None:
         yield f"there is no fact {stated.id!r}{near(stated.id, FACTS)}"
         return
+    if both := stated.params.keys() & stated.advanced.keys():
+        yield f"fact {stated.id} states {sorted(both)[0]!r} under params and under advanced"
     said = {**stated.params, **stated.advanced}
     yield from (f"fact {stated.id} {text}" for text in mistakes(fact.params, stated.id, {**said, **stated.literal}))
     for key, item in fact.params.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,8 +14,6 @@ from stabtree.tree.model import Cause, FactParams, Question, Signature
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stabtree.facts.registry import Param, Parameter
     from stabtree.tree.model import Tree
     from stabtree.tree.params import Asking
@@ -54,6 +53,9 @@ def overridden(
     facts = fact_params(tree, literal=literal)
     said: dict[tuple[str, str], tuple[str, Param]] = {}
     for id_, params in overrides.items():
+        if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in (id_, *params)):
+            problem = f"{id_!r} must map names of parameters to values"
+            raise StabtreeError(problem, where="overrides", hint='give {"Q2.1": {"sigma": 4.0}}')
         known = declared(tree, id_)
         wrong = next(mistakes({key: item for key, (_, item) in known.items()}, id_, params), "")
         if wrong:
@@ -74,7 +76,7 @@ def overridden(
 
 def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     """A tree in which what a node sets of a fact is stated of the fact; two values for one are a mistake."""
-    facts = {name: dict(stated.params) for name, stated in tree.facts.items()}
+    facts = {name: {**stated.params, **stated.advanced} for name, stated in tree.facts.items()}
     literals = {name: dict(stated.literal) for name, stated in tree.facts.items()}
     owners: dict[tuple[str, str], str] = {}
     wrong: list[tuple[int, str]] = []
@@ -93,7 +95,11 @@ def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
         return True
 
     def bare(node: Node) -> Node:
-        return replace(node, params={k: v for k, v in node.params.items() if not lifted(node, k, v, facts)})
+        return replace(
+            node,
+            params={k: v for k, v in node.params.items() if not lifted(node, k, v, facts)},
+            advanced={k: v for k, v in node.advanced.items() if not lifted(node, k, v, facts)},
+        )
 
     def bare_question(node: Question) -> Question:
         literal = {k: v for k, v in node.literal.items() if not lifted(node, k, v, literals)}
@@ -102,13 +108,9 @@ def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     questions = {id_: bare_question(node) for id_, node in tree.questions.items()}
     leaves = {id_: replace(leaf, causes=tuple(map(bare, leaf.causes))) for id_, leaf in tree.leaves.items()}
     signatures = tuple(map(bare, tree.signatures))
-    found = {
-        name: FactParams(
-            name,
-            facts.get(name, {}),
-            tree.facts[name].advanced if name in tree.facts else {},
-            literals.get(name, {}),
-        )
-        for name in {**facts, **literals}
-    }
+    found = {}
+    for name in {**facts, **literals}:
+        fine = tree.facts[name].advanced if name in tree.facts else {}
+        plain = {key: value for key, value in facts.get(name, {}).items() if key not in fine}
+        found[name] = FactParams(name, plain, fine, literals.get(name, {}))
     return replace(tree, questions=questions, leaves=leaves, signatures=signatures, facts=found), wrong
