@@ -28,7 +28,7 @@ BLANKS = " \t'\"\0"
 Record = tuple[int, list[str]]
 
 
-class Part(NamedTuple):
+class Below(NamedTuple):
     """Rows below one header.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part(NamedTuple):
     rows: list[Record]
 
 
-def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) -> tuple[list[Part], str]:
+def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) -> tuple[list[Below], str]:
     """The rows of a text below the header, and what to read later.
 
     What is left begins at a quote that is open so near the end that the lines which may close it are missing.
@@ -56,7 +56,7 @@ def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) 
     ended = not lines[-1]
     if ended:
         lines.pop()
-    parts = [Part(layout, [])]
+    parts = [Below(layout, [])]
     at = 0
     while at < len(lines):
         line, place, used = lines[at], first + at, 1
@@ -136,14 +136,14 @@ def header_again(fields: list[str], layout: Layout) -> bool:
     return met >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
 
 
-def _renewed(fields: list[str], place: int, layout: Layout, skips: Skips) -> list[Part]:
+def _renewed(fields: list[str], place: int, layout: Layout, skips: Skips) -> list[Below]:
     """What begins below a header that comes again: nothing new where its columns are those of the one above."""
     names = distinct(fields)
     if names == layout.names:
         skips.add(place, "repeats the header")
         return []
     skips.headers.append(place)
-    return [Part(replace(layout, names=names), [])]
+    return [Below(replace(layout, names=names), [])]
 
 
 def bare(cell: str) -> str:

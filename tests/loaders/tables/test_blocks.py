@@ -318,7 +318,7 @@ def rows_by_line(text: str, tmp_path: Path) -> int:
     """How many rows of a file are read line by line."""
     counts: list[int] = []
 
-    def counted(*arguments: Any, last: bool) -> tuple[list[linewise.Part], str]:
+    def counted(*arguments: Any, last: bool) -> tuple[list[linewise.Below], str]:
         found = linewise.records(*arguments, last=last)
         counts.append(sum(len(part.rows) for part in found[0]))
         return found
