@@ -145,7 +145,9 @@ def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
         if not id_:
-            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=f"type --set {key or 'Q2.1'}.sigma=4")
+            raise StabtreeError(
+                f"{key!r} names no parameter", where="--set", hint=f"type --set {key or 'Q2.1'}.sigma=4"
+            )
         known = declared(tree, id_)
         found.setdefault(id_, {})[name] = _parsed(text, known[name][1].kind, key) if name in known else text
     return found

@@ -117,7 +117,7 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
             yield f"has {keys[0]} but no test"
         return
     if both := node.params.keys() & node.advanced.keys():
-        yield f"states {sorted(both)[0]!r} under params and under advanced"
+        yield f"states {min(both)!r} under params and under advanced"
     predicate = predicate_named(node.test)
     if predicate is None:
         yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
@@ -139,7 +139,7 @@ def _fact(stated: FactParams) -> Iterator[str]:
         yield f"there is no fact {stated.id!r}{near(stated.id, FACTS)}"
         return
     if both := stated.params.keys() & stated.advanced.keys():
-        yield f"fact {stated.id} states {sorted(both)[0]!r} under params and under advanced"
+        yield f"fact {stated.id} states {min(both)!r} under params and under advanced"
     said = {**stated.params, **stated.advanced}
     yield from (f"fact {stated.id} {text}" for text in mistakes(fact.params, stated.id, {**said, **stated.literal}))
     for key, item in fact.params.items():

@@ -98,8 +98,8 @@ def _are_parts(runs: Sequence[Run]) -> bool:
     if any(last <= first for first, last in spans) or any(contradict(*pair) for pair in combinations(runs, 2)):
         return False
     return all(
-        # A restart from a checkpoint repeats some steps, and may leave a few out.
-        first + 0.05 * (last - first) < begin <= last + 0.05 * (last - first) + 1 and last - begin < 0.5 * (end - begin)
+        # A restart from a checkpoint repeats some steps, however many, and may leave a few out.
+        first + 0.05 * (last - first) < begin <= last + 0.05 * (last - first) + 1 and end > last
         for (first, last), (begin, end) in pairwise(spans)
     )
 
