@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from stabtree.cli.codes import OUR_FAULT, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
-from stabtree.cli.levels import OUR_FAULT, UNUSABLE
 from stabtree.cli.options import emit
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError

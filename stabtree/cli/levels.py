@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.cli.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
 from stabtree.errors import StabtreeError
 from stabtree.render.several import UNREAD
 from stabtree.tree.model import Severity
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
 LEVELS = tuple(level for level in Severity if level is not Severity.OK)
 NEVER = "never"
-FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
-PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
-"""Of the exit codes of several runs, the one that counts first."""
 
 
 def levels_of(fail_on: list[str] | None) -> frozenset[str]:
