@@ -78,7 +78,21 @@ class Page:
 
     def item(self, head: Piece, pieces: Iterable[Piece], *, indent: int, head_width: int) -> None:
         """Add a paragraph with a head of fixed width before it and the text wrapped beside the head."""
-        self._grid([(styled([head]), styled(pieces))], indent, (head_width,))
+        label, text = styled([head]), styled(pieces)
+        if label.cell_len > head_width or "\n" in label.plain:
+            self._grid([(label, text)], indent, (head_width,))
+            return
+        # A grid of one row, laid out by hand: rich takes most of `explain` for making tables.
+        label.pad_right(head_width - label.cell_len)
+        label.pad_left(indent)
+        wrapped = text.wrap(self._console, max(20, self.width - indent - head_width)) or [text]
+        for place, part in enumerate(wrapped):
+            part.rstrip()
+            if place:
+                part.pad_left(indent + head_width)
+            line = part if place else label + part
+            line.no_wrap, line.overflow = True, "crop"
+            self.add(line)
 
     def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
         """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
