@@ -13,7 +13,7 @@ from stabtree.errors import StabtreeError
 from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.render.several import Outcome
@@ -92,12 +92,7 @@ def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str]) -> None:
     Raises:
         StabtreeError: where one can't be written.
     """
-    for place, name in places.items():
-        if place is not None:
-            write(place, OUTPUTS[name](diagnosis, width=FILE_WIDTH, color=False))
-    if None in places:
-        width, color = screen()
-        emit(OUTPUTS[places[None]](diagnosis, width=width, color=color))
+    _deliver(lambda name, width, color: OUTPUTS[name](diagnosis, width=width, color=color), places)
 
 
 def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) -> None:
@@ -112,12 +107,15 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) 
             raise StabtreeError(
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
+    _deliver(lambda name, width, color: known[name](outcomes, width=width, color=color), places)
+
+
+def _deliver(text: Callable[[str, int, bool], str], places: Mapping[Path | None, str]) -> None:
     for place, name in places.items():
         if place is not None:
-            write(place, known[name](outcomes, width=FILE_WIDTH, color=False))
+            write(place, text(name, FILE_WIDTH, False))
     if None in places:
-        width, color = screen()
-        emit(known[places[None]](outcomes, width=width, color=color))
+        emit(text(places[None], *screen()))
 
 
 def write(path: Path, text: str) -> None:

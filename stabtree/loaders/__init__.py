@@ -147,20 +147,18 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
     for given in paths:
         for path in expanded(str(given)):
             found += _each(path, options)
-    sound = [(path, name, run) for path, name, run in found if isinstance(run, Run)]
-    whole = [place for place, (path, name, _) in enumerate(sound) if path == name]
-    groups = proved([sound[place][0] for place in whole], [sound[place][2] for place in whole])
-    joined: dict[int, Run] = {}
-    parts: set[int] = set()
-    for group in groups:
+    # A run within a file of several is whole already.
+    whole = [
+        (place, path, run) for place, (path, name, run) in enumerate(found) if path == name and isinstance(run, Run)
+    ]
+    loaded: list[Loaded | None] = [Loaded(clean(name), run) for _, name, run in found]
+    for group in proved([path for _, path, _ in whole], [run for _, _, run in whole]):
         if len(group) > 1:
-            members = [sound[whole[place]] for place in group]
-            first = found.index(members[0])
-            joined[first] = load_run(*(path for path, _, _ in members), ranks=True, **options)
-            parts |= {found.index(member) for member in members[1:]}
-    return tuple(
-        Loaded(clean(name), joined.get(place, run)) for place, (_, name, run) in enumerate(found) if place not in parts
-    )
+            places, paths_, _ = zip(*(whole[member] for member in group), strict=True)
+            for place in places:
+                loaded[place] = None
+            loaded[places[0]] = Loaded(clean(paths_[0]), load_run(*paths_, ranks=True, **options))
+    return tuple(item for item in loaded if item)
 
 
 def _one(loaded: tuple[Loaded, ...]) -> Run:
@@ -188,8 +186,10 @@ def _each(path: str, options: Mapping[str, Any]) -> list[tuple[str, str, Run | S
             return [*found, *_unseen(path, error.unseen)]
         return [(path, f"{path} {name}", _of(path, name, options)) for name in error.names] or [(path, path, error)]
     except NoLogError as error:
-        inner = [found for folder in below(Path(path)) for found in _each(str(folder), options)]
-        return [item for item in inner if not isinstance(item[2], NoLogError)] or [(path, path, error)]
+        folders, unseen = below(Path(path))
+        inner = [item for folder in folders for item in _each(str(folder), options)]
+        logs = [item for item in inner if not isinstance(item[2], NoLogError)]
+        return [*logs, *_unseen(path, unseen)] or [(path, path, error)]
     except StabtreeError as error:
         return [(path, path, error)]
 
@@ -198,7 +198,7 @@ def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]
     """What stands for the files of a folder that nobody looked at."""
     if not count:
         return []
-    problem = f"holds {count:,} more files, which were not looked at"
+    problem = f"holds {count:,} more, which were not looked at"
     error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
     return [(path, f"{path} (the rest)", error)]
 

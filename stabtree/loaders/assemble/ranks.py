@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.run import Gap, Resume
 
-_RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
+RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def frozen(metric: str, steps: Ints, values: Floats, origin: str) -> Series:
 
 def _are_parts(files: Sequence[MetricRows]) -> bool:
     """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
-    if all(_RANK_NAME.search(rows.source.path) for rows in files):
+    if all(RANK_NAME.search(rows.source.path) for rows in files):
         return False
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     for (first, last), (begin, end) in pairwise(spans):
@@ -161,7 +161,7 @@ def _are_parts(files: Sequence[MetricRows]) -> bool:
 def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """The ranks' numbers as the file names spell them, else their places."""
     stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
-    named = [found[1] if (found := _RANK_NAME.search(stem)) else "" for stem in stems]
+    named = [found[1] if (found := RANK_NAME.search(stem)) else "" for stem in stems]
     if not all(named):
         named = [digits[-1] if (digits := re.findall(r"\d+", stem)) else "" for stem in stems]
     numbers = [str(int(name)) if name else "" for name in named]

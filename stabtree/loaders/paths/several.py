@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import glob
-import re
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.folder import MAX_DEPTH, MAX_RUNS, entries
+from stabtree.loaders.assemble.ranks import RANK_NAME
+from stabtree.loaders.folder import MAX_RUNS, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from stabtree.run import Run, Series
 
-RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
 PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
 # What differs between the ranks of one run, or says nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
@@ -29,12 +28,10 @@ def expanded(path: str) -> list[str]:
     return sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207 - a pattern may be absolute
 
 
-def below(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """The folders below one, nearest first, as far as runs may lie."""
-    if depth >= MAX_DEPTH:
-        return
-    inner = [folder / name for name in entries(folder)[0] if not name.startswith(".")][:MAX_RUNS]
-    yield from inner
+def below(folder: Path) -> tuple[list[Path], int]:
+    """The folders in one in which runs may lie, and how many there are besides that nobody looks into."""
+    inner = [folder / name for name in entries(folder)[0] if not name.startswith(".")]
+    return inner[:MAX_RUNS], max(len(inner) - MAX_RUNS, 0)
 
 
 def proved(paths: Sequence[str], runs: Sequence[Run]) -> list[list[int]]:
