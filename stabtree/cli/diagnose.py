@@ -19,9 +19,8 @@ from stabtree.cli.options import (
     RunName,
     StepColumn,
     TreeOpt,
-    load,
-    load_all,
     pairs,
+    reading,
 )
 from stabtree.cli.outputs import OutputOpt, Quiet, deliver, deliver_all, spare, wanted
 from stabtree.errors import StabtreeError
@@ -97,8 +96,11 @@ def diagnose(
 
     if tree and trees:
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
-    loaded = load_all(paths, column, step_column, dtype, checkpoint_every, format, run_name, checkpoints, ranks=ranks)
-    other = load([rerun], column, step_column, dtype, None, format, None) if rerun else None
+    from stabtree.loaders import load_run, load_runs
+
+    how = reading(column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
+    loaded = load_runs(*paths, ranks=ranks, **how)
+    other = load_run(rerun, **reading(column, step_column, dtype, None, format, None)) if rerun else None
     if len(loaded) > 1 and (rerun or interactive):
         option = "--rerun" if rerun else "--interactive"
         raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=option, hint="name one of them")

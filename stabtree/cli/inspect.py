@@ -12,7 +12,7 @@ from stabtree.cli.options import (
     RunName,
     StepColumn,
     emit,
-    load,
+    reading,
     screen,
 )
 
@@ -28,9 +28,10 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show how a run's files are read: columns, steps, gaps, and what is missing for a full diagnosis."""
-    run = load(paths, column, step_column, dtype, checkpoint_every, format, run_name)
+    from stabtree.loaders import load_run
     from stabtree.render.inspect import inspect_json, inspect_text
 
+    run = load_run(*paths, **reading(column, step_column, dtype, checkpoint_every, format, run_name))
     if json:
         emit(inspect_json(run))
         return

@@ -7,15 +7,11 @@ import select
 import shutil
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, Annotated, Any
 
 import typer
 
 from stabtree.errors import StabtreeError
-
-if TYPE_CHECKING:
-    from stabtree.loaders import Loaded
-    from stabtree.run import Run
 
 Paths = Annotated[
     list[str],
@@ -68,8 +64,7 @@ def pairs(items: list[str] | None, option: str, example: str) -> dict[str, str]:
     return found
 
 
-def load(
-    paths: list[str],
+def reading(
     column: list[str] | None,
     step_column: str | None,
     dtype: str | None,
@@ -77,56 +72,21 @@ def load(
     format_: str | None,
     run: str | None,
     checkpoints: Path | None = None,
-) -> Run:
-    """Load the run that the command line names.
+) -> dict[str, Any]:
+    """How the command line says that a log is read: the options of `stabtree.loaders.load_run`.
 
     Raises:
-        StabtreeError: where it can't be read; see `stabtree.loaders.load_run`.
+        StabtreeError: where one is not of its form.
     """
-    from stabtree.loaders import load_run
-
-    return load_run(
-        *(path if path == "-" else Path(path) for path in paths),
-        dtype=dtype,
-        checkpoint_every=checkpoint_every,
-        columns=pairs(column, "--column", "loss=train/nll"),
-        step_column=step_column,
-        format=format_,
-        run=run,
-        checkpoints=checkpoints,
-    )
-
-
-def load_all(
-    paths: list[str],
-    column: list[str] | None,
-    step_column: str | None,
-    dtype: str | None,
-    checkpoint_every: int | None,
-    format_: str | None,
-    run: str | None,
-    checkpoints: Path | None,
-    *,
-    ranks: bool,
-) -> tuple[Loaded, ...]:
-    """Load every run that the command line names.
-
-    Raises:
-        StabtreeError: where an option is wrong; a log that can't be read stands in its place.
-    """
-    from stabtree.loaders import load_runs
-
-    return load_runs(
-        *paths,
-        ranks=ranks,
-        dtype=dtype,
-        checkpoint_every=checkpoint_every,
-        columns=pairs(column, "--column", "loss=train/nll"),
-        step_column=step_column,
-        format=format_,
-        run=run,
-        checkpoints=checkpoints,
-    )
+    return {
+        "dtype": dtype,
+        "checkpoint_every": checkpoint_every,
+        "columns": pairs(column, "--column", "loss=train/nll"),
+        "step_column": step_column,
+        "format": format_,
+        "run": run,
+        "checkpoints": checkpoints,
+    }
 
 
 def screen() -> tuple[int, bool]:

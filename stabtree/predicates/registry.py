@@ -88,11 +88,6 @@ class Predicate:
             return Answer(UNKNOWN, reason=refused.evidence[0].text)
         return Answer(self.absent, refused.evidence)
 
-    @property
-    def facts(self) -> tuple[str, ...]:
-        """The facts that it asks for, by name."""
-        return tuple(need.name for need in self.needs if need.kind == "Fact")
-
 
 def predicate(
     *, source: str, labels: tuple[str, ...] = (YES, NO), min_points: int = 0, absent: str = "", rule: str = ""
