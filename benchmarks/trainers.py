@@ -1,0 +1,85 @@
+"""What stabtree says of runs of real frameworks with injected faults, whichever of their logs it is given.
+
+    python -m benchmarks.trainers DIR [--list]
+
+DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target decides; the other logs of
+the same run should say the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kinds import names
+from benchmarks.wild import ALARMS, judge
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two verdicts agree on what a user does next."""
+    return (one in ALARMS) == (other in ALARMS) and (one in ("unknown", "refused")) == (other in ("unknown", "refused"))
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--list", action="store_true", help="every log that is answered wrongly")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    count: Counter[str] = Counter()
+    wrong: list[str] = []
+    for file in sorted((options.folder / "truth").glob("*.json")):
+        _count(json.loads(file.read_text(encoding="utf-8")), options.folder, count, wrong)
+    if options.list:
+        print("\n".join(sorted(wrong)), end="\n\n")
+    for name, good, total in (
+        ("visible faults found", "found", "visible"),
+        ("kind right among them", "kind", "found"),
+        ("healthy alarmed", "false", "healthy"),
+        ("healthy not judged", "unjudged", "healthy"),
+        ("healthy alarmed, any log", "other false", "healthy targets"),
+        ("healthy not judged, any log", "other unjudged", "healthy targets"),
+        ("other logs agree", "agree", "others"),
+    ):
+        print(f"{name:28s} {count[good]:>4d}/{count[total]:<4d} = {count[good] / max(count[total], 1):6.1%}")
+    return 0
+
+
+def _count(truth: dict[str, Any], folder: Path, count: Counter[str], wrong: list[str]) -> None:
+    judged = [(target["name"], *judge(folder / target["path"])) for target in truth["targets"]]
+    _, verdict, alarms, why = judged[0]
+    told = f"{truth['id']:22s} {truth['fault']!s:14s} {judged[0][0]:7s} {verdict:9s} "
+    told += " ".join(f"{leaf}@{onset}" for leaf, onset, _ in alarms[:4]) + f" {why[:110]}"
+    if truth["healthy"]:
+        count["healthy"] += 1
+        count["false"] += verdict in ALARMS
+        count["unjudged"] += verdict in ("unknown", "refused")
+        count["healthy targets"] += len(judged)
+        count["other false"] += sum(v in ALARMS for _, v, _, _ in judged)
+        count["other unjudged"] += sum(v in ("unknown", "refused") for _, v, _, _ in judged)
+        if verdict not in ("ok", "note"):
+            wrong.append(f"{'FALSE' if verdict in ALARMS else 'not judged':10s} {told}")
+    elif truth["visible"] == "yes":
+        count["visible"] += 1
+        found = verdict in ALARMS
+        named = any(names(leaf, kind) for leaf, _, _ in alarms for kind in truth["kinds"])
+        count["found"] += found
+        count["kind"] += found and named
+        if not (found and named):
+            wrong.append(f"{'misnamed' if found else 'MISSED':10s} {told}")
+    for name, other, found_alarms, other_why in judged[1:]:
+        count["others"] += 1
+        count["agree"] += same(verdict, other)
+        if not same(verdict, other):
+            leaves = " ".join(f"{leaf}@{onset}" for leaf, onset, _ in found_alarms[:3])
+            wrong.append(f"{'other log':10s} {truth['id']:22s} {verdict} but {name}: {other} {leaves} {other_why[:110]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
