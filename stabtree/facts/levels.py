@@ -109,7 +109,8 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    count = min(into.most, len(values) // into.rows)
+    rows = into.rows if len(values) >= into.needed or whole is not None else max(len(values) // into.least, 1)
+    count = min(into.most, len(values) // rows)
     if count < into.least:
         return None
     levels, starts = blocks(values, count)

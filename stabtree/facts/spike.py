@@ -40,7 +40,7 @@ class Spike(NamedTuple):
         return f"the {rows} rows before" if self.search.widened else f"the {self.look.window_steps} steps before"
 
 
-@fact(min_points=12)
+@fact(min_points=8)
 def spike(
     run: Run,
     loss: Series,
@@ -57,6 +57,8 @@ def spike(
     seam_rows: int,
     tail_rows: int,
     tail_exponent: float,
+    log_share: float,
+    short_rows: int,
 ) -> Spike | Absent | Unknown:
     """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
 
@@ -75,6 +77,8 @@ def spike(
         seam_rows,
         tail_rows,
         tail_exponent,
+        log_share,
+        short_rows,
     )
     search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:
@@ -100,7 +104,7 @@ def _stays(loss: Series, found: Spike) -> bool:
     steps, values = finite(loss)
     top, look = found.top, found.look
     after = values[steps > top.step]
-    if top.recovered_step is not None or len(after) < look.back_rows or int(steps[-1]) - top.step < look.horizon_steps:
+    if top.recovered_step is not None or len(after) < look.back_rows or int(steps[-1]) - top.step < look.horizon(loss):
         return False
     return found.share(end_level(found, loss)) > look.lasting_share
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.facts.registry import finite, per_series
+from stabtree.facts.spike_short import BEFORE_ROWS, expected, heights
 from stabtree.stats import NORMAL_99, Tail, interval, quantiles, row_medians, trailing_moments, upper_tail
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class SpikeLook(NamedTuple):
         seam_rows: rows after a resume in which a jump is the seam's and no spike.
         tail_rows: rows from which on a power law is read from the run's own highest hundredth.
         tail_exponent: its exponent below that; measured on labelled runs 1.6 to 5 where rows are enough, median 3.8.
+        log_share: the most that a window takes of all rows; a log of one row an epoch would else be all window.
+        short_rows: a log of fewer rows has no windows: see `spike_short`.
     """
 
     window_steps: int
@@ -45,6 +48,8 @@ class SpikeLook(NamedTuple):
     seam_rows: int
     tail_rows: int
     tail_exponent: float
+    log_share: float
+    short_rows: int
 
     @property
     def guarded(self) -> bool:
@@ -54,7 +59,25 @@ class SpikeLook(NamedTuple):
     def rows(self, series: Series) -> int:
         """The window in rows of a series."""
         # A trend and the scatter about it take three rows, whatever is asked for.
-        return max(round(self.window_steps / interval(finite(series)[0])), self.least_rows, 3)
+        steps = finite(series)[0]
+        rows = max(round(self.window_steps / interval(steps)), self.least_rows, 3)
+        return self._within_log(rows, len(steps), max(self.least_rows, 3)) if self.guarded else rows
+
+    def horizon(self, series: Series) -> int:
+        """`horizon_steps`, or as many steps of a short log as a window may take of its rows."""
+        if not self.guarded:
+            return self.horizon_steps
+        steps = finite(series)[0]
+        apart = interval(steps)
+        rows = self._within_log(round(self.horizon_steps / apart), len(steps), self.back_rows)
+        return min(self.horizon_steps, round(rows * apart))
+
+    def short(self, series: Series) -> bool:
+        """Whether a log is too short for windows."""
+        return self.guarded and len(finite(series)[0]) < self.short_rows
+
+    def _within_log(self, rows: int, all_rows: int, least: int) -> int:
+        return min(rows, max(least, round(self.log_share * all_rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +150,8 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
     `tail_exponent`, the median of the labelled healthy runs.
     """
     steps, values = finite(loss)
+    if look.short(loss):
+        return top.expected
     rows = look.rows(loss)
     scores = _scores(values, values, rows, True)[2]
     first = int(np.searchsorted(steps, top.step)) - rows - 1
@@ -158,8 +183,10 @@ def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
     run was resumed.
     """
     steps, values = finite(loss)
+    if look.short(loss):
+        return _find_short(steps, values, look)
     rows = look.rows(loss)
-    widened = rows > max(1, round(look.window_steps / interval(steps)))
+    widened = rows != max(1, round(look.window_steps / interval(steps)))
     if len(values) < rows + 3:
         return Search((), rows, widened, 0, 0.0, 0, look.sigma)
     guarded = look.guarded
@@ -178,6 +205,38 @@ def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
     spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams, look.seam_rows))
     return replace(scan, widened=widened, spikes=spikes)
+
+
+def _find_short(steps: Ints, values: Floats, look: SpikeLook) -> Search:
+    """The spikes of a log without windows; a single row that is back where it came from has healed."""
+    level, scatter, height = heights(values, RELATIVE_RESOLUTION)
+    top = int(np.argmax(height))
+    bar = NORMAL_99 * max(len(values) / 100 / look.chance, 1.0) ** (1 / look.tail_exponent)
+    found: list[Excursion] = []
+    row = 2
+    while row < len(values):
+        if height[row] <= max(bar, look.sigma):
+            row += 1
+            continue
+        back = _first_below(values, row + 1, float(level[row]) + look.back_sigma * scatter, 1)
+        end = back if back is not None else len(values)
+        peak = row + int(np.argmax(values[row:end]))
+        found.append(
+            Excursion(
+                step=int(steps[row]),
+                peak_step=int(steps[peak]),
+                peak=float(values[peak]),
+                height_sigma=float(height[row:end].max()),
+                mean=float(level[row]),
+                sigma=scatter,
+                expected=expected(float(height[row:end].max()), len(values), look.tail_exponent),
+                recovered_step=int(steps[back]) if back is not None else None,
+                last_good_step=int(steps[row - 1]),
+            )
+        )
+        row = end
+    highest = float(height[top])
+    return Search(tuple(found), BEFORE_ROWS, True, len(values) - 2, highest, int(steps[top]), max(bar, look.sigma))
 
 
 def _at_seam(steps: Ints, step: int, seams: tuple[int, ...], rows: int) -> bool:

@@ -123,7 +123,7 @@ def _rarity_text(expected: float, far_chance: float, share: float, far_share: fl
 
 def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *, unlikely: bool) -> Answer:
     """Whether a spike goes beyond what healthy runs do by themselves: yes in height and length, likely in either."""
-    top, horizon_steps = spike.top, spike.look.horizon_steps
+    top, horizon_steps = spike.top, spike.look.horizon(loss)
     steps, values = finite(loss)
     start = float(max(values[0], median(values[: max(start_rows, 1)])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0

@@ -76,17 +76,18 @@ def spike_recovers(
     and no spike: a jump that is logged every 100 steps takes one row, or two where rows are means.
     """
     top, look = spike.top, spike.look
+    horizon_steps = look.horizon(loss)
     level = f"mean + {look.back_sigma:g}σ = {top.mean + look.back_sigma * top.sigma:.4g}"
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
-        fast = took <= max(look.horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
+        fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
         text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}"
-        text += "" if fast else f", later than the {look.horizon_steps} allowed"
-        found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(look.horizon_steps)),)
+        text += "" if fast else f", later than the {horizon_steps} allowed"
+        found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
     steps, _ = finite(loss)
     last = int(steps[-1])
-    if last - top.step < look.horizon_steps or int((steps > top.step).sum()) < look.back_rows:
+    if last - top.step < horizon_steps or int((steps > top.step).sum()) < look.back_rows:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, look)
         reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
