@@ -140,6 +140,7 @@ class Diagnosis:
         trees: the trees that the sections come from, and what of each was walked.
         findings: all leaves that are not ok, worst first.
         missing: what could not be checked.
+        lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
     """
@@ -153,5 +154,6 @@ class Diagnosis:
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
+    lacking: tuple[Missing, ...]
     verdict: str
     monitor: Replay | None

@@ -131,6 +131,8 @@ class _Walk:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._finding(visits, leaf)
         findings = before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
+        missing = self._missing()
+        lacking = self._lacking(end, missing)
         return Diagnosis(
             run=self.run,
             tree=self.tree,
@@ -140,8 +142,9 @@ class _Walk:
             sections=tuple(sections),
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
-            missing=self._missing(),
-            verdict=self._verdict(path, end, findings),
+            missing=missing,
+            lacking=lacking,
+            verdict=self._verdict(end, findings, lacking),
             monitor=replay(self.run),
         )
 
@@ -223,23 +226,24 @@ class _Walk:
                 found[visit.question.id] = _miss(visit.question.id, reason, answer.missing)
         return tuple(found.values())
 
-    def _verdict(self, path: tuple[Visit, ...], end: Leaf, findings: list[Finding]) -> str:
+    def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
-        answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
-        blind = all(visit.answer.verdict == UNKNOWN for visit in path)
-        thin = not self.facts.get("reading").stands
-        if worst.rank < Severity.WARNING.rank and (thin or blind or not set(self._needs(end)) <= answered):
+        if worst.rank < Severity.WARNING.rank and (lacking or not self.facts.get("reading").stands):
             return UNKNOWN
         return worst
 
-    def _needs(self, end: Leaf) -> Iterable[str]:
-        """What the leaves that say `ok` ask to have been judged, whichever of them was reached."""
-        return {
-            need
-            for leaf in self.tree.leaves.values()
-            if leaf.severity is Severity.OK or leaf is end
-            for need in leaf.needs
-        }
+    def _lacking(self, end: Leaf, missing: tuple[Missing, ...]) -> tuple[Missing, ...]:
+        """What keeps a run from being called ok: the entry questions of what applies to it that have no answer.
+
+        Any leaf that says ok may ask for them, whichever of them was reached. Where nothing was logged that they ask
+        for, all of them lack; a tree that asks for nothing judges a run by any answer at all.
+        """
+        leaves = self.tree.leaves.values()
+        needs = {need for leaf in leaves if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
+        here = {need for need in needs if walked(self.run, self.tree.section(self.tree.questions[need].section)).walked}
+        if needs:
+            return tuple(item for item in missing if item.id in (here or needs))
+        return missing if all(visit.answer.verdict == UNKNOWN for visit in self.seen.values()) else ()
 
 
 def _told_of(judged: JudgedCause) -> bool:

@@ -125,6 +125,7 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
                 severity=Severity.OK,
                 why="Nothing that these checks look for is in the log.",
                 fixes=("Nothing to do.",),
+                needs=tuple(check.id for check in checks if check.needed),
                 source="stabtree",
             )
         )

@@ -167,7 +167,8 @@ class Leaf:
         fixes: what to do, in order.
         restart: whether to advise a checkpoint to restart from.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
-        needs: questions that must have been answered for this leaf to count as judged.
+        needs: questions that must have been answered for this leaf to count as judged, as far as their section is
+            walked.
         see: cross-references.
         source: where the leaf comes from.
     """
@@ -201,6 +202,7 @@ class Check:
         section: the section that it belongs to, for one that is asked on the way there; else it has its own.
         then: where the walk goes on for no and unknown: to the ok leaf of its tree when not given.
         severities: verdict -> severity, for verdicts that are to end at a milder leaf (`<leaf>-<verdict>`).
+        needed: whether a run that the check is asked of counts as judged only with its answer.
     """
 
     id: str
@@ -225,6 +227,7 @@ class Check:
     section: str = ""
     then: str = ""
     severities: Mapping[str, Severity] = field(default_factory=dict)
+    needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

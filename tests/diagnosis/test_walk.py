@@ -97,7 +97,7 @@ def test_missing_columns_are_named_not_passed_over() -> None:
     assert {str(cause.state) for cause in found.findings[0].causes} == {"not checkable"}
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 11, 30])
+@pytest.mark.parametrize("rows", [1, 2, 5, 7])
 def test_too_short_a_run_is_not_judged(rows: int) -> None:
     """A healthy-looking loss of a few rows is unknown, which is not ok."""
     assert diagnose(make_run({"loss": falling(rows)}), TREE).verdict == UNKNOWN
