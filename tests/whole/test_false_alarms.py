@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
@@ -18,10 +19,10 @@ TREE = load_trees()
 SEVERE = ("warning", "critical")
 
 
-def healthy(seed: int) -> Run:
+def healthy(seed: int, least_rows: int = 60, most_rows: int = 3000) -> Run:
     """A healthy run: length, interval, noise and its tail, schedule and decay of the loss all drawn at random."""
     rng = np.random.default_rng(seed)
-    rows, every = int(rng.integers(60, 3000)), int(rng.choice([1, 1, 1, 5, 10, 50]))
+    rows, every = int(rng.integers(least_rows, most_rows)), int(rng.choice([1, 1, 1, 5, 10, 50]))
     at = np.arange(rows) / rows
     floor, start, speed = rng.uniform(0.01, 2), rng.uniform(2, 10), rng.uniform(2, 30)
     level = floor + start * np.exp(-speed * at)
@@ -39,15 +40,21 @@ def healthy(seed: int) -> Run:
     return make_run({"loss": loss, "lr": lr, "grad_norm": grad_norm}, steps=np.arange(rows) * every)
 
 
-def alarms(count: int) -> list[tuple[int, str]]:
+def alarms(count: int, *rows: int) -> list[tuple[int, str]]:
     """The seeds below `count` that raise an alarm, with what they are called."""
-    found = ((seed, diagnose(healthy(seed), TREE)) for seed in range(count))
+    found = ((seed, diagnose(healthy(seed, *rows), TREE)) for seed in range(count))
     return [(seed, d.findings[0].leaf.id) for seed, d in found if d.verdict in SEVERE]
 
 
 def test_at_most_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
     """400 simulated healthy runs give at most 4 warnings; `python -m tests.whole.test_false_alarms 2000` runs more."""
     assert len(alarms(400)) <= 4
+
+
+def test_short_ones_are_judged_and_raise_no_more_alarms() -> None:
+    """400 of 8 to 99 rows, an epoch a row or a few evaluations, give at most 4 warnings, and each gets a verdict."""
+    assert len(alarms(400, 8, 100)) <= 4
+    assert all(diagnose(healthy(seed, 8, 40), TREE).verdict != UNKNOWN for seed in range(50))
 
 
 if __name__ == "__main__":
