@@ -262,6 +262,7 @@ def _source_dict(source: FileUse) -> dict[str, Any]:
                 "first": _finite(use.first),
                 "last": _finite(use.last),
                 "nonfinite": use.nonfinite,
+                "misread": use.misread,
             }
             for use in source.columns
         ],

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.answer import UNKNOWN
@@ -17,7 +20,6 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.render.plot import Piece
 
 UNREAD = "unread"
 ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
@@ -30,7 +32,10 @@ WORDS = {
     Severity.NOTE: "note",
     Severity.OK: "ok",
 }
-MOST_NAMES = 60  # characters of a run's name in the table
+SHORTEST_NAME = 24  # characters that a run's name may always have in the table
+MOST_PROBLEM = 90
+TITLES = ("run", "step", "more", "what was found")
+Row = tuple[str, str, str, str]
 
 
 class Outcome(NamedTuple):
@@ -58,43 +63,89 @@ def counted(outcomes: Sequence[Outcome]) -> str:
 
 
 def table(outcomes: Sequence[Outcome], *, width: int, color: bool) -> str:
-    """The runs, worst first, those that ended at one leaf together."""
+    """The runs, worst first, a line each; those that ended at one leaf stand together."""
     page = Page(width=width, color=color)
-    groups: dict[tuple[int, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((ORDER.index(outcome.verdict), _head(outcome)), []).append(outcome)
-    names = max(len(clean(outcome.name, MOST_NAMES)) for outcome in outcomes)
-    for (rank, head), members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
-        verdict = ORDER[rank]
+    folder = _folder([outcome.name for outcome in outcomes])
+    longest = max(SHORTEST_NAME, width * 2 // 5)
+    names = [_tail(outcome.name.removeprefix(folder), longest) for outcome in outcomes]
+    parts = {
+        verdict: [item for item in zip(names, outcomes, strict=True) if item[1].verdict == verdict] for verdict in ORDER
+    }
+    found = {verdict: _rows(_by_leaf(members)) for verdict, members in parts.items() if members}
+    rows = [TITLES, *(row for members in found.values() for row in members)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    _lines(page, [TITLES], widths, styles=("dim", "dim", "dim", "dim"))
+    for verdict, members in found.items():
         word, style = ("NOT READ", UNKNOWN) if verdict == UNREAD else (LOOKS[verdict].word, verdict)
-        count = f"  {len(members)} runs" if len(members) > 1 else ""
-        page.line((f" {word} ", style), ("  ", ""), (head, "heading"), (count, "dim"))
-        for outcome in members:
-            page.item((clean(outcome.name, MOST_NAMES), ""), _detail(outcome), indent=2, head_width=names + 2)
         page.blank()
-    page.line((counted(outcomes), "heading"))
-    page.line(("one of them in full: stabtree diagnose PATH", "dim"))
+        count = f"  {len(members):,} run{'s' if len(members) != 1 else ''}"
+        page.line((f" {word} ", style), (count, "dim"))
+        _lines(page, members, widths, styles=("", "number", "dim", ""))
+    page.blank()
+    page.line((counted(outcomes), "heading"), (f"  in {clean(folder)}" if folder else "", "dim"))
+    page.line((f"one of them in full: stabtree diagnose {_first(outcomes)}", "dim"))
+    for note in _shared_notes(outcomes):
+        page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     return page.text()
+
+
+def _folder(names: Sequence[str]) -> str:
+    """The folder in which all paths lie, to be told once; nothing where there is none."""
+    above = zip(*(name.split("/")[:-1] for name in names), strict=False)
+    shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, above)]
+    folder = "/".join([*shared, ""]) if any(shared) else ""
+    return folder if all(len(name) > len(folder) for name in names) else ""
+
+
+def _tail(name: str, longest: int) -> str:
+    """The end of a long path: that is where the names of runs differ."""
+    text = clean(name, 1000)
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def _lines(page: Page, rows: Sequence[Row], widths: Sequence[int], *, styles: tuple[str, ...]) -> None:
+    name, step, more = widths
+    for row in rows:
+        head, at, others, told = row
+        cells = [(head, styles[0]), (f"{at:>{step}}", styles[1]), (f"{others:>{more}}", styles[2]), (told, styles[3])]
+        page.rows([cells], indent=2, widths=(name + 2, step + 2, more + 2))
+
+
+def _by_leaf(members: list[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
+    """The members with those of one leaf together, the leaf of most runs first."""
+    count = Counter(_head(outcome) for _, outcome in members)
+    first = {head: place for place, head in reversed(list(enumerate(_head(outcome) for _, outcome in members)))}
+    return sorted(members, key=lambda item: (-count[_head(item[1])], first[_head(item[1])]))
+
+
+def _rows(members: list[tuple[str, Outcome]]) -> list[Row]:
+    return [_row(name, outcome.found) for name, outcome in members]
+
+
+def _row(name: str, found: Diagnosis | StabtreeError) -> Row:
+    if isinstance(found, StabtreeError):
+        return name, "", "", clean(found.problem, MOST_PROBLEM)
+    main = screen.main_finding(found)
+    step = f"{main.onset_step:,}" if main and main.onset_step is not None else "–"
+    more = f"+{len(found.findings) - 1}" if main and len(found.findings) > 1 else ""
+    return name, step, more, screen.title(found)
+
+
+def _first(outcomes: Sequence[Outcome]) -> str:
+    """The worst run's path, as it can be typed; `PATH` where a file holds several."""
+    first = min(outcomes, key=lambda outcome: ORDER.index(outcome.verdict)).name
+    return first if shlex.quote(first) == first else "PATH"
+
+
+def _shared_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """What was noted of every run that was judged."""
+    judged = [outcome.found.run.notes for outcome in outcomes if isinstance(outcome.found, Diagnosis)]
+    return [note for note in judged[0] if all(note in notes for notes in judged)] if judged else []
 
 
 def _head(outcome: Outcome) -> str:
     found = outcome.found
-    if isinstance(found, StabtreeError):
-        return "The log can't be read"
-    return screen.title(found)
-
-
-def _detail(outcome: Outcome) -> list[Piece]:
-    found = outcome.found
-    if isinstance(found, StabtreeError):
-        return [(clean(found.problem, 200), "")]
-    main = screen.main_finding(found)
-    if main is None:
-        return [("", "")]
-    place = [("step ", "dim"), (f"{main.onset_step:,}", "number")] if main.onset_step is not None else []
-    more = len(found.findings) - 1
-    others = [(f"  and {more} more", "dim")] if more else []
-    return [(f"{main.leaf.id}  ", "id"), *place, *others]
+    return "" if isinstance(found, StabtreeError) else screen.title(found)
 
 
 def headlines(outcomes: Sequence[Outcome], **_look: object) -> str:

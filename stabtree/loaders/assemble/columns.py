@@ -125,7 +125,7 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     """Every role's columns, best first: those that the user named alone, else by alias and place."""
     for role, name in names.asked.items():
         if name not in table.columns:
-            raise _no_column(table, role, name)
+            raise _no_column(table, names, role, name)
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
         role, place = names.match(name)
@@ -153,9 +153,12 @@ def _best_step(table: Table, names: tuple[str, ...]) -> str:
     return _best(table, tuple(usable) or names, STEP_DENSER)
 
 
-def _no_column(table: Table, role: str, name: str) -> StabtreeError:
+def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:
     option = "--step-column" if role == "step" else "--column"
-    close = difflib.get_close_matches(name, [str(column) for column in table.columns], n=1, cutoff=0.4)
+    # The column of the steps is no metric, and the learning rate no loss, however alike the names are.
+    free = {"", *(AXES if role in AXES else ())}
+    able = [str(column) for column in table.columns if names.role(column) in free]
+    close = difflib.get_close_matches(name, able, n=1, cutoff=0.4)
     wanted = close[0] if close else None
     typed = wanted and (clean(wanted) if role == "step" else f"{role}={clean(wanted)}")
     return StabtreeError(
