@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ def clean(text: object, limit: int = 200) -> str:
         char if char.isprintable() else " " if char.isspace() else "" for char in _ESCAPES.sub("", head)
     ).strip()
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def stays_inside(name: str) -> bool:
+    """Whether a file's name, relative to a folder, stays within it as far as its words say; a link may yet lead out."""
+    if not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
+        return False
+    return ".." not in name.replace("\\", "/").split("/")
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -44,7 +44,7 @@ from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.metrics.final_values import check_object
 from stabtree.metrics.names import Names
-from stabtree.text import clean
+from stabtree.text import clean, stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,12 +183,7 @@ def inside(source: Source, name: str) -> Path:
     folder = (source.file or Path("manifest.json")).parent
     shown = clean(name, 80)
     hint = "give a name relative to the manifest's folder, or name the metrics file itself"
-    if (
-        not name
-        or PurePosixPath(name).is_absolute()
-        or PureWindowsPath(name).drive
-        or ".." in name.replace("\\", "/").split("/")
-    ):
+    if not stays_inside(name):
         raise StabtreeError(f"names the file {shown!r} outside of its folder", where=source.path, hint=hint)
     try:
         file = folder / name
