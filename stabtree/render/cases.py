@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Visit
     from stabtree.render.plot import Piece
 
-INDENT = 8
+INDENT, HEAD = 8, 9
 LONGEST = 40  # characters of a log's name
 MARKS: dict[str, Piece] = {"pass": ("pass", "passed"), "fail": ("FAIL", "failed"), "unread": ("error", "failed")}
 
@@ -53,7 +53,8 @@ def _failed(page: Page, result: Tried) -> None:
         _told(page, "error", [(result.error.problem, "")])
         return
     _told(page, "reached", [(", ".join(result.found) or "no leaf: the run was not judged", "")])
-    _told(page, "path", [piece for visit in result.path for piece in _step(visit)][1:])
+    for place, line in enumerate(_path(result.path, page.width - INDENT - HEAD)):
+        _told(page, "" if place else "path", line)
     if result.turn:
         _told(page, "turn", _turned(result.turn))
     if result.why:
@@ -66,12 +67,22 @@ def _turned(turn: Turn) -> list[Piece]:
     told = answer.reason if answer.verdict == UNKNOWN else answer.evidence[0].text if answer.evidence else ""
     wanted = " or ".join(verdict.replace("_", " ") for verdict in turn.wanted) or "anything else"
     pieces: list[Piece] = [(visit.question.id, "id"), (" says ", ""), (_verdict(visit), "answer")]
-    pieces += [(", not ", ""), (wanted, "answer"), (f": {told}" if told else "", "dim")]
+    pieces += [(", not ", ""), (wanted, "answer"), (f": {told}" if told else "", "")]
     return pieces
 
 
-def _step(visit: Visit) -> list[Piece]:
-    return [(" › ", "dim"), (visit.question.id, "id"), (f" {_verdict(visit)}", "")]
+def _path(visits: Sequence[Visit], width: int) -> list[list[Piece]]:
+    """The questions with their answers, on as many lines as it takes; no answer stands apart from its question."""
+    lines: list[list[Piece]] = [[]]
+    for visit in visits:
+        step: list[Piece] = [(visit.question.id, "id"), (f" {_verdict(visit)}", "")]
+        used = sum(len(text) for text, _ in [*lines[-1], *step])
+        if lines[-1] and used + len(" › ›") > width:
+            lines[-1].append((" ›", "dim"))
+            lines.append(step)
+        else:
+            lines[-1] += [*([(" › ", "dim")] if lines[-1] else []), *step]
+    return lines
 
 
 def _verdict(visit: Visit) -> str:
@@ -80,7 +91,7 @@ def _verdict(visit: Visit) -> str:
 
 
 def _told(page: Page, head: str, pieces: list[Piece]) -> None:
-    page.item((head, "dim"), pieces, indent=INDENT, head_width=9)
+    page.item((head, "dim"), pieces, indent=INDENT, head_width=HEAD)
 
 
 def _counted(results: Sequence[Tried]) -> str:

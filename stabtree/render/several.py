@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.errors import StabtreeError
 from stabtree.render import machine, screen
-from stabtree.render.page import Page
+from stabtree.render.page import Page, styled
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Severity
@@ -67,26 +67,31 @@ def table(outcomes: Sequence[Outcome], *, width: int, color: bool) -> str:
     page = Page(width=width, color=color)
     folder = _folder([outcome.name for outcome in outcomes])
     longest = max(SHORTEST_NAME, width * 2 // 5)
-    names = [_tail(outcome.name.removeprefix(folder), longest) for outcome in outcomes]
-    parts = {
-        verdict: [item for item in zip(names, outcomes, strict=True) if item[1].verdict == verdict] for verdict in ORDER
-    }
-    found = {verdict: _rows(_by_leaf(members)) for verdict, members in parts.items() if members}
-    rows = [TITLES, *(row for members in found.values() for row in members)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    _lines(page, [TITLES], widths, styles=("dim", "dim", "dim", "dim"))
-    for verdict, members in found.items():
+    ordered = _ordered(outcomes)
+    rows = [(_tail(outcome.name.removeprefix(folder), longest), *_told(outcome.found)) for outcome in ordered]
+    widths = tuple(max(styled([(row[column], "")]).cell_len for row in (TITLES, *rows)) for column in range(3))
+    _lines(page, [TITLES], widths, styles=("dim",) * 4)
+    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: item[0].verdict):
+        lines = [row for _, row in members]
         word, style = ("NOT READ", UNKNOWN) if verdict == UNREAD else (LOOKS[verdict].word, verdict)
         page.blank()
-        count = f"  {len(members):,} run{'s' if len(members) != 1 else ''}"
-        page.line((f" {word} ", style), (count, "dim"))
-        _lines(page, members, widths, styles=("", "number", "dim", ""))
+        page.line((f" {word} ", style), (f"  {len(lines):,} run{'s' if len(lines) != 1 else ''}", "dim"))
+        _lines(page, lines, widths, styles=("", "number", "dim", ""))
     page.blank()
     page.line((counted(outcomes), "heading"), (f"  in {clean(folder)}" if folder else "", "dim"))
-    page.line((f"one of them in full: stabtree diagnose {_first(outcomes)}", "dim"))
+    page.line((f"one of them in full: stabtree diagnose {_typed(ordered[0].name)}", "dim"))
     for note in _shared_notes(outcomes):
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     return page.text()
+
+
+def _ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The runs worst first, those of one leaf together, the leaf of most runs first."""
+    keys = [(ORDER.index(outcome.verdict), _told(outcome.found)[2]) for outcome in outcomes]
+    count = Counter(keys)
+    first = {key: place for place, key in reversed([*enumerate(keys)])}
+    places = sorted(range(len(keys)), key=lambda place: (keys[place][0], -count[keys[place]], first[keys[place]]))
+    return [outcomes[place] for place in places]
 
 
 def _folder(names: Sequence[str]) -> str:
@@ -103,49 +108,32 @@ def _tail(name: str, longest: int) -> str:
     return text if len(text) <= longest else f"…{text[1 - longest :]}"
 
 
-def _lines(page: Page, rows: Sequence[Row], widths: Sequence[int], *, styles: tuple[str, ...]) -> None:
+def _lines(page: Page, rows: Sequence[Row], widths: tuple[int, ...], *, styles: Sequence[str]) -> None:
     name, step, more = widths
-    for row in rows:
-        head, at, others, told = row
-        cells = [(head, styles[0]), (f"{at:>{step}}", styles[1]), (f"{others:>{more}}", styles[2]), (told, styles[3])]
-        page.rows([cells], indent=2, widths=(name + 2, step + 2, more + 2))
+    aligned = [(row[0], f"{row[1]:>{step}}", f"{row[2]:>{more}}", row[3]) for row in rows]
+    cells = [list(zip(row, styles, strict=True)) for row in aligned]
+    page.rows(cells, indent=2, widths=(name + 2, step + 2, more + 2))
 
 
-def _by_leaf(members: list[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
-    """The members with those of one leaf together, the leaf of most runs first."""
-    count = Counter(_head(outcome) for _, outcome in members)
-    first = {head: place for place, head in reversed(list(enumerate(_head(outcome) for _, outcome in members)))}
-    return sorted(members, key=lambda item: (-count[_head(item[1])], first[_head(item[1])]))
-
-
-def _rows(members: list[tuple[str, Outcome]]) -> list[Row]:
-    return [_row(name, outcome.found) for name, outcome in members]
-
-
-def _row(name: str, found: Diagnosis | StabtreeError) -> Row:
+def _told(found: Diagnosis | StabtreeError) -> tuple[str, str, str]:
+    """The step, how much more was found, and what was found."""
     if isinstance(found, StabtreeError):
-        return name, "", "", clean(found.problem, MOST_PROBLEM)
+        return "", "", clean(found.problem, MOST_PROBLEM)
     main = screen.main_finding(found)
     step = f"{main.onset_step:,}" if main and main.onset_step is not None else "–"
     more = f"+{len(found.findings) - 1}" if main and len(found.findings) > 1 else ""
-    return name, step, more, screen.title(found)
+    return step, more, screen.title(found)
 
 
-def _first(outcomes: Sequence[Outcome]) -> str:
-    """The worst run's path, as it can be typed; `PATH` where a file holds several."""
-    first = min(outcomes, key=lambda outcome: ORDER.index(outcome.verdict)).name
-    return first if shlex.quote(first) == first else "PATH"
+def _typed(name: str) -> str:
+    """A run's path, as it can be typed; `PATH` where a file holds several runs."""
+    return name if shlex.quote(name) == name else "PATH"
 
 
 def _shared_notes(outcomes: Sequence[Outcome]) -> list[str]:
     """What was noted of every run that was judged."""
     judged = [outcome.found.run.notes for outcome in outcomes if isinstance(outcome.found, Diagnosis)]
     return [note for note in judged[0] if all(note in notes for notes in judged)] if judged else []
-
-
-def _head(outcome: Outcome) -> str:
-    found = outcome.found
-    return "" if isinstance(found, StabtreeError) else screen.title(found)
 
 
 def headlines(outcomes: Sequence[Outcome], **_look: object) -> str:
