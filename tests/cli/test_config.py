@@ -49,7 +49,7 @@ def test_settings_of_the_working_directory_count_and_are_told(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", ["stabtree.toml", "pyproject.toml"])
-def test_settings_beside_the_log_change_nothing(tmp_path: Path, name: str) -> None:
+def test_settings_beside_the_log_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A log does not loosen its own gate, unless its folder is where the user stands."""
     shutil.copytree(SPIKE, tmp_path / "logs")
     alone = run("diagnose", "logs", "--json")
@@ -58,6 +58,10 @@ def test_settings_beside_the_log_change_nothing(tmp_path: Path, name: str) -> No
         beside = run("diagnose", path, "--json")
         assert beside.returncode == alone.returncode == 1
         assert json.loads(beside.stdout)["notes"] == json.loads(alone.stdout)["notes"]
+    monkeypatch.chdir(tmp_path / "logs")
+    within = run("diagnose", ".", "--json")
+    assert within.returncode == 0
+    assert json.loads(within.stdout)["notes"][0] == f"Set by {name}: fail_on = never."
 
 
 def test_settings_of_the_folder_above_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
