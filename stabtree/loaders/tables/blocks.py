@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
@@ -83,9 +83,7 @@ class Body:
         for place, name in enumerate(layout.names):
             if name not in self.columns:
                 wanted = self.names.wanted(name)
-                self.columns[name] = (
-                    ColumnBuilder(labels=self.names.is_label(name), comma=layout.comma) if wanted else None
-                )
+                self.columns[name] = builder_of(name, self.names, layout.comma) if wanted else None
             if builder := self.columns[name]:
                 builder.pad(self.rows)
                 self._builders[place] = builder
@@ -132,7 +130,8 @@ class Body:
 
     def _add_numbers(self, text: str, count: int, width: int, builders: Mapping[int, ColumnBuilder]) -> bool:
         """Take over cells that are plain numbers, and either `nan` or empty here and there; False if they are not."""
-        if any(builder.labels for builder in builders.values()):
+        # JSON knows true and false, which are a 1 and a 0 in few columns only.
+        if any(builder.labels for builder in builders.values()) or "true" in text or "false" in text:
             return False
         if self.layout.delimiter != ",":
             if "," in text and self.layout.comma != "decimal":
