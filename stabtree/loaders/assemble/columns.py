@@ -84,7 +84,7 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source, summed.names)),
+        columns=column_uses(table, Plan(roles, used, steps.source, summed.names, steps.lost)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
@@ -185,7 +185,9 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
     epochs = table.columns[used["epoch"]] if "epoch" in used else None
     if "step" in used:
         column = table.columns[used["step"]]
-        found = steps_.from_column(used["step"], column) if column else "the step column was not read"
+        loss = table.columns[used["loss"]] if "loss" in used else None
+        losses = loss.mask if loss and "rank" not in used else None
+        found = steps_.from_column(used["step"], column, losses) if column else "the step column was not read"
         if isinstance(found, str):
             if asked:
                 raise StabtreeError(

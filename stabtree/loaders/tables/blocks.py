@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _END = "\n"
 MAX_HEADERS = 1000
+# Three digits behind a comma may be thousands, but not where a column of one of these has no point.
+FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 
 
 @dataclass(slots=True)
@@ -83,10 +85,15 @@ class Body:
         for place, name in enumerate(layout.names):
             if name not in self.columns:
                 wanted = self.names.wanted(name)
-                self.columns[name] = builder_of(name, self.names, layout.comma) if wanted else None
+                self.columns[name] = self._builder(name) if wanted else None
             if builder := self.columns[name]:
                 builder.pad(self.rows)
                 self._builders[place] = builder
+
+    def _builder(self, name: str) -> ColumnBuilder:
+        layout = self.layout
+        decimal = name in layout.commas and self.names.role(name) in FRACTIONS
+        return builder_of(name, self.names, "decimal" if decimal else layout.comma)
 
     def _below_header(self, text: str) -> str:
         while self.lines < self.layout.header_line and text:

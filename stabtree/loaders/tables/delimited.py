@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
-from stabtree.loaders.source import HEAD_BYTES, Sure
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
+from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout
 from stabtree.loaders.tables.shifted import shifted_from
 from stabtree.text import clean
 
@@ -25,13 +25,48 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 LISTED = 5
+# Where the head holds no more lines, more are looked at, of up to so many characters each.
+FEW_LINES = 10
+MAX_HEAD = 4 << 20
+MAX_HEADER = 4096
+
+
+def _head(source: Source) -> str:
+    """The first lines: of a file with few lines in its head, such as one with ten thousand columns, some more."""
+    if len(source.data) < HEAD_BYTES or source.head.count("\n") > FEW_LINES:
+        return source.head
+    lines: list[str] = []
+    for line in source.lines():
+        if len(line) > MAX_HEAD or len(lines) > FEW_LINES:
+            break
+        lines.append(line)
+    return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
+
+
+def oddity(source: Source, names: Names) -> StabtreeError | None:
+    """What is wrong with a file that nobody reads, where its lines are longer, or its cells higher, than rows have."""
+    first, _, below = source.head.partition("\n")
+    if not below and len(source.data) >= HEAD_BYTES:
+        return StabtreeError(
+            f"has a first line longer than {HEAD_BYTES >> 10} KiB, and is in no format that stabtree knows",
+            where=source.path,
+            hint=f"take that line out, or {NAME_METRICS}",
+        )
+    known = any(names.role(name) for mark in DELIMITERS for name in first[:MAX_HEADER].split(mark))
+    if known and (first.count('"') % 2 or below.partition("\n")[0].count('"') % 2):
+        return StabtreeError(
+            f"has a cell in quotes with more than {QUOTED_LINES} line breaks, which is read as broken rows",
+            where=source.path,
+            hint="write it without the columns of texts: step,loss,grad_norm,lr",
+        )
+    return None
 
 
 def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
         return Sure.NO
-    layout = find_layout(source.head)
+    layout = find_layout(_head(source))
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
@@ -45,7 +80,7 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
     """
-    layout = find_layout(source.head)
+    layout = find_layout(_head(source))
     if not layout:
         raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
     if not layout.header_line:
@@ -53,12 +88,6 @@ def read(source: Source, names: Names) -> Table:
             "has no header line that names its columns",
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
-        )
-    if "\n" not in source.head and len(source.data) >= HEAD_BYTES:
-        raise StabtreeError(
-            f"has a header longer than {HEAD_BYTES >> 10} KiB",
-            where=source.path,
-            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
         )
     table = _read(source, layout, names)
     if not table.rows:
@@ -96,7 +125,7 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         columns=columns,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built)),
+        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built, layout)),
     )
 
 
@@ -108,7 +137,7 @@ def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterat
         yield f"Columns that bear the same name as one before them are not read: {shown}."
 
 
-def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
+def _notes(skips: Skips, built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:
     if skips.headers:
         shown = ", ".join(str(line) for line in skips.headers[:LISTED])
         yield (
@@ -119,6 +148,9 @@ def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
         yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
     if skips.short:
         yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
+    if decimal := [name for name, one in built.items() if one.comma == "decimal" != layout.comma]:
+        shown = ", ".join(clean(name, 40) for name in decimal[:LISTED])
+        yield f"Commas are read as decimal points in columns that have no points: {shown}."
     if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
         yield f"Commas inside numbers are read as thousands separators ({grouped})."
 

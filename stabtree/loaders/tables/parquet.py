@@ -12,8 +12,8 @@ from stabtree.loaders.tables.cells import builder_of
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.loaders.source import Source
+    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather"}
