@@ -220,7 +220,9 @@ def _look(bare: Source) -> Source:
     encoding, bom = _encoding(head)
     text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
     text = _ESCAPES.sub("", text) if "\x1b" in text else text
-    return replace(source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text), cut=bool(damage))
+    return replace(
+        source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text), cut=bool(damage)
+    )
 
 
 def _binary(data: bytes, text: str) -> str:

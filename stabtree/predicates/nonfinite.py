@@ -33,8 +33,8 @@ def nonfinite_loss(
     `skipped`: fewer than half of the values are not finite, and the loss came back and stayed finite for at
     least the last `recovered_rows` rows: a trainer that skips bad updates goes on. `stops`: all that was logged is
     finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
-    null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what a
-    trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
+    null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what
+    a trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
     Without `forgiving`, the document's letter, any such value is a yes.
     """
     if isinstance(loss_break, Absent):

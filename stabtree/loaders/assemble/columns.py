@@ -88,6 +88,7 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
+        lost_share=table.lost_share,
     )
     return MetricRows(
         steps=at,

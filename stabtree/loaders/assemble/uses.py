@@ -94,4 +94,5 @@ def _use(shown: str, role: str, column: Column, lost: int) -> ColumnUse:
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
         misread=max(column.bad, lost) + no_steps + sum(misread(column, role)),
+        filled=len(finite) + max(column.bad, lost),
     )

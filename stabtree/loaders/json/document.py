@@ -69,6 +69,7 @@ def read(source: Source, names: Names) -> Table:
             )
         return columns_table(source, "json columns", lists, names, (*notes, *repeated(text, 1)))
     rows = JsonRows(names, source.path)
+    notes += repeated(text, 1)
     for place, row in enumerate(value, 1):
         if isinstance(row, dict):
             rows.add(row, place)

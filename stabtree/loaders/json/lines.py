@@ -42,7 +42,7 @@ def parse(line: str) -> Any:
 
 
 def repeated(text: str, line: int) -> tuple[str, ...]:
-    """A note on the keys that stand twice in an object of a JSON text, of which parsers keep the last."""
+    """A note on the keys that stand twice in the first object of a JSON text, of which parsers keep the last."""
     found: dict[str, None] = {}
 
     def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def repeated(text: str, line: int) -> tuple[str, ...]:
         return kept
 
     try:
-        json.loads(text, object_pairs_hook=keep)
+        json.JSONDecoder(object_pairs_hook=keep).raw_decode(text, max(0, text.find("{")))
     except (ValueError, RecursionError):
         return ()
     shown = ", ".join(clean(name, 40) for name in [*found][:LISTED])

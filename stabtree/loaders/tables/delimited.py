@@ -53,7 +53,7 @@ def oddity(source: Source, names: Names) -> StabtreeError | None:
             hint=f"take that line out, or {NAME_METRICS}",
         )
     known = any(names.role(name) for mark in DELIMITERS for name in first[:MAX_HEADER].split(mark))
-    if known and (first.count('"') % 2 or below.partition("\n")[0].count('"') % 2):
+    if known and any(line.count('"') % 2 for line in (first, *below.split("\n", QUOTED_LINES)[:QUOTED_LINES])):
         return StabtreeError(
             f"has a cell in quotes with more than {QUOTED_LINES} line breaks, which is read as broken rows",
             where=source.path,
@@ -80,7 +80,14 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
     """
-    layout = find_layout(_head(source))
+    head = _head(source)
+    if "\n" not in head and len(source.data) >= HEAD_BYTES:
+        raise StabtreeError(
+            f"has a first line longer than {MAX_HEAD >> 20} MiB",
+            where=source.path,
+            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
+        )
+    layout = find_layout(head)
     if not layout:
         raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
     if not layout.header_line:

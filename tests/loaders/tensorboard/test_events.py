@@ -134,7 +134,7 @@ def test_a_damaged_record_costs_itself(tmp_path: Path) -> None:
     data[-5 * size + 2] ^= 1
     run = load(tmp_path, bytes(data))
     assert run.series["loss"].steps.tolist() == [1, 2, 3, 4, 5, 7, 9, 10]
-    assert run.notes[1] == f"Damaged bytes between records: {size}, skipped."
+    assert run.notes[1] == f"Damaged bytes between records: {size} of {len(content):,}, skipped."
 
 
 def test_zeros_in_the_middle(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_zeros_in_the_middle(tmp_path: Path) -> None:
     content = events(rows(5)) + bytes(5000) + events(rows(5, 5))
     run = load(tmp_path, content)
     assert run.series["loss"].steps.tolist() == list(range(10))
-    assert run.notes == ("Damaged bytes between records: 5,000, skipped.",)
+    assert run.notes == ("Damaged bytes between records: 5,000 of 5,956, skipped.",)
 
 
 def test_damage_everywhere_takes_linear_time(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_length_that_lies(tmp_path: Path) -> None:
     length = struct.pack("<Q", 1 << 63)
     run = load(tmp_path, events(rows(5)) + length + masked_crc(length) + bytes(100) + events(rows(5, 5)))
     assert len(run.series["loss"]) == 10
-    assert run.notes == ("Damaged bytes between records: 112, skipped.",)
+    assert run.notes == ("Damaged bytes between records: 112 of 1,068, skipped.",)
 
 
 def test_a_large_record_is_stepped_over(tmp_path: Path) -> None:
