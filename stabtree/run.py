@@ -115,7 +115,7 @@ class ColumnUse:
     last: float | None = None
     nonfinite: int = 0
     misread: int = 0
-    filled: int = 0
+    filled: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

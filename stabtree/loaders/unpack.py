@@ -74,7 +74,7 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
             except _damage() as error:
                 if not total:
                     cut = isinstance(error, EOFError)
-                    problem = f"is cut: not even the first of its {source.packed} blocks is whole"
+                    problem = "can't be read: it is cut before anything of it can be decompressed"
                     raise StabtreeError(
                         problem if cut else f"can't be read: {clean(error)}",
                         where=source.path,

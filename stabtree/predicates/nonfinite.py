@@ -99,7 +99,8 @@ def _sound_at(grad_norm: Series | None, step: int) -> bool:
 def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> Answer:
     """Is it the very last row alone that lacks the loss, with nothing else of a NaN in it?
 
-    Not where its grad_norm is not finite, nor where one stood beside the losses before it and is missing as well.
+    Not where its grad_norm is not finite, nor where one stood beside the losses before it and is missing as well at a
+    step that was due.
     """
     gaps = _gaps(run)
     if not gaps or not gaps[0].at_end or gaps[0].rows > 1:
@@ -108,7 +109,8 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
     step = gaps[0].last_step
     if not _sound_at(grad_norm, step):
         return Answer(NO, (Evidence(f"grad_norm of step {step:,} is not finite", "grad_norm", (step,)),))
-    if grad_norm is not None and step not in grad_norm.steps and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
+    due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
+    if grad_norm is not None and due and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
         return Answer(NO, (Evidence(f"the row of step {step:,} lacks grad_norm as well", "grad_norm", (step,)),))
     text = f"the row of step {step:,} alone holds no loss" + (
         ", its grad_norm is finite" if grad_norm is not None else ""

@@ -53,20 +53,21 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             continue
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
             training, blank = _without(metric, column.logged, metrics)
-            if metric == "loss" and blank[-1] and not blank[:-1].any() and _with_norm(metrics):
+            if metric == "loss" and blank[-1] and not blank[:-1].any() and _is_step(steps, metrics):
                 training[-1] = True
             busy = np.setdiff1d(steps[training], logged.steps)
             quiet = np.setdiff1d(steps[training | blank], logged.steps)
-            if metric == "loss" and ends_aside(metrics):
+            if metric == "loss" and ends_aside(steps, metrics):
                 busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
             gaps += _gaps(metric, logged.steps, busy, quiet)
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 
-def ends_aside(metrics: Mapping[str, Column]) -> bool:
+def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
     """Whether the very last row is the only one at the end without a loss, and holds an evaluation or a rate only.
 
-    A row of the rate alone is one of training where a gradient's norm stands beside each loss: it lacks that, too.
+    A row of the rate alone is one of training where it is due, and a gradient's norm stands beside each loss: it lacks
+    that, too.
     """
     loss = metrics.get("loss")
     if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS or loss.logged[-1] or not loss.logged[-2]:
@@ -74,13 +75,15 @@ def ends_aside(metrics: Mapping[str, Column]) -> bool:
     if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE):
         return False
     evaluated = metrics.get("eval_loss")
-    return not _with_norm(metrics) or bool(evaluated and evaluated.mask[-1])
+    return not _is_step(steps, metrics) or bool(evaluated and evaluated.mask[-1])
 
 
-def _with_norm(metrics: Mapping[str, Column]) -> bool:
-    """Whether a gradient's norm stands beside the last losses."""
-    norm = metrics.get("grad_norm")
-    return norm is not None and bool(norm.mask[metrics["loss"].mask][-2:].all())
+def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
+    """Whether a last row without a loss is a step of training: as far behind the last one as that was, with norms."""
+    logged, norm = metrics["loss"].mask, metrics.get("grad_norm")
+    own = steps[logged]
+    due = bool(steps[-1] - own[-1] == own[-1] - own[-2])
+    return due and norm is not None and bool(norm.mask[logged][-2:].all())
 
 
 def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> list[str]:
@@ -94,7 +97,7 @@ def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[s
             intervals = np.diff(logged.steps).astype(np.float64)
             near = intervals <= FACTOR * max(1.0, float(median(intervals)))
             count = int(_between(busy, logged.steps)[1][near].sum())
-            if count > TOLD_SHARE * len(logged) and _missing_share(intervals) > TOLD_SHARE:
+            if count >= MIN_ROWS and count > TOLD_SHARE * len(logged) and _missing_share(intervals) > TOLD_SHARE:
                 found.append(f"{metric} is missing here and there: in {count:,} rows that hold other metrics.")
     return found
 

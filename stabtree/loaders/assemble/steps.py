@@ -125,6 +125,8 @@ def _between(filled: Ints, usable: Bools, losses: Bools) -> tuple[int, int]:
         filled[at] = steps[place] + width * np.arange(1, count)
         placed += count - 1
     shared = int((counts - 1)[(counts > 1) & ~room].sum())
+    if not usual and tail <= counts.max():
+        shared += tail - 1
     return placed, len(rows) - len(known) - int(known[0]) - shared - placed
 
 

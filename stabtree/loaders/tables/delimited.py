@@ -99,7 +99,7 @@ def read(source: Source, names: Names) -> Table:
     table = _read(source, layout, names)
     if not table.rows:
         raise StabtreeError(
-            "has a header but no rows",
+            "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows",
             where=source.path,
             hint="check that the run logged anything before it stopped",
         )
