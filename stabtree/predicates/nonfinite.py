@@ -87,7 +87,7 @@ def _planned(run: Run) -> float:
     """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
     by_epoch = any(source.steps_from.lower().startswith("epoch") for source in run.sources)
     planned = run.setting("epochs" if by_epoch else "max_steps")
-    return planned - 1 if isinstance(planned, int) else math.inf
+    return planned - 1 if isinstance(planned, int | float) else math.inf
 
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:
