@@ -114,8 +114,10 @@ def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, C
         if role not in AXES and (column := table.columns[name]) and column.count
     }
     if "loss" in used and "loss" not in metrics:
+        column = table.columns[used["loss"]]
+        cells = f": {column.bad:,} cells are none, such as {column.bad_example}" if column and column.bad else ""
         raise StabtreeError(
-            f"holds no value in its loss column {clean(used['loss'], 60)!r}",
+            f"holds no {'number' if cells else 'value'} in its loss column {clean(used['loss'], 60)!r}{cells}",
             where=table.path,
             hint=names.naming_a_loss(name for name in table.columns if name != used["loss"]) or NAME_METRICS,
         )

@@ -185,7 +185,7 @@ def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool)
         cells: Iterable[Any] = chain.from_iterable(map(get, rows)) if len(keys) > 1 else map(get, rows)
         if texts:
             cells = list(cells)
-            if odd(cells):
+            if str in set(map(type, cells)) and odd(cells):
                 return None
         values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
     except (KeyError, ValueError, TypeError, OverflowError):

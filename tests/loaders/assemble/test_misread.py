@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stabtree import diagnose, load_run
+from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
 from stabtree.render.inspect import inspect_dict, inspect_text
@@ -264,3 +265,11 @@ def test_inspect_counts_misread_cells(tmp_path: Path) -> None:
     ]
     assert ["misread" in line for line in titles] == [True, False]
     assert [use["misread"] for use in inspect_dict(run)["sources"][0]["columns"]] == [0, count]
+
+
+def test_a_loss_without_a_single_number_is_shown(tmp_path: Path) -> None:
+    """The error tells how many cells there are, and what stands in the first one."""
+    with pytest.raises(
+        StabtreeError, match="holds no number in its loss column 'loss': 600 cells are none, such as line 2"
+    ):
+        load_run(write(tmp_path, as_csv([f"1_{cell}" for cell in LOSS])))
