@@ -29,6 +29,8 @@ LISTED = 5
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
 MAX_HEADER = 4096
+WIDE_ROWS = 20
+MAX_BLOCK = 8 << 20
 
 
 def _head(source: Source) -> str:
@@ -111,9 +113,17 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     lines = source.lines()
     body = Body(layout, names)
     rest = ""
+    # Each block costs a little for each column, so that one of a wide file holds many rows.
+    least = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
+    held: list[str] = []
+    size = 0
     for block in lines.blocks():
-        rest = body.add(rest + block)
-    body.add(rest, last=True)
+        held.append(block)
+        size += len(block)
+        if size >= least:
+            rest = body.add(rest + "".join(held))
+            held, size = [], 0
+    body.add(rest + "".join(held), last=True)
     built = {name: builder for name, builder in body.columns.items() if builder}
     for builder in built.values():
         builder.pad(body.rows)
