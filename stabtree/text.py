@@ -39,3 +39,8 @@ def near(name: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def plain(text: str) -> bool:
+    """Whether a text can only be a number as all programs write it: Python alone takes `1_234` and `٣` for numbers."""
+    return text.isascii() and "_" not in text

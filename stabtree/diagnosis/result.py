@@ -141,6 +141,7 @@ class Diagnosis:
         findings: all leaves that are not ok, worst first.
         missing: what could not be checked.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        misread: why what was read of the log does not stand for the run; empty where it does.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
     """
 
@@ -154,4 +155,5 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
     verdict: str
+    misread: str
     monitor: Replay | None

@@ -142,6 +142,7 @@ class _Walk:
             findings=tuple(findings),
             missing=self._missing(),
             verdict=self._verdict(path, end, findings),
+            misread=self.facts.get("reading").misread,
             monitor=replay(self.run),
         )
 
@@ -227,7 +228,7 @@ class _Walk:
         worst = findings[0].leaf.severity if findings else end.severity
         answered = {id_ for id_, visit in self.seen.items() if visit.answer.verdict != UNKNOWN}
         blind = all(visit.answer.verdict == UNKNOWN for visit in path)
-        thin = not self.facts.get("reading").stands
+        thin = bool(self.facts.get("reading").misread)
         if worst.rank < Severity.WARNING.rank and (thin or blind or not set(self._needs(end)) <= answered):
             return UNKNOWN
         return worst

@@ -84,10 +84,11 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source, summed.names)),
+        columns=column_uses(table, Plan(roles, used, steps.source, summed.names, steps.lost)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
+        lost_share=table.lost_share,
     )
     return MetricRows(
         steps=at,
@@ -113,8 +114,10 @@ def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, C
         if role not in AXES and (column := table.columns[name]) and column.count
     }
     if "loss" in used and "loss" not in metrics:
+        column = table.columns[used["loss"]]
+        cells = f": {column.bad:,} cells are none, such as {column.bad_example}" if column and column.bad else ""
         raise StabtreeError(
-            f"holds no value in its loss column {clean(used['loss'], 60)!r}",
+            f"holds no {'number' if cells else 'value'} in its loss column {clean(used['loss'], 60)!r}{cells}",
             where=table.path,
             hint=names.naming_a_loss(name for name in table.columns if name != used["loss"]) or NAME_METRICS,
         )
@@ -188,7 +191,9 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
     epochs = table.columns[used["epoch"]] if "epoch" in used else None
     if "step" in used:
         column = table.columns[used["step"]]
-        found = steps_.from_column(used["step"], column) if column else "the step column was not read"
+        loss = table.columns[used["loss"]] if "loss" in used else None
+        losses = loss.mask if loss and "rank" not in used else None
+        found = steps_.from_column(used["step"], column, losses) if column else "the step column was not read"
         if isinstance(found, str):
             if asked:
                 raise StabtreeError(
