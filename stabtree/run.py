@@ -104,6 +104,7 @@ class ColumnUse:
         last: last finite value.
         nonfinite: cells that hold a NaN or an infinity.
         misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
+        filled: cells that hold anything.
     """
 
     name: str
@@ -114,6 +115,7 @@ class ColumnUse:
     last: float | None = None
     nonfinite: int = 0
     misread: int = 0
+    filled: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class FileUse:
         skipped: the first lines that could not be read (at most 20).
         skipped_count: how many there were in all.
         steps_from: what the steps were read from.
+        lost_share: the share of its bytes that are damaged, of a file that is read in records.
     """
 
     path: str
@@ -137,6 +140,7 @@ class FileUse:
     skipped: tuple[Skipped, ...] = ()
     skipped_count: int = 0
     steps_from: str = ""
+    lost_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,9 +26,21 @@ def clean(text: object, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def stays_inside(name: str) -> bool:
+    """Whether a file's name, relative to a folder, stays within it as far as its words say; a link may yet lead out."""
+    if not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
+        return False
+    return ".." not in name.replace("\\", "/").split("/")
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """A did-you-mean clause for a name, empty where nothing is near."""
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def plain(text: str) -> bool:
+    """Whether a text can only be a number as all programs write it: Python alone takes `1_234` and `٣` for numbers."""
+    return text.isascii() and "_" not in text

@@ -12,10 +12,12 @@ from stabtree.cli.options import (
     CheckpointEvery,
     Checkpoints,
     ColumnOpt,
+    ConfigOpt,
     Dtype,
     Format,
     Json,
     Paths,
+    Ranks,
     RunName,
     StepColumn,
     TreeOpt,
@@ -29,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.facts.registry import Param
     from stabtree.run import Run
-    from stabtree.tree.model import Question, Tree
+    from stabtree.tree.model import Question
 
 
 def diagnose(
@@ -75,9 +76,7 @@ def diagnose(
     checkpoints: Checkpoints = None,
     format: Format = None,  # noqa: A002 - the option's name
     run_name: RunName = None,
-    ranks: Annotated[
-        bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, though nothing in them proves it.")
-    ] = False,
+    ranks: Ranks = False,
     rerun: Annotated[
         str | None,
         typer.Option("--rerun", metavar="PATH", help="Another run of the same training, to compare this one with."),
@@ -85,22 +84,29 @@ def diagnose(
     trees: Annotated[
         str | None, typer.Option("--trees", metavar="DIR", help="A folder with further trees to walk beside ours.")
     ] = None,
+    config: ConfigOpt = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
+    from stabtree.cli.config import read_settings
     from stabtree.cli.levels import exit_code, levels_of
+    from stabtree.cli.overrides import overrides
 
-    levels = levels_of(fail_on)
+    said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
+    said |= {"column": column, "step_column": step_column}
+    settings = read_settings(config).without(said)
+    levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.tree.load import load_tree, load_trees
 
     if tree and trees:
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
+    tree, trees = tree or settings.tree or None, trees or settings.trees or None
     from stabtree.loaders import load_run, load_runs
 
-    how = reading(column, step_column, dtype, checkpoint_every, format, run_name, checkpoints)
+    how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     loaded = load_runs(*paths, ranks=ranks, **how)
-    other = load_run(rerun, **reading(column, step_column, dtype, None, format, None)) if rerun else None
+    other = load_run(rerun, **reading(column, step_column, dtype, None, format, None, settings)) if rerun else None
     if len(loaded) > 1 and (rerun or interactive):
         option = "--rerun" if rerun else "--interactive"
         raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=option, hint="name one of them")
@@ -110,15 +116,15 @@ def diagnose(
     from stabtree.render.several import Outcome
 
     def judged(run: Run) -> Diagnosis:
-        run = replace(run, rerun=other) if other else run
-        spare(places, run, tree, trees)
+        run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
+        spare(places, run, tree, trees, settings.source)
         # What is set or answered must exist, whether or not this run needs its tree.
-        chosen = load_tree(tree) if tree else load_trees(None if set_ or answer else run, trees)
+        chosen = load_tree(tree) if tree else load_trees(None if set_ or settings.set or answer else run, trees)
         return walk(
             run,
             chosen,
             literal=literal,
-            overrides=_overrides(chosen, set_),
+            overrides=overrides(chosen, set_, settings),
             answers=answers,
             applied=applied or (),
             ask=_asker() if interactive else None,
@@ -134,38 +140,10 @@ def diagnose(
         deliver_all(outcomes, places)
     elif not isinstance(only, StabtreeError):
         deliver(only, places)
-    code = 0 if exit_zero else exit_code((outcome.verdict for outcome in outcomes), levels)
+    told = [OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
+    code = 0 if exit_zero else exit_code(told, levels)
     if code:
         raise typer.Exit(code)
-
-
-def _overrides(tree: Tree, items: list[str] | None) -> dict[str, dict[str, Param]]:
-    """Parse `--set Q2.1.sigma=4`, each value by the type of its parameter; the walk checks the names."""
-    from stabtree.tree.overrides import declared
-
-    found: dict[str, dict[str, Param]] = {}
-    for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
-        id_, _, name = key.rpartition(".")
-        if not id_:
-            raise StabtreeError(
-                f"{key!r} names no parameter", where="--set", hint=f"type --set {key or 'Q2.1'}.sigma=4"
-            )
-        known = declared(tree, id_)
-        found.setdefault(id_, {})[name] = _parsed(text, known[name][1].kind, key) if name in known else text
-    return found
-
-
-def _parsed(text: str, kind: type[Param], key: str) -> Param:
-    from stabtree.tree.params import fits
-
-    try:
-        value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
-    except (ValueError, KeyError):
-        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind.__name__]
-        raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"give {wanted}") from None
-    if not fits(value, kind):
-        raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint="give a number from 0 on")
-    return value
 
 
 def _asker() -> Callable[[Question], str | None]:

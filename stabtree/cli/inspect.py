@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stabtree.cli.options import (
     CheckpointEvery,
     ColumnOpt,
+    ConfigOpt,
     Dtype,
     Format,
     Json,
     Paths,
+    Ranks,
     RunName,
     StepColumn,
     emit,
@@ -25,13 +29,19 @@ def inspect(
     checkpoint_every: CheckpointEvery = None,
     format: Format = None,  # noqa: A002 - the option's name
     run_name: RunName = None,
+    ranks: Ranks = False,
     json: Json = False,
+    config: ConfigOpt = None,
 ) -> None:
     """Show how a run's files are read: columns, steps, gaps, and what is missing for a full diagnosis."""
+    from stabtree.cli.config import read_settings
     from stabtree.loaders import load_run
     from stabtree.render.inspect import inspect_json, inspect_text
 
-    run = load_run(*paths, **reading(column, step_column, dtype, checkpoint_every, format, run_name))
+    settings = read_settings(config).without({"column": column, "step_column": step_column}).for_reading()
+    how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings)
+    run = load_run(*paths, ranks=ranks, **how)
+    run = replace(run, notes=(*filter(None, [settings.note]), *run.notes))
     if json:
         emit(inspect_json(run))
         return

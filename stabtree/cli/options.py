@@ -7,11 +7,14 @@ import select
 import shutil
 import sys
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stabtree.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from stabtree.cli.config import Settings
 
 Paths = Annotated[
     list[str],
@@ -41,9 +44,20 @@ Format = Annotated[
 RunName = Annotated[
     str | None, typer.Option("--run", metavar="NAME", help="Which run, where a file or folder holds several.")
 ]
+Ranks = Annotated[
+    bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, though nothing in them proves it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TreeOpt = Annotated[
     str | None, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
+]
+ConfigOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A file of settings, instead of stabtree.toml or pyproject.toml of the working directory.",
+    ),
 ]
 
 
@@ -71,9 +85,10 @@ def reading(
     checkpoint_every: int | None,
     format_: str | None,
     run: str | None,
+    settings: Settings,
     checkpoints: Path | None = None,
 ) -> dict[str, Any]:
-    """How the command line says that a log is read: the options of `stabtree.loaders.load_run`.
+    """How a log is read, as the command line says and else the project: the options of `stabtree.loaders.load_run`.
 
     Raises:
         StabtreeError: where one is not of its form.
@@ -81,8 +96,8 @@ def reading(
     return {
         "dtype": dtype,
         "checkpoint_every": checkpoint_every,
-        "columns": pairs(column, "--column", "loss=train/nll"),
-        "step_column": step_column,
+        "columns": {**settings.column, **pairs(column, "--column", "loss=train/nll")},
+        "step_column": step_column or settings.step_column or None,
         "format": format_,
         "run": run,
         "checkpoints": checkpoints,

@@ -66,8 +66,8 @@ def _resolved(file: str) -> Path:
         raise StabtreeError("it can't be written to", where=f"--output {file}", hint="name another file") from None
 
 
-def spare(places: Iterable[Path | None], run: Run, *trees: str | None) -> None:
-    """Refuse to write over what is diagnosed, or over the trees that it is diagnosed by.
+def spare(places: Iterable[Path | None], run: Run, *rules: str | None) -> None:
+    """Refuse to write over what is diagnosed, or over the trees and settings that it is diagnosed by.
 
     Raises:
         StabtreeError: where a file to write is one that the run was read from.
@@ -75,11 +75,12 @@ def spare(places: Iterable[Path | None], run: Run, *trees: str | None) -> None:
     runs = [run, *([run.rerun] if run.rerun else [])]
     logs = {Path(source.path).resolve() for one in runs for source in one.sources}
     settings = {setting.source for one in runs for setting in one.config.values()}
-    used = {Path(tree).resolve() for tree in trees if tree}
+    used = {Path(rule).resolve() for rule in rules if rule}
     read = logs | {log.parent / name for log in logs for name in settings}  # a manifest stands beside its log
     for place in places:
         if place and (place in used or place.parent in used):
-            raise StabtreeError("is a tree in use", where=f"--output {place}", hint="name another file to write to")
+            problem = "is in use: a tree, or the settings"
+            raise StabtreeError(problem, where=f"--output {place}", hint="name another file to write to")
         if place in read:
             raise StabtreeError(
                 "is a file of the run itself", where=f"--output {place}", hint="name another file to write to"

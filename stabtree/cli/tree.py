@@ -1,18 +1,21 @@
-"""`stabtree tree`: list, show, draw and check trees; the schema of their files."""
+"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from stabtree.cli.codes import FOUND, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.options import emit, screen
+from stabtree.errors import StabtreeError
 from stabtree.text import clean
 
 tree_app = typer.Typer(
-    cls=TypedGroup, help="List, show, draw and check decision trees.", no_args_is_help=True, rich_markup_mode=None
+    cls=TypedGroup, help="List, show, draw, check and test decision trees.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")]
@@ -87,3 +90,24 @@ def check(name: Name) -> None:
 
     tree = load_tree(name)
     emit(f"{clean(tree.name)}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")
+
+
+@tree_app.command(cls=TypedCommand)
+def test(name: Name) -> None:
+    """Run a tree's own tests: logs that lie beside it, each with the leaf that it must reach.
+
+    Exit code 0 means that all passed, 1 that one failed, 2 that the tree or a log can't be read.
+    """
+    from stabtree.diagnosis.cases import tried, untested
+    from stabtree.render.cases import cases_text
+    from stabtree.tree.load import load_tree
+
+    tree = load_tree(name)
+    if not tree.tests:
+        hint = "add `tests: [{run: fixtures/run.csv, reaches: LEAF}]` to it"
+        raise StabtreeError("holds no tests", where=clean(name), hint=hint)
+    results = [tried(tree, case, Path(name).parent) for case in tree.tests]
+    width, color = screen()
+    emit(cases_text(tree.name, results, untested(tree), width=width, color=color))
+    if not all(result.passed for result in results):
+        raise typer.Exit(FOUND if any(not (result.passed or result.error) for result in results) else UNUSABLE)

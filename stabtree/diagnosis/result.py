@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from stabtree.answer import UNKNOWN
+
 if TYPE_CHECKING:
     from stabtree.answer import Answer, Evidence
     from stabtree.facts.replay import Replay
@@ -142,6 +144,7 @@ class Diagnosis:
         missing: what could not be checked.
         lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        misread: why what was read of the log does not stand for the run; empty where it does.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
     """
 
@@ -156,4 +159,17 @@ class Diagnosis:
     missing: tuple[Missing, ...]
     lacking: tuple[Missing, ...]
     verdict: str
+    misread: str
     monitor: Replay | None
+
+    @property
+    def answered(self) -> tuple[Section, ...]:
+        """The sections whose entry question has an answer; checks of one question are left out."""
+        visits = (*self.path, *(visit for visits in self.further for visit in visits))
+        known = {visit.question.id for visit in visits if visit.answer.verdict != UNKNOWN}
+        return tuple(item.section for item in self.sections if item.section.entry in known and not item.section.check)
+
+    @property
+    def partial(self) -> bool:
+        """Whether a run that was not judged as a whole has nothing wrong in the sections that were."""
+        return self.verdict == UNKNOWN and not self.misread and bool(self.answered)

@@ -145,6 +145,7 @@ class _Walk:
             missing=missing,
             lacking=lacking,
             verdict=self._verdict(end, findings, lacking),
+            misread=self.facts.get("reading").misread,
             monitor=replay(self.run),
         )
 
@@ -228,7 +229,7 @@ class _Walk:
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
-        if worst.rank < Severity.WARNING.rank and (lacking or not self.facts.get("reading").stands):
+        if worst.rank < Severity.WARNING.rank and (lacking or self.facts.get("reading").misread):
             return UNKNOWN
         return worst
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.facts.registry import fact
+from stabtree.facts.registry import Count, fact
 from stabtree.stats import stretches
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ class Batches(NamedTuple):
 def batches(
     batch_id: Series,
     *,
-    recent_steps: int,
+    recent_steps: Count,
     others: float,
-    ahead_rows: int,
+    ahead_rows: Count,
     stuck_share: float,
-    stuck_rows: int,
+    stuck_rows: Count,
     skip_rows: int,
 ) -> Batches:
     """Which batches came back early: within `recent_steps`, although `others` times as many had been seen.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.facts.registry import fact
+from stabtree.facts.registry import Count, fact
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -40,7 +40,7 @@ class Checkpoints(NamedTuple):
 
 
 @fact()
-def checkpoints(run: Run, loss: Series | None = None, *, assumed_every_steps: int, fresh_steps: int) -> Checkpoints:
+def checkpoints(run: Run, loss: Series | None = None, *, assumed_every_steps: Count, fresh_steps: int) -> Checkpoints:
     """Where the configuration says that checkpoints are, else every `assumed_every_steps` (the document's)."""
     every, listed = run.setting("checkpoint_every"), run.setting("checkpoints")
     period = every if isinstance(every, int) and every >= 1 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.facts.registry import fact, finite, per_series
+from stabtree.facts.registry import Count, fact, finite, per_series
 from stabtree.run import Series
 from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, median, row_medians, span
 
@@ -91,11 +91,11 @@ class Levels(NamedTuple):
 @fact()
 def levels(
     *,
-    window_steps: int,
-    most_levels: int,
-    least_levels: int,
-    level_rows: int,
-    short_level_rows: int,
+    window_steps: Count,
+    most_levels: Count,
+    least_levels: Count,
+    level_rows: Count,
+    short_level_rows: Count,
     fall_share: float,
     fall_noise: float,
 ) -> Levels:

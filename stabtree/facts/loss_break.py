@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.registry import Absent, fact, finite
+from stabtree.facts.registry import Absent, Count, fact, finite
 from stabtree.stats import median
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Break(NamedTuple):
 
 @fact()
 def loss_break(
-    loss: Series, *, recovered_rows: int, recent_rows: int, usual_rows: int, last_rows: int
+    loss: Series, *, recovered_rows: Count, recent_rows: Count, usual_rows: Count, last_rows: Count
 ) -> Break | Absent:
     """The last storm of losses that are not finite; the parameters are those of `Break`.
 

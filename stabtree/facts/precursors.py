@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.registry import fact, finite
+from stabtree.facts.registry import Count, fact, finite
 from stabtree.stats import median
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def precursors(
     loss_scale: Series | None = None,
     *,
     raised_factor: float,
-    usual_rows: int,
+    usual_rows: Count,
     least_rows: int,
     least_halvings: int,
 ) -> Precursors:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.facts.registry import fact
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stabtree.run import Run
 
 # A verdict rests on these; a section whose own metric was misread says so by itself.
@@ -14,11 +16,11 @@ JUDGED = ("step", "loss", "grad_norm")
 
 
 class Reading(NamedTuple):
-    """How many lines of the log were read and left unread, and whether those read stand for the run."""
+    """How many lines of the log were read and left unread, and why those read do not stand for the run, if so."""
 
     read: int
     unread: int
-    stands: bool
+    misread: str
 
 
 @fact()
@@ -26,6 +28,25 @@ def reading(run: Run, *, unread_share: float) -> Reading:
     """Whether what was read stands for the run: at most `unread_share` of its lines, or of a series, was misread."""
     unread = sum(source.skipped_count for source in run.sources)
     read = sum(source.rows for source in run.sources)
-    uses = [use for source in run.sources for use in source.columns if use.metric in JUDGED]
-    misread = any(use.misread > unread_share * max(use.logged or 0, use.misread) for use in uses)
-    return Reading(read, unread, unread <= unread_share * read and not misread)
+    told = [*_lines(read, unread, unread_share), *_damaged(run, unread_share), *_cells(run, unread_share)]
+    return Reading(read, unread, " and ".join(told[:2]))
+
+
+def _lines(read: int, unread: int, share: float) -> Iterator[str]:
+    if unread > share * read:
+        yield f"{unread:,} of {read + unread:,} lines could not be read"
+
+
+def _damaged(run: Run, share: float) -> Iterator[str]:
+    worst = max((source.lost_share for source in run.sources), default=0.0)
+    if worst > share:
+        yield f"{worst:.0%} of its bytes are damaged"
+
+
+def _cells(run: Run, share: float) -> Iterator[str]:
+    for source in run.sources:
+        for use in source.columns:
+            if use.metric in JUDGED and use.misread > share * max(use.filled, use.misread):
+                what = "steps" if use.metric == "step" else f"values of {use.metric}"
+                named = f" (column {use.name})" if use.name != use.metric else ""
+                yield f"{use.misread:,} of {max(use.filled, use.misread):,} {what}{named} are not what was logged"

@@ -33,7 +33,17 @@ Param = int | float | bool | str
 Pattern = str
 """A parameter that holds a regular expression; a tree is checked for it."""
 
-_KINDS: dict[str, type[Param]] = {"int": int, "float": float, "bool": bool, "str": str, "Pattern": str}
+Count = int
+"""A parameter that is a number of rows, steps or levels to look at: at least 1."""
+
+_KINDS: dict[str, type[Param]] = {
+    "int": int,
+    "Count": int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "Pattern": str,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +54,13 @@ class Parameter:
         kind: its type.
         default: its value where no tree states one; None where a tree must.
         pattern: whether it holds a regular expression.
+        least: the smallest number that it may be.
     """
 
     kind: type[Param]
     default: Param | None = None
     pattern: bool = False
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +207,9 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
         if not words or words[0] not in _KINDS:
             raise TypeError(f"{func.__name__}: {name} must be of type {', '.join(_KINDS)}")
         default = (func.__kwdefaults__ or {}).get(name)
-        params[name] = Parameter(_KINDS[words[0]], default, pattern=words[0] == "Pattern")
+        params[name] = Parameter(
+            _KINDS[words[0]], default, pattern=words[0] == "Pattern", least=1 if words[0] == "Count" else 0
+        )
     return tuple(needs), params
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.registry import Absent, fact, finite
+from stabtree.facts.registry import Absent, Count, fact, finite
 from stabtree.stats import median, span
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Seam(NamedTuple):
 
 
 @fact(min_points=2)
-def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: int, least_rows: int) -> Seam | Absent:
+def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Count, least_rows: int) -> Seam | Absent:
     """The seam at which the loss changes most, of those at which it changes.
 
     Compared is the median of up to `rows` rows after each seam with what the `rows` before let expect: off by more

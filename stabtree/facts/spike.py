@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.registry import Absent, Unknown, fact, finite
+from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.spike_search import Excursion, Search, SpikeLook, find
 from stabtree.stats import median, span
 
@@ -46,16 +46,16 @@ def spike(
     loss: Series,
     reward: Series | None = None,
     *,
-    window_steps: int,
+    window_steps: Count,
     sigma: float,
     chance: float,
     back_sigma: float,
-    horizon_steps: int,
+    horizon_steps: Count,
     lasting_share: float,
-    least_rows: int,
-    back_rows: int,
+    least_rows: Count,
+    back_rows: Count,
     seam_rows: int,
-    tail_rows: int,
+    tail_rows: Count,
     tail_exponent: float,
     log_share: float,
     short_rows: int,

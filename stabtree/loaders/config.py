@@ -120,6 +120,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         _positive,
         "total_steps num_steps train_steps max_iters train_iters num_training_steps max_updates",
     ),
+    "epochs": (_number, "num_epochs max_epochs num_train_epochs total_epochs n_epochs"),
     "grad_clip": (
         _number,
         "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm",

@@ -162,6 +162,14 @@ def choose(source: Source, names: Names) -> Loader:
     place, loader = surest(source, names)
     if place < NOBODY:
         return loader
+    if source.cut:
+        raise StabtreeError(
+            f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows",
+            where=source.path,
+            hint="copy it again from where it was written",
+        )
+    if not source.binary and (oddity := delimited.oddity(source, names)):
+        raise oddity
     known = ", ".join(loader.about for loader in LOADERS)
     if source.binary:
         raise StabtreeError(f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV")

@@ -31,6 +31,8 @@ MAX_ODD = 0.1
 _COLOURS = "Escape codes of a terminal were taken out."
 # They never reach over a line end, whatever follows: no row may be lost to a stray one.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
+# A byte order mark that does not stand at the beginning: in front of a header that a second writer appended.
+_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -73,6 +75,7 @@ class Source(Stored):
         encoding: the codec that decodes it.
         bom: bytes of byte order mark to drop before.
         binary: what kind of binary file it seems to be; empty for text.
+        cut: whether it is compressed, and cut or damaged within its first 256 KiB.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -80,6 +83,7 @@ class Source(Stored):
     encoding: str = "utf-8"
     bom: int = 0
     binary: str = ""
+    cut: bool = False
 
     @property
     def name(self) -> str:
@@ -142,6 +146,7 @@ class Lines:
             yield self._plain("".join(held))
 
     def _plain(self, text: str) -> str:
+        text = text.replace(_MARK, "") if _MARK in text else text
         if "\x1b" not in text:
             return text
         if _COLOURS not in self.notes:
@@ -202,9 +207,10 @@ def _look(bare: Source) -> Source:
     packed = packing(bare.data)
     source = replace(bare, packed=packed)
     head = bare.data
+    damage: list[str] = []
     if packed:
         head = b""
-        for chunk in chunks(source, []):
+        for chunk in chunks(source, damage):
             head += chunk
             if len(head) >= HEAD_BYTES:
                 break
@@ -212,9 +218,11 @@ def _look(bare: Source) -> Source:
             raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
     head = head[:HEAD_BYTES]
     encoding, bom = _encoding(head)
-    text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
     text = _ESCAPES.sub("", text) if "\x1b" in text else text
-    return replace(source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text))
+    return replace(
+        source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text), cut=bool(damage)
+    )
 
 
 def _binary(data: bytes, text: str) -> str:

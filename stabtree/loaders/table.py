@@ -90,6 +90,7 @@ class Table:
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
         lines: lines of a text log that may tell of errors.
         ended_in_error: whether these lines say that the program ended in an error.
+        lost_share: the share of its bytes that are damaged, of a file that is read in records.
         config_from: the file beside this one that `config` is from; empty for this file itself.
     """
 
@@ -104,6 +105,7 @@ class Table:
     run: str = ""
     lines: tuple[LogLine, ...] = ()
     ended_in_error: bool = False
+    lost_share: float = 0.0
     config_from: str = ""
 
 

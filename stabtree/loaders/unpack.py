@@ -73,8 +73,12 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                 ) from None
             except _damage() as error:
                 if not total:
+                    cut = isinstance(error, EOFError)
+                    problem = "can't be read: it is cut before anything of it can be decompressed"
                     raise StabtreeError(
-                        f"can't be read: {clean(error)}", where=source.path, hint="check the file"
+                        problem if cut else f"can't be read: {clean(error)}",
+                        where=source.path,
+                        hint="copy it again from where it was written" if cut else "check the file",
                     ) from None
                 notes.append("The file is cut or damaged: what stands before was read.")
                 chunk = b""

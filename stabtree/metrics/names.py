@@ -59,6 +59,8 @@ class Meaning(NamedTuple):
 
 
 UNKNOWN = Meaning("", 0)
+# Metrics that are logged as true or false, too.
+FLAGS = ("activation_finite", "skipped_steps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +104,10 @@ class Names:
     def is_label(self, column: str) -> bool:
         """Whether a column's cells are labels, compared for equality only, so that text is no mistake in them."""
         return _meaning(self, column).role in ("batch_id", RANK, RUN)
+
+    def is_flag(self, column: str) -> bool:
+        """Whether a column's cells may be true or false; elsewhere these are no numbers."""
+        return _meaning(self, column).role.partition("/")[0] in FLAGS
 
     def wanted(self, column: str) -> bool:
         """Whether anyone will want the values of a column; others need not be parsed."""

@@ -24,6 +24,7 @@ PREDICATES: dict[str, Predicate] = {
     item.name: item
     for item in (
         nonfinite.nonfinite_loss,
+        nonfinite.last_row_alone,
         nonfinite.dtype_regime,
         nonfinite.trained_in_fp8,
         nan_origin.nan_origin,

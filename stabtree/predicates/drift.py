@@ -9,7 +9,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.stats import blocks, interval, kendall_z, median, span
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def lr_rising(
     lr: Series,
     rise: Rise | Absent | Unknown,
     *,
-    window_steps: int,
+    window_steps: Count,
     stretched: bool,
     least_factor: float,
 ) -> Answer:
@@ -101,7 +101,7 @@ def weight_norm_change(
     weight_norm: Groups,
     rise: Rise | Absent | Unknown,
     *,
-    window_steps: int,
+    window_steps: Count,
     stretched: bool,
     factor: float,
 ) -> Answer:
@@ -147,7 +147,7 @@ def grad_norm_rising(
     rise: Rise | Absent | Unknown,
     levels: Levels,
     *,
-    window_steps: int,
+    window_steps: Count,
     stretched: bool,
     trend_z: float,
     least_factor: float,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def gradients_add_up(
     growth: float,
     smooth: float,
     trend_z: float,
-    levels: int,
+    levels: Count,
     least_rows: int,
 ) -> Answer:
     """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
@@ -63,7 +63,7 @@ def _jitter(values: Floats) -> float:
 
 
 @predicate(source="convergence O9")
-def norm_is_multiple(run: Run, grad_norm: Series, *, rows: int, whole: float, most: int) -> Answer:
+def norm_is_multiple(run: Run, grad_norm: Series, *, rows: Count, whole: float, most: Count) -> Answer:
     """Is grad_norm a whole multiple of that of a second run?
 
     Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
@@ -97,7 +97,7 @@ def gradients_vanish(
     loss_share: float,
     tiny: float,
     trend_z: float,
-    levels: int,
+    levels: Count,
 ) -> Answer:
     """Do the gradients vanish while the loss is still high?
 

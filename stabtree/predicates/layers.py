@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import UNGROUPED, Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 from stabtree.stats import ends_and_trend, median
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def logits_drift(
     growth: float,
     least: float,
     trend_z: float,
-    levels: int,
+    levels: Count,
 ) -> Answer:
     """Do the output logits drift away?
 
@@ -177,7 +177,7 @@ def logits_drift(
 
 @predicate(source="precision P16")
 def attention_logits_grow(
-    attention_logits_max: Groups, *, growth: float, least: float, trend_z: float, levels: int
+    attention_logits_max: Groups, *, growth: float, least: float, trend_z: float, levels: Count
 ) -> Answer:
     """Do the attention logits of some layer grow without a bound?
 

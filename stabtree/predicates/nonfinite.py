@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -24,17 +25,20 @@ def name_of(value: float) -> str:
 
 
 @predicate(source="phase19 Q1.1", labels=("yes", "skipped", "stops", "no"))
-def nonfinite_loss(run: Run, loss: Series, loss_break: Break | Absent, *, forgiving: bool) -> Answer:
+def nonfinite_loss(
+    run: Run, loss: Series, loss_break: Break | Absent, grad_norm: Series | None = None, *, forgiving: bool
+) -> Answer:
     """Is the loss NaN or infinite at any logged step?
 
     `skipped`: fewer than half of the values are not finite, and the loss came back and stayed finite for at
     least the last `recovered_rows` rows: a trainer that skips bad updates goes on. `stops`: all that was logged is
     finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
-    null, so this is never taken for health. A loss that is missing for a while and comes back is `skipped` too.
+    null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what
+    a trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
     Without `forgiving`, the document's letter, any such value is a yes.
     """
     if isinstance(loss_break, Absent):
-        return _missing(run, loss) if forgiving and _gaps(run) else Answer(NO, loss_break.evidence)
+        return _missing(run, loss, grad_norm) if forgiving and _gaps(run) else Answer(NO, loss_break.evidence)
     rows, came_back = loss_break.rows, forgiving and loss_break.healed
     start = int(rows[0]) if came_back else loss_break.row
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
@@ -65,8 +69,11 @@ def _gaps(run: Run) -> list[Gap]:
     return sorted((gap for gap in run.gaps if gap.metric == "loss"), key=lambda gap: not gap.at_end)
 
 
-def _missing(run: Run, loss: Series) -> Answer:
+def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     gap, last = _gaps(run)[0], int(loss.steps[-1])
+    if gap.at_end and gap.rows == 1 and gap.last_step >= _planned(run) and _sound_at(grad_norm, gap.last_step):
+        text = f"loss is missing in one row alone, the last, of step {gap.last_step:,}, up to which the run was to go"
+        return Answer(NO, (Evidence(text, "loss", (gap.first_step,), 1.0, 1.0),))
     if gap.at_end:
         text = f"loss is logged up to step {last:,}, then it is missing in {gap.rows:,} rows up to step "
         found = Evidence(f"{text}{gap.last_step:,}", "loss", (gap.first_step,), float(gap.rows), 0.0)
@@ -74,6 +81,41 @@ def _missing(run: Run, loss: Series) -> Answer:
     text = f"loss is missing in {gap.rows:,} rows of steps {gap.first_step:,} to {gap.last_step:,}"
     found = Evidence(text, "loss", (gap.first_step,), float(gap.rows), 0.0)
     return Answer("skipped", (found,), onset_step=gap.first_step, storm=True)
+
+
+def _planned(run: Run) -> float:
+    """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
+    by_epoch = any(source.steps_from.lower().startswith("epoch") for source in run.sources)
+    planned = run.setting("epochs" if by_epoch else "max_steps")
+    return planned - 1 if isinstance(planned, int | float) else math.inf
+
+
+def _sound_at(grad_norm: Series | None, step: int) -> bool:
+    """Whether no grad_norm of a step is other than finite; one that was not logged is not."""
+    return grad_norm is None or bool(np.isfinite(grad_norm.values[grad_norm.steps == step]).all())
+
+
+@predicate(source="stabtree", min_points=2)
+def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> Answer:
+    """Is it the very last row alone that lacks the loss, with nothing else of a NaN in it?
+
+    Not where its grad_norm is not finite, nor where one stood beside the losses before it and is missing as well at a
+    step that was due.
+    """
+    gaps = _gaps(run)
+    if not gaps or not gaps[0].at_end or gaps[0].rows > 1:
+        text = f"loss is missing in {sum(gap.rows for gap in gaps):,} rows"
+        return Answer(NO, (Evidence(text, "loss", (), float(sum(gap.rows for gap in gaps)), 1.0),))
+    step = gaps[0].last_step
+    if not _sound_at(grad_norm, step):
+        return Answer(NO, (Evidence(f"grad_norm of step {step:,} is not finite", "grad_norm", (step,)),))
+    due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
+    if grad_norm is not None and due and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
+        return Answer(NO, (Evidence(f"the row of step {step:,} lacks grad_norm as well", "grad_norm", (step,)),))
+    text = f"the row of step {step:,} alone holds no loss" + (
+        ", its grad_norm is finite" if grad_norm is not None else ""
+    )
+    return Answer(YES, (Evidence(text, "loss", (step,), 1.0, 1.0),))
 
 
 def _first_rank(run: Run, step: int) -> Evidence | None:

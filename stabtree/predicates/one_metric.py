@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def stays_above(
     metric: str = "kl",
     level: float,
     share: float,
-    rows: int,
+    rows: Count,
     steps: int,
     beside: str = "",
 ) -> Answer:
@@ -88,7 +88,7 @@ def stays_near_zero(
     metric: str = "reward",
     level: float,
     share: float,
-    rows: int,
+    rows: Count,
     steps: int,
     beside: str = "",
     unless: str = "",
@@ -112,10 +112,10 @@ def no_trend(
     *,
     metric: str = "reward",
     falls: bool = False,
-    rows: int,
+    rows: Count,
     trend_z: float,
     noise_factor: float,
-    levels: int,
+    levels: Count,
     beside: str = "",
 ) -> Answer:
     """Does a metric that ought to rise never do so?
@@ -178,7 +178,7 @@ def climbs_to_cap(
     *,
     cap_share: float,
     growth: float,
-    pinned_rows: int,
+    pinned_rows: Count,
 ) -> Answer:
     """Do the answers grow until they reach the longest allowed length?
 

@@ -9,7 +9,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import n_classes
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import blocks, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def leaves_start(
     least_progress: float,
     worse_share: float,
     least_rows: int,
-    levels: int,
+    levels: Count,
     trend_z: float,
     at_chance: float,
     thrown: float,

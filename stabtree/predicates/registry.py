@@ -17,6 +17,7 @@ from stabtree.facts import FACTS
 from stabtree.facts.registry import (
     UNGROUPED,
     Absent,
+    Count,
     Groups,
     Need,
     Param,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from stabtree.facts.registry import Facts
 
-__all__ = ["UNGROUPED", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
+__all__ = ["UNGROUPED", "Count", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import median, stretches
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
-def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: int, most_share: float) -> Answer:
+def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, most_share: float) -> Answer:
     """Is a metric not finite in single rows only, with ordinary ones around them?
 
     At most `longest` rows in a row, in fewer than `most_share` of all, and finite at the end.
@@ -175,7 +175,7 @@ def breaks_at_start(
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("yes", "likely", "no"))
-def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: int, least_rows: int) -> Answer:
+def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, least_rows: int) -> Answer:
     """Did the loss climb before it broke?
 
     Compared is the last finite loss before the first that is not with the median of the `rows` rows before it: more
@@ -194,7 +194,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
 
 
 @predicate(source="gpt-neox#947")
-def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float, tiny: float, rows: int) -> Answer:
+def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float, tiny: float, rows: Count) -> Answer:
     """Does the loss jump in the first steps, at a learning rate that can't move anything?
 
     By more than `factor` times within the first `rows` rows, while lr stays below `tiny`.

@@ -9,7 +9,7 @@ from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spike_search import rarest
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, interval, median
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def spike_recovers(
     late_counts: bool,
     open_share: float,
     open_chance: float,
-    climb_rows: int,
+    climb_rows: Count,
 ) -> Answer:
     """Does the loss come back after the worst spike?
 
@@ -135,8 +135,8 @@ def grad_norm_leads(
     *,
     sigma: float,
     factor: float,
-    rows: int,
-    lead_rows: int,
+    rows: Count,
+    lead_rows: Count,
     least_rows: int,
     least_lead_rows: int,
 ) -> Answer:

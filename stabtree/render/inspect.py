@@ -50,6 +50,7 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
         page.blank()
     _fact(page, "file", [(source.path, "")])
     skipped = f" · {source.skipped_count:,} lines skipped" if source.skipped_count else ""
+    skipped += f" · {source.lost_share:.1%} of its bytes damaged" if source.lost_share else ""
     _fact(page, "format", [(f"{source.format} · {source.rows:,} rows{skipped}", "")])
     if same:
         _fact(page, "columns", [("as in the first file", "dim")])
@@ -70,7 +71,8 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
     for title in ("column", "read as"):
         table.add_column(title, overflow="fold")
-    for title in ("values", "first", "last", "not finite"):
+    misread = ("misread",) if any(use.misread for use in uses) else ()
+    for title in ("values", "first", "last", "not finite", *misread):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses:
         bad: Piece = (f"{use.nonfinite:,}", "mark") if use.nonfinite else ("·", "dim")
@@ -82,6 +84,8 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
             (_short(use, use.last), ""),
             bad,
         ]
+        if misread:
+            cells.append((f"{use.misread:,}", "mark") if use.misread else ("·", "dim"))
         table.add_row(*(styled([cell]) for cell in cells))
     page.add(Padding(table, (0, 0, 0, 1)))
 
@@ -262,11 +266,13 @@ def _source_dict(source: FileUse) -> dict[str, Any]:
                 "first": _finite(use.first),
                 "last": _finite(use.last),
                 "nonfinite": use.nonfinite,
+                "misread": use.misread,
             }
             for use in source.columns
         ],
         "skipped": [{"line": skip.line, "reason": skip.reason} for skip in source.skipped],
         "skipped_count": source.skipped_count,
+        "lost_share": source.lost_share,
     }
 
 

@@ -1,6 +1,6 @@
 """A diagnosis as JSON, schema 1.
 
-`{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict",
+`{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict", "misread",
 "path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
 "reason"}], "trees": [{"name", "title", "walked", "why"}], "end": {"id", "of", "title"},
 "findings": [{"id", "of", "section", "severity", "title",
@@ -11,6 +11,7 @@
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
 
+`misread` says why what was read of the log does not stand for the run, and is empty where it does.
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
 """
 
@@ -39,6 +40,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "run": _run(diagnosis.run),
         "tree": diagnosis.tree.name,
         "verdict": str(diagnosis.verdict),
+        "misread": diagnosis.misread,
         "trees": [
             {"name": tree.name, "title": tree.title, "walked": tree.walked, "why": tree.why} for tree in diagnosis.trees
         ],

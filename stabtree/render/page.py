@@ -35,6 +35,8 @@ STYLES = {
     "not checkable": "bright_black",
     "ruled out": "green",
     "number": "bold",
+    "passed": "green",
+    "failed": "bold red",
 }
 
 

@@ -200,20 +200,17 @@ def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full:
     """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
     usual, letter = known(tree, node), known(tree, node, literal=True)
     fine = _fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
-    hidden = 0
-    head = "set"
-    for name, (home, _) in settable(predicate).items():
-        if home and not isinstance(node, Question):
-            continue  # the question that led here shows what the facts take
-        if name in fine and not full:
-            hidden += 1
-            continue
+    # The question that led to a cause shows what the facts take.
+    able = {name: home for name, (home, _) in settable(predicate).items() if not home or isinstance(node, Question)}
+    shown = {name: f"{home or node.id}.{name}" for name, home in able.items() if full or name not in fine}
+    longest = max(map(len, shown.values()), default=0)
+    for place, (name, told) in enumerate(shown.items()):
         other = f"   (--literal: {_shown(letter[name])})" if letter[name] != usual[name] else ""
-        pieces = [(f"{home or node.id}.{name} = ", ""), (_shown(usual[name]), "number"), (other, "dim")]
-        page.item((head, "dim"), pieces, indent=1, head_width=11)
-        head = ""
-    if hidden:
-        page.item((head, "dim"), [(f"and {hidden} that fine-tune it (--full)", "dim")], indent=1, head_width=11)
+        pieces = [(f"{told:<{longest}} = ", ""), (_shown(usual[name]), "number"), (other, "dim")]
+        page.item(("" if place else "set", "dim"), pieces, indent=1, head_width=11)
+    if hidden := len(able) - len(shown):
+        text = f"and {hidden} that fine-tune it (--full)"
+        page.item(("" if shown else "set", "dim"), [(text, "dim")], indent=1, head_width=11)
 
 
 def _fine(tree: Tree, node: Asking) -> set[str]:

@@ -28,6 +28,8 @@ MARKS = {
     CauseState.RULED_OUT: "–",
 }
 MOST_EVIDENCE = 4
+TOO_LITTLE = "Too little was logged to judge this run"
+MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
 
 def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> str:
@@ -53,6 +55,7 @@ def headline(diagnosis: Diagnosis, **_look: object) -> str:
     finding = main_finding(diagnosis)
     place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
     leaf = f" [{finding.leaf.id}]" if finding else ""
+    leaf = "; see stabtree inspect" if diagnosis.misread and not finding else leaf
     return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {title(diagnosis)}{place}{leaf}", 400)
 
 
@@ -64,9 +67,22 @@ def main_finding(diagnosis: Diagnosis) -> Finding | None:
 def title(diagnosis: Diagnosis) -> str:
     """What was found, in a few words."""
     if diagnosis.verdict == UNKNOWN:
-        return "Too little was logged to judge this run"
+        return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     finding = main_finding(diagnosis)
     return finding.leaf.title if finding else diagnosis.end.title
+
+
+def _too_little(diagnosis: Diagnosis) -> str:
+    """What could be judged, and what keeps the run from a verdict."""
+    if not diagnosis.partial:
+        return TOO_LITTLE
+    judged = ", ".join(f"§{section.id}" if section.id[:1].isdigit() else section.id for section in diagnosis.answered)
+    sections = {item.section.entry: item.section for item in diagnosis.sections}
+    lacking = [
+        f"§{sections[item.id].id}: {item.reason}" if item.id in sections else f"{item.id}: {item.reason}"
+        for item in diagnosis.lacking
+    ]
+    return f"Nothing wrong in {judged}; not judged is {'; '.join(lacking)}"
 
 
 def _verdict(page: Page, diagnosis: Diagnosis) -> None:
@@ -80,6 +96,10 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
         pieces += [(" at step ", ""), (f"{finding.onset_step:,}", "number")]
     page.line(*pieces)
     page.line((_summary(diagnosis.run), "dim"), indent=1)
+    if diagnosis.misread:
+        page.blank()
+        careful = "" if diagnosis.verdict == UNKNOWN else f"Careful: {diagnosis.misread}. "
+        page.line((careful + MEND, ""), indent=1)
     if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)

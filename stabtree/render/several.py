@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.errors import StabtreeError
 from stabtree.render import machine, screen
-from stabtree.render.page import Page
+from stabtree.render.page import Page, styled
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Severity
@@ -17,7 +20,6 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.render.plot import Piece
 
 UNREAD = "unread"
 ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
@@ -30,7 +32,10 @@ WORDS = {
     Severity.NOTE: "note",
     Severity.OK: "ok",
 }
-MOST_NAMES = 60  # characters of a run's name in the table
+SHORTEST_NAME = 24  # characters that a run's name may always have in the table
+MOST_PROBLEM = 90
+TITLES = ("run", "step", "more", "what was found")
+Row = tuple[str, str, str, str]
 
 
 class Outcome(NamedTuple):
@@ -43,6 +48,12 @@ class Outcome(NamedTuple):
     def verdict(self) -> str:
         """The verdict, `unread` for a log that can't be read."""
         return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
+
+
+    @property
+    def partial(self) -> bool:
+        """Whether what could be judged of it is in order."""
+        return isinstance(self.found, Diagnosis) and self.found.partial
 
 
 def worst(outcomes: Sequence[Outcome]) -> str:
@@ -58,43 +69,77 @@ def counted(outcomes: Sequence[Outcome]) -> str:
 
 
 def table(outcomes: Sequence[Outcome], *, width: int, color: bool) -> str:
-    """The runs, worst first, those that ended at one leaf together."""
+    """The runs, worst first, a line each; those that ended at one leaf stand together."""
     page = Page(width=width, color=color)
-    groups: dict[tuple[int, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((ORDER.index(outcome.verdict), _head(outcome)), []).append(outcome)
-    names = max(len(clean(outcome.name, MOST_NAMES)) for outcome in outcomes)
-    for (rank, head), members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
-        verdict = ORDER[rank]
+    folder = _folder([outcome.name for outcome in outcomes])
+    longest = max(SHORTEST_NAME, width * 2 // 5)
+    ordered = _ordered(outcomes)
+    rows = [(_tail(outcome.name.removeprefix(folder), longest), *_told(outcome.found)) for outcome in ordered]
+    widths = tuple(max(styled([(row[column], "")]).cell_len for row in (TITLES, *rows)) for column in range(3))
+    _lines(page, [TITLES], widths, styles=("dim",) * 4)
+    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: item[0].verdict):
+        lines = [row for _, row in members]
         word, style = ("NOT READ", UNKNOWN) if verdict == UNREAD else (LOOKS[verdict].word, verdict)
-        count = f"  {len(members)} runs" if len(members) > 1 else ""
-        page.line((f" {word} ", style), ("  ", ""), (head, "heading"), (count, "dim"))
-        for outcome in members:
-            page.item((clean(outcome.name, MOST_NAMES), ""), _detail(outcome), indent=2, head_width=names + 2)
         page.blank()
-    page.line((counted(outcomes), "heading"))
-    page.line(("one of them in full: stabtree diagnose PATH", "dim"))
+        page.line((f" {word} ", style), (f"  {len(lines):,} run{'s' if len(lines) != 1 else ''}", "dim"))
+        _lines(page, lines, widths, styles=("", "number", "dim", ""))
+    page.blank()
+    page.line((counted(outcomes), "heading"), (f"  in {clean(folder)}" if folder else "", "dim"))
+    page.line((f"one of them in full: stabtree diagnose {_typed(ordered[0].name)}", "dim"))
+    for note in _shared_notes(outcomes):
+        page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     return page.text()
 
 
-def _head(outcome: Outcome) -> str:
-    found = outcome.found
-    if isinstance(found, StabtreeError):
-        return "The log can't be read"
-    return screen.title(found)
+def _ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The runs worst first, those of one leaf together, the leaf of most runs first."""
+    keys = [(ORDER.index(outcome.verdict), _told(outcome.found)[2]) for outcome in outcomes]
+    count = Counter(keys)
+    first = {key: place for place, key in reversed([*enumerate(keys)])}
+    places = sorted(range(len(keys)), key=lambda place: (keys[place][0], -count[keys[place]], first[keys[place]]))
+    return [outcomes[place] for place in places]
 
 
-def _detail(outcome: Outcome) -> list[Piece]:
-    found = outcome.found
+def _folder(names: Sequence[str]) -> str:
+    """The folder in which all paths lie, to be told once; nothing where there is none."""
+    above = zip(*(name.split("/")[:-1] for name in names), strict=False)
+    shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, above)]
+    folder = "/".join([*shared, ""]) if any(shared) else ""
+    return folder if all(len(name) > len(folder) for name in names) else ""
+
+
+def _tail(name: str, longest: int) -> str:
+    """The end of a long path: that is where the names of runs differ."""
+    text = clean(name, 1000)
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def _lines(page: Page, rows: Sequence[Row], widths: tuple[int, ...], *, styles: Sequence[str]) -> None:
+    name, step, more = widths
+    aligned = [(row[0], f"{row[1]:>{step}}", f"{row[2]:>{more}}", row[3]) for row in rows]
+    cells = [list(zip(row, styles, strict=True)) for row in aligned]
+    page.rows(cells, indent=2, widths=(name + 2, step + 2, more + 2))
+
+
+def _told(found: Diagnosis | StabtreeError) -> tuple[str, str, str]:
+    """The step, how much more was found, and what was found."""
     if isinstance(found, StabtreeError):
-        return [(clean(found.problem, 200), "")]
+        return "", "", clean(found.problem, MOST_PROBLEM)
     main = screen.main_finding(found)
-    if main is None:
-        return [("", "")]
-    place = [("step ", "dim"), (f"{main.onset_step:,}", "number")] if main.onset_step is not None else []
-    more = len(found.findings) - 1
-    others = [(f"  and {more} more", "dim")] if more else []
-    return [(f"{main.leaf.id}  ", "id"), *place, *others]
+    step = f"{main.onset_step:,}" if main and main.onset_step is not None else "–"
+    more = f"+{len(found.findings) - 1}" if main and len(found.findings) > 1 else ""
+    return step, more, screen.title(found)
+
+
+def _typed(name: str) -> str:
+    """A run's path, as it can be typed; `PATH` where a file holds several runs."""
+    return name if shlex.quote(name) == name else "PATH"
+
+
+def _shared_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """What was noted of every run that was judged."""
+    judged = [outcome.found.run.notes for outcome in outcomes if isinstance(outcome.found, Diagnosis)]
+    return [note for note in judged[0] if all(note in notes for notes in judged)] if judged else []
 
 
 def headlines(outcomes: Sequence[Outcome], **_look: object) -> str:

@@ -49,6 +49,7 @@ class Builder:
         if self.mistakes:
             return None
         sections, questions, leaves = expanded(values["name"], found["checks"])
+        self.places |= {f"test {place}": self.document.line("tests", place) for place in range(len(found["tests"]))}
         self.places |= {f"§{section.id}": self.places.get(section.id, 1) for section in sections}
         sections, questions = [*found["sections"], *sections], [*found["questions"], *questions]
         leaves = [*found["leaves"], *leaves]
@@ -63,6 +64,7 @@ class Builder:
             entries={node.id: node for node in found["entries"]},
             facts={item.id: item for item in found["facts"]},
             signatures=tuple(found["causes"]),
+            tests=tuple(found["tests"]),
         )
 
     def _repeated(self, nodes: list[Any]) -> None:

@@ -11,8 +11,8 @@ from stabtree.facts import FACTS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
-from stabtree.text import near
-from stabtree.tree.model import FactParams, Group, Question, Tree
+from stabtree.text import near, stays_inside
+from stabtree.tree.model import Case, FactParams, Group, Question, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
     for entry in tree.entries.values():
         if not entry.fixes or not entry.source:
             found.append((places.get(entry.id, 1), f"entry {entry.id} lacks a fix or a source"))
+    for place, case in enumerate(tree.tests):
+        found += [(places.get(f"test {place}", 1), f"the test of {case.run!r} {text}") for text in _case(tree, case)]
     found += _sections(tree, places)
     walked = tree.sections and tree.questions and tree.leaves
     if not walked and not ((tree.entries or tree.signatures) and not tree.questions):
@@ -205,6 +207,19 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     for need in leaf.needs:
         if need not in tree.questions:
             yield f"needs {need!r}, which is no question{near(need, tree.questions)}"
+
+
+def _case(tree: Tree, case: Case) -> Iterator[str]:
+    if not stays_inside(case.run):
+        yield "leads out of the tree's folder"
+    if case.reaches not in tree.leaves:
+        yield f"expects {case.reaches!r}, which is no leaf{near(case.reaches, tree.leaves)}"
+    for id_, verdict in case.answers.items():
+        question = tree.questions.get(id_)
+        if question is None:
+            yield f"answers {id_!r}, which is no question{near(id_, tree.questions)}"
+        elif verdict not in (known := [*question.go, *question.words, UNKNOWN]):
+            yield f"answers {id_} with {verdict!r}, which is no answer to it{near(verdict, known)}"
 
 
 def _shape(tree: Tree, lines: Mapping[str, int]) -> list[Mistake]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 LARGEST_BYTES = 1_000_000
+MISTAKES_SHOWN = 20
 HEAD = 2000
 _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
@@ -135,7 +136,7 @@ def load_tree(name: str | Path = "phase19") -> Tree:
     """Load a tree by the name of a shipped one, or from a YAML file.
 
     Raises:
-        StabtreeError: with every mistake in the file as `file:line: what`, or where there is no such tree.
+        StabtreeError: with the mistakes in the file as `file:line: what`, or where there is no such tree.
     """
     known = shipped()
     if str(name) in known:
@@ -178,7 +179,7 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
     """Build a tree from YAML text; `where` names it in messages, `shipped_name` is that of a shipped one.
 
     Raises:
-        StabtreeError: with every mistake found.
+        StabtreeError: with the mistakes, the first ones and how many more there are.
     """
     document = parse(text, where)
     builder = Builder(document)
@@ -195,9 +196,12 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
         wrong += strange or check(tree, builder.places)
     if wrong or tree is None:
         lines = [f"{where}:{line}: {what}" for line, what in sorted(set(wrong))]
-        count = f"{len(lines)} mistake{'s' if len(lines) != 1 else ''} in the tree"
+        count = f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree"
+        more = [f"and {len(lines) - MISTAKES_SHOWN:,} more"] if len(lines) > MISTAKES_SHOWN else []
         raise StabtreeError(
-            "\n  ".join([count, *lines]), where=where, hint="mend them, then `stabtree tree check FILE`"
+            "\n  ".join([count, *lines[:MISTAKES_SHOWN], *more]),
+            where=where,
+            hint="mend them, then `stabtree tree check FILE`",
         )
     return tree
 

@@ -276,6 +276,21 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """A run of which the author of a tree knows where it must end; `stabtree tree test` tries it.
+
+    Attributes:
+        run: its log, relative to the tree's file and within its folder.
+        reaches: the leaf.
+        answers: what a person would answer, by question.
+    """
+
+    run: str
+    reaches: str
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A tree that is part of a composition.
 
@@ -302,6 +317,7 @@ class Tree:
         entries: what no log can decide.
         facts: what it states of facts, by their names; of several trees the first one owns them.
         signatures: causes for leaves of any tree, put there by `compose`.
+        tests: runs with the leaf that each must reach.
         parts: the trees that it was put together from; itself alone otherwise.
     """
 
@@ -319,6 +335,7 @@ class Tree:
     entries: Mapping[str, Entry] = field(default_factory=dict)
     facts: Mapping[str, FactParams] = field(default_factory=dict)
     signatures: tuple[Signature, ...] = ()
+    tests: tuple[Case, ...] = ()
     parts: tuple[Part, ...] = ()
 
     def title_of(self, id_: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
@@ -52,10 +53,12 @@ def overridden(
     own: Values = {}
     facts = fact_params(tree, literal=literal)
     said: dict[tuple[str, str], tuple[str, Param]] = {}
-    for id_, params in overrides.items():
-        if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in (id_, *params)):
+    for id_, given in overrides.items():
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in (id_, *given)):
             problem = f"{id_!r} must map names of parameters to values"
             raise StabtreeError(problem, where="overrides", hint='give {"Q2.1": {"sigma": 4.0}}')
+        # What was computed is often a number of numpy's.
+        params = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
         known = declared(tree, id_)
         wrong = next(mistakes({key: item for key, (_, item) in known.items()}, id_, params), "")
         if wrong:
@@ -84,7 +87,7 @@ def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     def lifted(node: Asking, key: str, value: Param, into: dict[str, dict[str, Param]]) -> bool:
         predicate = predicate_named(node.test)
         home, item = settable(predicate).get(key, ("", None)) if predicate else ("", None)
-        if not home or item is None or not fits(value, item.kind):
+        if not home or item is None or not fits(value, item):
             return False
         held = into.setdefault(home, {})
         if key in held and held[key] != value:

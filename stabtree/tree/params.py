@@ -93,20 +93,22 @@ def mistakes(declared: Mapping[str, Parameter], owner: str, params: Mapping[str,
     for key, value in params.items():
         if key not in declared:
             yield f"sets {key!r}, which {owner} does not have{near(key, declared)}"
-        elif not fits(value, declared[key].kind):
-            yield f"sets {key!r} to {value!r}; it must be of type {declared[key].kind.__name__}, from 0 on"
+        elif not fits(value, declared[key]):
+            item = declared[key]
+            yield f"sets {key!r} to {value!r}; it must be of type {item.kind.__name__}, from {item.least} on"
         elif declared[key].pattern and (problem := patterns.problem(str(value))):
             yield f"sets a pattern that {problem}"
 
 
-def fits(value: object, kind: type[Param]) -> bool:
-    """Whether a value is of a parameter's type; an int will do for a float."""
+def fits(value: object, parameter: Parameter) -> bool:
+    """Whether a value is of a parameter's type and within its bounds; an int will do for a float."""
+    kind, least = parameter.kind, parameter.least
     if kind is bool or isinstance(value, bool):
         return isinstance(value, bool) and kind is bool
     if kind is float:
-        return isinstance(value, int | float) and 0 <= value <= LARGEST
+        return isinstance(value, int | float) and least <= value <= LARGEST
     if kind is int:
-        return isinstance(value, int) and 0 <= value <= LARGEST
+        return isinstance(value, int) and least <= value <= LARGEST
     return isinstance(value, kind)
 
 

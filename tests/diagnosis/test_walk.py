@@ -163,6 +163,26 @@ def test_overrides_reach_the_questions_that_are_like_it() -> None:
     assert diagnose(run, TREE, overrides={"Q2.1": {"sigma": 1e6}}).end.id == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("sigma", np.float32(4)), ("window_steps", np.int64(60)), ("window_steps", np.uint8(60))]
+)
+def test_numbers_of_numpy_are_numbers(name: str, value: Any) -> None:
+    """What a user computed with numpy sets a parameter as a plain number does."""
+    loss = falling(600)
+    loss[400] += 3
+    run = make_run({"loss": loss})
+    plain = float(value) if name == "sigma" else int(value)
+    found = [diagnose(run, TREE, overrides={"Q2.1": {name: given}}) for given in (value, plain)]
+    assert found[0].path == found[1].path
+
+
+@pytest.mark.parametrize("value", [0, np.int64(0), -1, np.nan, True, np.bool_(True)])
+def test_a_window_holds_at_least_one_step(value: object) -> None:
+    """A count of none is no count; nor is what only looks like a number."""
+    with pytest.raises(StabtreeError, match="must be of type int, from 1 on"):
+        diagnose(make_run({"loss": falling(99)}), TREE, overrides={"Q2.1": {"window_steps": value}})  # type: ignore[dict-item]
+
+
 def test_answers_go_before_the_data_and_ask_fills_the_gaps() -> None:
     """`answers` overrules a test; `ask` is called only for what stays unknown, None leaves it so."""
     loss = falling(600)

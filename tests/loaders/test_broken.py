@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,7 +19,16 @@ from stabtree.loaders import load_run
 from stabtree.loaders.source import open_source
 from tests.loaders.make import points, text, write
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 HEAD = "step,loss,lr\n"
+
+
+def wide(columns: int) -> str:
+    """Two rows below a header of so many columns."""
+    row = ",".join("1" * columns) + "\n"
+    return "step,loss," + ",".join(f"a{i:06d}" for i in range(columns - 2)) + "\n" + row + row
 
 
 def skipped(path: Path) -> list[tuple[int, str]]:
@@ -306,12 +318,57 @@ def test_columns_of_one_name_are_told(tmp_path: Path) -> None:
     assert "Columns that bear the same name as one before them are not read: step, loss." in run.notes
 
 
-def test_a_header_longer_than_any_is_named(tmp_path: Path) -> None:
-    """A header of more than 256 KiB is refused for what it is."""
-    head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_{i}" for i in range(9000))
+def test_a_header_of_any_length_is_read(tmp_path: Path) -> None:
+    """Nine thousand columns with long names make a header of 400 KiB, below which the rows are read."""
+    head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_of_layer_{i}" for i in range(9000))
+    run = load_run(write(tmp_path, head + "\n" + "".join(f"{i},2" + ",1" * 9000 + "\n" for i in range(3))))
+    assert run.series["loss"].steps.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (wide(40_000), "has more than 20,000 columns"),
+        (wide(200_000), "has more than 20,000 columns"),
+        (wide(600_000), "has a first line longer than 4 MiB"),
+        ("x" * 400_000, "has a first line longer than 256 KiB, and is in no format that stabtree knows"),
+        (
+            'step,loss,text\n0,2,"' + "x\n" * 100_000 + '"\n1,2,a\n',
+            "has a cell in quotes with more than 50 line breaks",
+        ),
+    ],
+)
+def test_what_is_too_long_is_named(tmp_path: Path, content: str, problem: str) -> None:
+    """A file that can't be read for the length of its lines or cells is refused for what it is."""
     with pytest.raises(StabtreeError) as caught:
-        load_run(write(tmp_path, head + "\n" + "1,2" + ",1" * 9000 + "\n"))
-    assert caught.value.problem == "has a header longer than 256 KiB"
+        load_run(write(tmp_path, content))
+    assert caught.value.problem.startswith(problem)
+
+
+def test_a_huge_first_line_is_no_header(tmp_path: Path) -> None:
+    """What stands below a line of 400 KB is read, and the line is told."""
+    for junk in ("# " + "x" * 400_000, "a,b," * 100_000):
+        run = load_run(write(tmp_path, junk + "\n" + HEAD + "7,4.5,0.1\n8,4.4,0.1\n"))
+        assert run.series["loss"].steps.tolist() == [7, 8]
+
+
+def test_a_byte_order_mark_in_the_middle(tmp_path: Path) -> None:
+    """The header of a second writer is the same header, mark or no mark."""
+    rows = "".join(f"{i},2.5,0.1\n" for i in range(9))
+    run = load_run(write(tmp_path, HEAD + rows + "\ufeff" + HEAD + rows.replace(",2.5", "0,2.5")))
+    assert len(run.series["loss"]) == 17
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_cut_archive_is_called_cut(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Whether nothing of it comes out, or too little to tell a format by."""
+    packed = pack((HEAD + "".join(f"{i},4.5,0.1\n" for i in range(50))).encode())
+    for keep in (len(packed) // 4, len(packed) // 2):
+        try:
+            told = " ".join(load_run(write(tmp_path, packed[:keep], "a.csv.packed")).notes)
+        except StabtreeError as error:
+            told = error.problem
+        assert "is cut" in told
 
 
 def test_two_byte_order_marks(tmp_path: Path) -> None:

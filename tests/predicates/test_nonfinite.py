@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
 from tests.conftest import falling, make_run
 from tests.predicates.judged import AT, ONES, ROWS, TREE, Case, check, loss, lowered, nan_from
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES: dict[str, Case] = {
     "bf16 has no scaler to blame": ({"loss": loss(nan_from=900)}, {"dtype": "bf16"}, "nan-unlocated"),
@@ -46,3 +51,25 @@ def test_an_eval_loss_that_breaks_is_found() -> None:
     assert next((f.leaf.id, f.onset_step) for f in found.findings) == ("eval-nonfinite", 600)
     once = diagnose(make_run({"loss": loss(), "eval_loss": np.where(AT == 600, np.nan, falling(ROWS))}))
     assert once.verdict in ("ok", "note")
+
+
+@pytest.mark.parametrize(
+    ("last", "config", "verdict"),
+    [
+        ("600,,1.0,0.1,7", {}, "warning"),
+        ("600,,1.0,0.1,7", {"max_steps": 900}, "warning"),
+        ("600,,1.0,0.1,7", {"max_steps": 600}, "ok"),
+        ("600,,,0.1,7", {}, "critical"),
+        ("600,,,0.1,7", {"max_steps": 601}, "ok"),
+        ("600,,nan,0.1,7", {}, "critical"),
+        ("600,,inf,0.1,7", {"max_steps": 600}, "critical"),
+        ("600,,1.0,0.1,7\n601,,1.0,0.1,8", {"max_steps": 602}, "critical"),
+    ],
+)
+def test_what_a_last_row_without_a_loss_means(tmp_path: Path, last: str, config: dict[str, int], verdict: str) -> None:
+    """It is an alarm unless the run was done, and a NaN where grad_norm is none or not finite, too."""
+    norms = np.random.default_rng(2).normal(1, 0.02, 600)
+    rows = [f"{i},{value:.4f},{norms[i]:.4f},0.1,{i}" for i, value in enumerate(falling(600))]
+    (tmp_path / "metrics.csv").write_text("\n".join(["step,loss,grad_norm,lr,batch_id", *rows, last]) + "\n")
+    (tmp_path / "manifest.json").write_text(json.dumps({"metrics_file": "metrics.csv", **config}))
+    assert diagnose(load_run(tmp_path), TREE).verdict == verdict

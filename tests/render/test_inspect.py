@@ -58,6 +58,16 @@ def test_a_run_with_everything_lacks_nothing() -> None:
     assert missing(make_run({name: [1.0, 2.0] for name in names})) == []
 
 
+def test_what_was_misread_is_counted_for_machines(tmp_path: Path) -> None:
+    """Cells that hold no number, or not the one that was logged, beside the column's other counts."""
+    rows = "".join(f"{i},{'oops' if i in (3, 7) else 2 - i / 50}\n" for i in range(50))
+    found = json.loads(inspect_json(load_run(write(tmp_path, f"step,loss\n{rows}"))))
+    assert [(column["name"], column["misread"]) for column in found["sources"][0]["columns"]] == [
+        ("step", 0),
+        ("loss", 2),
+    ]
+
+
 @pytest.mark.parametrize("width", [40, 80, 160])
 @pytest.mark.parametrize("color", [False, True])
 def test_the_report_fits_its_width(tmp_path: Path, width: int, color: bool) -> None:
@@ -131,4 +141,5 @@ def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
     (source,) = found["sources"]
     assert [column["first"] for column in source["columns"]] == [0.0, None, None]
     assert source["steps_from"] == "step"
+    assert [column["misread"] for column in source["columns"]] == [0, 0, 0]
     assert "NaN" not in json.dumps(found)

@@ -76,6 +76,7 @@ def test_a_good_tree_loads() -> None:
         ("{sigma:g}σ", "{sigma:>99999999}", "question Q1 formats {sigma} as '>99999999'"),
         ("{sigma:g}σ", "{sigma.real}", "question Q1 names {sigma.real} in its rule"),
         ("sigma: 3.0}", "sigma: -1}", "question Q1 sets 'sigma' to -1; it must be of type float, from 0 on"),
+        ("sigma: 3.0}", "window_steps: 0}", "question Q1 sets 'window_steps' to 0; it must be of type int, from 1 on"),
         ("{yes: bad, no: good}", "{yes: bad}", "question Q1 has no edge for 'unknown' and none for 'no'"),
         ("of: Q1, title: Good", "of: Q9, title: Good", "leaf good is of 'Q9', which is no question and no group"),
         ("{sigma:g}σ", "{sigma", "question Q1 has braces that don't close"),
@@ -111,6 +112,14 @@ def test_all_mistakes_come_at_once() -> None:
     """Independent mistakes are reported together."""
     found = mistakes(GOOD.replace("test: spike", "test: spik").replace("no: good", "no: goood"))
     assert found.startswith("2 mistakes in the tree")
+
+
+def test_thousands_of_mistakes_fit_a_screen() -> None:
+    """The first twenty are told, and how many more there are."""
+    found = mistakes(GOOD + "  - {oops: 1}\n" * 10_000)
+    assert found.startswith("50,000 mistakes in the tree")
+    assert found.endswith("and 49,980 more")
+    assert len(found.splitlines()) == 22
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,50 @@
-"""The documentation's tree loads, and finds what it says."""
+"""The documentation's tree loads, finds what it says, and passes its own tests."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import build
+from tests.cli.command import run
 from tests.conftest import falling, make_run
+
+if TYPE_CHECKING:
+    import pytest
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-tree.md"
 
 
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of the page."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
 def test_the_tree_of_the_page_works() -> None:
     """Its question, its check, and the edge that leads into Phase-19."""
-    text = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
-    tree = build(text, "house.yaml")
+    tree = build(blocks("yaml")[0], "house.yaml")
     well = make_run({"loss": falling(400), "eval_loss": falling(400), "grad_norm": np.ones(400)})
     assert not [finding for finding in diagnose(well, tree).findings if finding.leaf.id == "do-not-promote"]
     large = make_run({"loss": falling(400), "eval_loss": np.full(400, np.nan), "grad_norm": np.full(400, 9.0)})
     ids = [finding.leaf.id for finding in diagnose(large, tree).findings]
     assert {"do-not-promote", "gradients-too-large"} <= set(ids)
+
+
+def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over logs that are as their names say, to the letter."""
+    monkeypatch.chdir(tmp_path)
+    Path("house.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    Path("fixtures").mkdir()
+    for name, grad_norm, eval_loss in (("eval-nan", 1, np.nan), ("large-gradients", 9, 1), ("good", 1, 1)):
+        rows = [f"{step},{loss:.6f},{grad_norm},{eval_loss}" for step, loss in enumerate(falling(400))]
+        text = "\n".join(["step,loss,grad_norm,eval_loss", *rows, ""])
+        Path(f"fixtures/{name}.csv").write_text(text, encoding="utf-8")
+    (block,) = blocks("console")
+    command, _, shown = block.partition("\n")
+    assert command == "$ stabtree tree test house.yaml"
+    done = run("tree", "test", "house.yaml", COLUMNS="80")
+    assert (done.returncode, done.stdout) == (0, shown)

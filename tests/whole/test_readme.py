@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
+from stabtree.cli.config import read_settings
 from tests.whole.readme_blocks import README, ROOT, blocks, rerun
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])
@@ -40,5 +45,16 @@ def test_make_demo_diagnoses_a_failed_run() -> None:
 def test_the_readme_names_every_command() -> None:
     """No command of the command line is missing from the README."""
     text = README.read_text(encoding="utf-8")
-    for name in ("diagnose", "explain", "inspect", "tree list", "tree show", "tree graph", "tree check", "tree schema"):
+    trees = ("list", "show", "graph", "check", "test", "schema")
+    for name in ("diagnose", "explain", "inspect", *(f"tree {name}" for name in trees)):
         assert f"stabtree {name}" in text
+
+
+@pytest.mark.parametrize("block", blocks("toml"))
+def test_the_settings_of_the_readme_are_settings(block: str, tmp_path: Path) -> None:
+    """Every key of the example exists and has a value that it may have."""
+    file = tmp_path / "stabtree.toml"
+    file.write_text(block, encoding="utf-8")
+    settings = read_settings(str(file))
+    assert settings.note.startswith("Set by ")
+    assert set(settings.set) == {"spike.sigma"}

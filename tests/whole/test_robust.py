@@ -200,7 +200,7 @@ def relative(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | Non
     return [
         item
         for item in told(found, shift)[1:]
-        if item[1] not in ("learning", "schedule") and not item[1].startswith("O")
+        if item[1] not in ("learning", "schedule") and not item[1].startswith("O") and item[0] != "loss-ends"
     ]
 
 

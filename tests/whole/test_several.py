@@ -45,7 +45,32 @@ def test_a_folder_of_runs_is_a_table_worst_first() -> None:
     verdicts = [line.split()[0] for line in done.stdout.splitlines() if line[:2].strip() and line[1:2].isupper()]
     assert done.returncode == 1
     assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
-    assert "28 runs: 16 critical, 7 warning, 3 note, 2 ok" in done.stdout
+    assert "29 runs: 16 critical, 8 warning, 3 note, 2 ok" in done.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
+    """Each run is one row whose columns stand where those of all others stand; the folder is told once."""
+    done = run("diagnose", str(PHASE19), COLUMNS=str(width))
+    lines = done.stdout.splitlines()
+    assert all(len(line) <= width for line in lines)
+    told = lines[0].index("what was found")
+    names = sorted(path.name for path in PHASE19.iterdir())
+    rows = {line.split()[0]: line for line in lines if line[2:].split(" ")[0] in names}
+    assert sorted(rows) == names
+    assert all(line[told - 2 : told] == "  " and line[told] != " " for line in rows.values())
+    assert rows["fp16-overflow"].split()[1:] == ["730", "+3", "fp16", "overflow"]
+    assert done.stdout.count(PHASE19.name) == 2
+
+
+def test_long_paths_keep_their_ends(tmp_path: Path) -> None:
+    """That is where runs differ; logs of other folders are named with theirs."""
+    paths = [tmp_path / letter / ("x" * 60) / letter / name for letter, name in (("a", "plateau"), ("b", "healthy"))]
+    for path in paths:
+        shutil.copytree(PHASE19 / path.name, path)
+    done = run("diagnose", *map(str, paths))
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")][1:]
+    assert [(row[0], row[-12:]) for row in rows] == [("…", "xx/a/plateau"), ("…", "xx/b/healthy")]
 
 
 def test_seeds_are_runs_and_ranks_are_proved(tmp_path: Path) -> None:
@@ -61,6 +86,13 @@ def test_seeds_are_runs_and_ranks_are_proved(tmp_path: Path) -> None:
     assert [len(item.run.ranks) for item in load_runs(*ranks) if not isinstance(item.run, StabtreeError)] == [3]
     reduced = [csv(tmp_path / f"{name}.csv") for name in "ab"]
     assert len(load_runs(*reduced)) == 1
+
+
+def test_inspect_takes_the_option_that_its_hint_names(tmp_path: Path) -> None:
+    """Of several logs it says --ranks, and then shows them as one run."""
+    paths = [csv(tmp_path / f"seed{n}.csv", seed=n) for n in range(2)]
+    assert "--ranks" in failed("inspect", *paths)
+    assert len(json.loads(run("inspect", *paths, "--ranks", "--json").stdout)["ranks"]) == 2
 
 
 def test_what_contradicts_a_proof_is_never_averaged(tmp_path: Path) -> None:

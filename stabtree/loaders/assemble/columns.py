@@ -84,10 +84,11 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source, summed.names)),
+        columns=column_uses(table, Plan(roles, used, steps.source, summed.names, steps.lost)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
+        lost_share=table.lost_share,
     )
     return MetricRows(
         steps=at,
@@ -113,8 +114,10 @@ def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, C
         if role not in AXES and (column := table.columns[name]) and column.count
     }
     if "loss" in used and "loss" not in metrics:
+        column = table.columns[used["loss"]]
+        cells = f": {column.bad:,} cells are none, such as {column.bad_example}" if column and column.bad else ""
         raise StabtreeError(
-            f"holds no value in its loss column {clean(used['loss'], 60)!r}",
+            f"holds no {'number' if cells else 'value'} in its loss column {clean(used['loss'], 60)!r}{cells}",
             where=table.path,
             hint=names.naming_a_loss(name for name in table.columns if name != used["loss"]) or NAME_METRICS,
         )
@@ -125,7 +128,7 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     """Every role's columns, best first: those that the user named alone, else by alias and place."""
     for role, name in names.asked.items():
         if name not in table.columns:
-            raise _no_column(table, role, name)
+            raise _no_column(table, names, role, name)
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
         role, place = names.match(name)
@@ -153,9 +156,12 @@ def _best_step(table: Table, names: tuple[str, ...]) -> str:
     return _best(table, tuple(usable) or names, STEP_DENSER)
 
 
-def _no_column(table: Table, role: str, name: str) -> StabtreeError:
+def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:
     option = "--step-column" if role == "step" else "--column"
-    close = difflib.get_close_matches(name, [str(column) for column in table.columns], n=1, cutoff=0.4)
+    # The column of the steps is no metric, and the learning rate no loss, however alike the names are.
+    free = {"", *(AXES if role in AXES else ())}
+    able = [str(column) for column in table.columns if names.role(column) in free]
+    close = difflib.get_close_matches(name, able, n=1, cutoff=0.4)
     wanted = close[0] if close else None
     typed = wanted and (clean(wanted) if role == "step" else f"{role}={clean(wanted)}")
     return StabtreeError(
@@ -185,7 +191,9 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
     epochs = table.columns[used["epoch"]] if "epoch" in used else None
     if "step" in used:
         column = table.columns[used["step"]]
-        found = steps_.from_column(used["step"], column) if column else "the step column was not read"
+        loss = table.columns[used["loss"]] if "loss" in used else None
+        losses = loss.mask if loss and "rank" not in used else None
+        found = steps_.from_column(used["step"], column, losses) if column else "the step column was not read"
         if isinstance(found, str):
             if asked:
                 raise StabtreeError(

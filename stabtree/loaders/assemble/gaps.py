@@ -3,7 +3,8 @@
 Frames written through pandas leave the cell of a NaN empty, and some trainers leave a NaN out of the row.
 Then silence is the only trace. But most silence is layout: eval rows stand between train rows, and metrics
 are logged at intervals of their own. So a gap must be long against the metric's own interval, the one
-overall and the ones around it, and rows of training must have been written meanwhile.
+overall and the ones around it, and rows of training must have been written meanwhile. Where single values are missing
+here and there, it must be longer than their share makes likely, too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ FACTOR = 3.0
 DENSITY = 0.5
 AROUND = 5
 ALWAYS = 20
+# How often single missing values may come together so by chance: anywhere in the log, or right at its end.
+BY_CHANCE = 0.001
+AT_END_BY_CHANCE = 0.01
+# Fewer missing values than this share of a metric are not worth a word.
+TOLD_SHARE = 0.01
 
 
 def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> tuple[Gap, ...]:
@@ -47,20 +53,60 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             continue
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
             training, blank = _without(metric, column.logged, metrics)
+            if metric == "loss" and blank[-1] and not blank[:-1].any() and _is_step(steps, metrics):
+                training[-1] = True
             busy = np.setdiff1d(steps[training], logged.steps)
             quiet = np.setdiff1d(steps[training | blank], logged.steps)
-            if metric == "loss" and ends_aside(metrics):
+            if metric == "loss" and ends_aside(steps, metrics):
                 busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
             gaps += _gaps(metric, logged.steps, busy, quiet)
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 
-def ends_aside(metrics: Mapping[str, Column]) -> bool:
-    """Whether the very last row is the only one at the end without a loss, and holds an evaluation or a rate only."""
+def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
+    """Whether the very last row is the only one at the end without a loss, and holds an evaluation or a rate only.
+
+    A row of the rate alone is one of training where it is due, and a gradient's norm stands beside each loss: it lacks
+    that, too.
+    """
     loss = metrics.get("loss")
     if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS or loss.logged[-1] or not loss.logged[-2]:
         return False
-    return not any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE)
+    if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE):
+        return False
+    evaluated = metrics.get("eval_loss")
+    return not _is_step(steps, metrics) or bool(evaluated and evaluated.mask[-1])
+
+
+def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
+    """Whether a last row without a loss is a step of training: as far behind the last one as that was, with norms."""
+    logged, norm = metrics["loss"].mask, metrics.get("grad_norm")
+    own = steps[logged]
+    due = bool(steps[-1] - own[-1] == own[-1] - own[-2])
+    return due and norm is not None and bool(norm.mask[logged][-2:].all())
+
+
+def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> list[str]:
+    """A word on the watched metrics that lack single values; arguments as for `find_gaps`."""
+    found = []
+    for metric in WATCHED:
+        column, logged = metrics.get(metric), series.get(metric)
+        if column and not column.sporadic and column.logged is not None and logged and len(logged) >= MIN_POINTS:
+            training, _ = _without(metric, column.logged, metrics)
+            busy = np.setdiff1d(steps[training], logged.steps)
+            intervals = np.diff(logged.steps).astype(np.float64)
+            near = intervals <= FACTOR * max(1.0, float(median(intervals)))
+            count = int(_between(busy, logged.steps)[1][near].sum())
+            if count >= MIN_ROWS and count > TOLD_SHARE * len(logged) and _missing_share(intervals) > TOLD_SHARE:
+                found.append(f"{metric} is missing here and there: in {count:,} rows that hold other metrics.")
+    return found
+
+
+def _missing_share(intervals: Floats) -> float:
+    """The share of a metric's values that are missing one or two at a time."""
+    usual = max(1.0, float(median(intervals)))
+    near = np.rint(intervals[intervals <= FACTOR * usual] / usual)
+    return float((near - 1).clip(0).sum() / max(1.0, near.sum()))
 
 
 def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple[Bools, Bools]:
@@ -88,18 +134,22 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     if not len(quiet):
         return []
     last = busy[busy > own[-1]]
+    intervals = np.diff(own).astype(np.float64)
+    share = _missing_share(intervals)
     if metric == "loss" and 0 < len(last) <= MIN_ROWS and _always_there(own, busy):
         # A trainer that stops at its first NaN leaves one row without a loss, or two.
-        return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
-    intervals = np.diff(own).astype(np.float64)
+        if share ** len(last) < AT_END_BY_CHANCE:
+            return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
+        return []
     usual = max(1.0, float(median(intervals)))
     after = int(quiet[-1]) if quiet[-1] > own[-1] else None
     silence = intervals if after is None else np.append(intervals, after - own[-1])
     edges = own if after is None else np.append(own, after + 1)
     first, rows = _between(quiet, edges)
     enough = (_between(busy, edges)[1] >= MIN_ROWS) | (rows >= np.maximum(MIN_ROWS, DENSITY * silence / usual))
+    unlikely = len(own) * share ** np.maximum(1.0, np.rint(silence / usual) - 1) < BY_CHANCE
     found = []
-    for place in np.flatnonzero(enough & (silence > FACTOR * usual)).tolist():
+    for place in np.flatnonzero(enough & unlikely & (silence > FACTOR * usual)).tolist():
         if silence[place] > FACTOR * _usual(intervals, place):
             span = quiet[first[place] : first[place] + rows[place]]
             found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), place == len(intervals)))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.assemble.gaps import ends_aside, find_gaps
+from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
 from stabtree.loaders.assemble.steps import history
 from stabtree.loaders.table import Column
 from stabtree.run import Series
@@ -65,8 +65,9 @@ def _single(rows: MetricRows) -> Assembled:
     notes = past.notes
     if repeated:
         notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
-    if ends_aside(current.metrics) and (rate := current.metrics.get("lr")) and rate.mask[-1]:
+    if ends_aside(current.steps, current.metrics) and (rate := current.metrics.get("lr")) and rate.mask[-1]:
         notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
+    notes = (*notes, *here_and_there(current.steps, current.metrics, series))
     return Assembled(series, gaps, None, past.resumes, notes)
 
 

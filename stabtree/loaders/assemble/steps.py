@@ -32,12 +32,14 @@ class Steps:
         keep: bool (n,), false for rows whose step can't be one; None when all are kept.
         source: what they were read from.
         notes: what was assumed.
+        lost: rows whose step is not known, and whose loss is hidden by another one.
     """
 
     values: Ints
     keep: Bools | None
     source: str
     notes: tuple[str, ...] = ()
+    lost: int = 0
 
 
 def row_numbers(rows: int, why: str) -> Steps:
@@ -45,8 +47,14 @@ def row_numbers(rows: int, why: str) -> Steps:
     return Steps(np.arange(rows, dtype=np.int64), None, "row number", (f"{why}: rows are numbered from 0.",))
 
 
-def from_column(name: str, column: Column) -> Steps | str:
-    """The steps that a column holds; the reason in words when it holds none."""
+def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps | str:
+    """The steps that a column holds; the reason in words when it holds none.
+
+    Args:
+        name: the column's.
+        column: its cells.
+        losses: bool (n,), which rows hold a loss; None where that does not matter.
+    """
     logged, values, shown = column.logged, column.values, clean(name, 40)
     if logged is None and values.min() >= 0 and values.max() < MAX_STEP:
         steps = values.astype(np.int64)
@@ -62,11 +70,14 @@ def from_column(name: str, column: Column) -> Steps | str:
         return f"column {shown} holds fractions"
     if not (present & good).any():
         return f"column {shown} holds no step"
-    return _mended(name, values, present, good)
+    return _mended(name, values, present, good, present if losses is None else losses)
 
 
-def _mended(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
-    """Rows without a step take the one of the row before; rows with an impossible one are left out."""
+def _mended(name: str, values: Floats, present: Bools, good: Bools, losses: Bools) -> Steps:
+    """Rows without a step take the one of the row before; rows with an impossible one are left out.
+
+    Rows with a loss of their own stand between two steps, where these leave room for all of them at even intervals.
+    """
     usable = present & good
     last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
     first = int(np.argmax(usable))
@@ -75,12 +86,48 @@ def _mended(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
     notes = []
     shown = clean(name, 40)
     empty = int(np.count_nonzero(~present))
+    lost = 0
     if empty:
-        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
+        placed, lost = _between(filled, usable, losses & ~broken)
+        if placed:
+            notes.append(f"Rows without a step in column {shown}: {placed}, placed evenly between those with one.")
+        if empty > placed:
+            told = f"Rows without a step in column {shown}: {empty - placed}, read with the step of the row before"
+            notes.append(f"{told}{f', which hides {lost} values of the loss' if lost else ''}.")
     if broken.any():
         count = int(np.count_nonzero(broken))
         notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
-    return Steps(filled, ~broken if broken.any() else None, name, tuple(notes))
+    return Steps(filled, ~broken if broken.any() else None, name, tuple(notes), lost)
+
+
+def _between(filled: Ints, usable: Bools, losses: Bools) -> tuple[int, int]:
+    """Give rows with a loss but no step one of their own, in place; how many got one, and how many should have.
+
+    Between two steps all get one where they then stand at even intervals, and none should where there is no room for
+    them, as for the parts of a batch; behind the last one all get one where no more follow than elsewhere.
+    """
+    rows = np.flatnonzero(losses)
+    known = np.flatnonzero(usable[rows])
+    if len(known) < 2:
+        return 0, 0
+    steps, counts = filled[rows[known]], np.diff(known)
+    apart = np.diff(steps)
+    room = (counts > 1) & (apart >= counts)
+    each = np.where(room | (counts == 1), apart // counts, 0)
+    usual = int(np.median(each[each > 0])) if (each > 0).any() else 0
+    tail = len(rows) - int(known[-1])
+    last = tail > 1 and usual > 0 and tail <= counts.max()
+    even = np.flatnonzero(room & (apart == each * counts)).tolist()
+    groups = [(place, int(counts[place]), int(each[place])) for place in even]
+    placed = 0
+    for place, count, width in [*groups, *([(len(counts), tail, usual)] if last else [])]:
+        at = rows[known[place] + 1 : known[place] + count]
+        filled[at] = steps[place] + width * np.arange(1, count)
+        placed += count - 1
+    shared = int((counts - 1)[(counts > 1) & ~room].sum())
+    if not usual and tail <= counts.max():
+        shared += tail - 1
+    return placed, len(rows) - len(known) - int(known[0]) - shared - placed
 
 
 def restarts_with(steps: Ints, epochs: Floats) -> bool:

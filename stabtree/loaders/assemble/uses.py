@@ -26,12 +26,14 @@ class Plan:
         used: by role the column that does.
         steps_from: the column that the steps were read from, or `row number`.
         parts: columns whose sum stands for a loss.
+        lost: rows without a step that hide a loss.
     """
 
     columns: Mapping[str, tuple[str, ...]]
     used: Mapping[str, str]
     steps_from: str
     parts: frozenset[str] = frozenset()
+    lost: int = 0
 
 
 def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
@@ -46,7 +48,7 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
         else:
-            uses.append(_use(shown, role, column))
+            uses.append(_use(shown, role, column, plan.lost if role == "step" else 0))
     return tuple(uses)
 
 
@@ -75,7 +77,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
     return ""
 
 
-def _use(shown: str, role: str, column: Column) -> ColumnUse:
+def _use(shown: str, role: str, column: Column, lost: int) -> ColumnUse:
     values = column.held
     no_steps = int(np.count_nonzero((values < 0) | (values != np.floor(values)))) if role == "step" else 0
     finite = np.isfinite(values)
@@ -91,5 +93,6 @@ def _use(shown: str, role: str, column: Column) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
-        misread=column.bad + no_steps + sum(misread(column, role)),
+        misread=max(column.bad, lost) + no_steps + sum(misread(column, role)),
+        filled=len(finite) + max(column.bad, lost),
     )

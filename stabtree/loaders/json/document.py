@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.lines import parse, repeated
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def read(source: Source, names: Names) -> Table:
                 where=source.path,
                 hint="name the file that the trainer wrote its metrics to",
             )
-        return columns_table(source, "json columns", lists, names, tuple(notes))
+        return columns_table(source, "json columns", lists, names, (*notes, *repeated(text, 1)))
     rows = JsonRows(names, source.path)
+    notes += repeated(text, 1)
     for place, row in enumerate(value, 1):
         if isinstance(row, dict):
             rows.add(row, place)
@@ -139,13 +140,12 @@ def columns_table(
     short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
     note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
     columns = {
-        name: _column(cells, rows, labels=names.is_label(name)) if names.wanted(name) else None
+        name: _column(cells, rows, builder_of(name, names)) if names.wanted(name) else None
         for name, cells in lists.items()
     }
     return Table(source.path, source.describe(format_), rows, columns, notes=(*notes, *note))
 
 
-def _column(cells: list[Any], rows: int, *, labels: bool) -> Column:
-    builder = ColumnBuilder(labels=labels)
+def _column(cells: list[Any], rows: int, builder: ColumnBuilder) -> Column:
     builder.add([*cells, *[None] * (rows - len(cells))], range(1, rows + 1))
     return builder.column()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 _END = "\n"
+LISTED = 5
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
 
@@ -37,6 +39,28 @@ def parse(line: str) -> Any:
         raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is not valid JSON ({error.msg} at column {error.colno})") from None
+
+
+def repeated(text: str, line: int) -> tuple[str, ...]:
+    """A note on the keys that stand twice in the first object of a JSON text, of which parsers keep the last."""
+    found: dict[str, None] = {}
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        kept = dict(pairs)
+        if len(kept) < len(pairs):
+            found.update((name, None) for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        return kept
+
+    try:
+        json.JSONDecoder(object_pairs_hook=keep).raw_decode(text, max(0, text.find("{")))
+    except (ValueError, RecursionError):
+        return ()
+    shown = ", ".join(clean(name, 40) for name in [*found][:LISTED])
+    return (
+        (f"Keys that stand twice in one object are read where they stand last: {shown} (line {line}).",)
+        if found
+        else ()
+    )
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -78,9 +102,12 @@ def read(source: Source, names: Names) -> Table:
     """
     lines = source.lines()
     rows, skips = JsonRows(names, source.path), Skips()
+    twice: tuple[str, ...] = ()
     place = 1
     for block in lines.blocks():
         count = block.count("\n")
+        # A logger that writes a key twice does so in every line.
+        twice = twice or repeated(block.partition(_END)[0], place)
         if not _take_plain(block, count, rows):
             for offset, line in enumerate(block.split("\n")):
                 reason = _take(line, place + offset, rows) if line.strip(" \t\0") else ""
@@ -101,7 +128,7 @@ def read(source: Source, names: Names) -> Table:
         config=rows.config,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*lines.notes, *rows.notes),
+        notes=(*lines.notes, *rows.notes, *twice),
     )
 
 
@@ -121,7 +148,8 @@ def _take_plain(block: str, count: int, rows: JsonRows) -> bool:
         objects = orjson.loads(f"[{block[:-1].replace(_END, ',')}]")
     except ValueError:
         return False
-    return len(objects) == count and rows.add_plain(objects)
+    texts = block.count('"') > 2 * sum(map(len, objects))
+    return len(objects) == count and rows.add_plain(objects, texts=texts)
 
 
 def _take(line: str, place: int, rows: JsonRows) -> str:

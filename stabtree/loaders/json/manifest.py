@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -44,10 +44,10 @@ from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.metrics.final_values import check_object
 from stabtree.metrics.names import Names
-from stabtree.text import clean
+from stabtree.text import clean, stays_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.run import ConfigScalar
@@ -131,7 +131,31 @@ def parse(source: Source) -> Manifest:
             where=source.path,
             hint="take one of them out of it, or name the metrics file itself",
         )
-    return Manifest(config, files, content, (*notes, *again))
+    return Manifest(config, files, content, (*notes, *again, *_beside(content), *jsonl.repeated(text, 1)))
+
+
+def _beside(content: Mapping[str, Any]) -> Iterator[str]:
+    """A word on what may hold metrics, too, beside what is read: of several keys the first one counts."""
+    named = [key for key in FILE_KEYS if _names(content.get(key))]
+    held = [key for key in dict.fromkeys(("series", *RECORD_KEYS)) if _held(content.get(key))]
+    left = [*named[1:], *(held if named else held[1:])]
+    if left:
+        read_ = (named or held)[0]
+        yield f"The manifest's metrics are read from its {read_!r}; left unread: {', '.join(map(repr, left))}."
+
+
+def _names(value: Any) -> list[str]:
+    """The files that a value of a manifest names; none where it is something else."""
+    names = [value] if isinstance(value, str) else value
+    return names if isinstance(names, list) and names and all(isinstance(name, str) for name in names) else []
+
+
+def _held(value: Any) -> bool:
+    """Whether a value of a manifest is columns, or records."""
+    cells = value.values() if isinstance(value, dict) else ()
+    return any(isinstance(cell, list) for cell in cells) or (
+        isinstance(value, list) and any(isinstance(row, dict) for row in value)
+    )
 
 
 def _inline(content: Mapping[str, Any]) -> str:
@@ -153,9 +177,7 @@ def _files(source: Source, content: Mapping[str, Any]) -> tuple[tuple[Path, ...]
         StabtreeError: where it names one outside of its folder, or more than a run may have.
     """
     for key in FILE_KEYS:
-        value = content.get(key)
-        names = [value] if isinstance(value, str) else value
-        if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        if names := _names(content.get(key)):
             once = dict.fromkeys(names)
             if len(once) > MAX_FILES:
                 raise StabtreeError(
@@ -183,12 +205,7 @@ def inside(source: Source, name: str) -> Path:
     folder = (source.file or Path("manifest.json")).parent
     shown = clean(name, 80)
     hint = "give a name relative to the manifest's folder, or name the metrics file itself"
-    if (
-        not name
-        or PurePosixPath(name).is_absolute()
-        or PureWindowsPath(name).drive
-        or ".." in name.replace("\\", "/").split("/")
-    ):
+    if not stays_inside(name):
         raise StabtreeError(f"names the file {shown!r} outside of its folder", where=source.path, hint=hint)
     try:
         file = folder / name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.loaders.config import config_row, may_be_config
 from stabtree.loaders.table import Column, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, odd
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ MAX_DEPTH = 8
 PENDING = 16384
 # Up to here every whole number is a float64, so it does not matter which parser read it.
 EXACT = 2.0**53
-# Metrics that are logged as true or false, too.
-FLAGS = ("activation_finite", "skipped_steps")
 
 
 @dataclass(slots=True)
@@ -85,19 +83,20 @@ class JsonRows:
         for name, cell in flatten(row):
             if not self._wanted(name):
                 continue
-            if isinstance(cell, bool) and not self._may_be_bool(name):
-                self._note_odd(name, cell, line)
-            else:
-                held = self._held(name)
-                held.rows.append(self.count)
-                held.cells.append(cell)
-                held.lines.append(line)
-                if len(held.cells) >= PENDING:
-                    held.flush()
+            held = self._held(name)
+            held.rows.append(self.count)
+            held.cells.append(cell)
+            held.lines.append(line)
+            if len(held.cells) >= PENDING:
+                held.flush()
         self.count += 1
 
-    def add_plain(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+    def add_plain(self, rows: Sequence[Mapping[str, Any]], *, texts: bool) -> bool:
         """Append objects of one line each, if they hold nothing but plain numbers where it matters.
+
+        Args:
+            rows: the objects.
+            texts: whether some of their cells are texts.
 
         Returns:
             False where they don't; then nothing was appended.
@@ -111,7 +110,7 @@ class JsonRows:
                 # Not a cell, so that its key is none of a column unless another row has one there.
                 return False
             own = rows if len(alike) == len(rows) else [rows[place] for place in alike]
-            values = _numbers(own, wanted)
+            values = _numbers(own, wanted, texts=texts)
             if values is None or any(isinstance(row[key], bool) for key in _ones(wanted, values) for row in own):
                 return False
             parts.append((keys, wanted, np.asarray(alike, dtype=np.int64) + self.count, values))
@@ -125,9 +124,6 @@ class JsonRows:
                 held.places.append(places)
         self.count += len(rows)
         return True
-
-    def _may_be_bool(self, name: str) -> bool:
-        return self.names.is_label(name) or self.names.role(name).partition("/")[0] in FLAGS
 
     def _note_odd(self, name: str, cell: object, line: int) -> None:
         count, example = self._odd.get(name, (0, f"line {line}: {clean(cell, 40)!r}"))
@@ -143,7 +139,7 @@ class JsonRows:
     def _held(self, name: str) -> _Cells:
         if name not in self._cells:
             progress = self.names.role(name) == "step"
-            self._cells[name] = _Cells(ColumnBuilder(labels=self.names.is_label(name)), progress)
+            self._cells[name] = _Cells(builder_of(name, self.names), progress)
         return self._cells[name]
 
     def columns(self) -> dict[str, Column | None]:
@@ -151,10 +147,10 @@ class JsonRows:
         return {name: self._with_odd(name) if name in self._cells else None for name in self.keys}
 
     def _with_odd(self, name: str) -> Column:
-        """A column with the lists, objects and booleans that stand where it has numbers elsewhere."""
+        """A column with the lists and objects that stand where it has numbers elsewhere."""
         column = self._column(self._cells[name])
         count, example = self._odd.get(name, (0, ""))
-        return replace(column, bad=column.bad + count, bad_example=column.bad_example or example) if count else column
+        return replace(column, bad=column.bad + count, bad_example=example or column.bad_example) if count else column
 
     def _column(self, held: _Cells) -> Column:
         held.flush()
@@ -180,13 +176,17 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...],
     return places.items()
 
 
-def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str]) -> Floats | None:
+def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool) -> Floats | None:
     """The values of the rows as (rows, keys), where all are plain numbers."""
     if not keys:
         return np.zeros((len(rows), 0))
     get = itemgetter(*keys)
     try:
-        cells = chain.from_iterable(map(get, rows)) if len(keys) > 1 else map(get, rows)
+        cells: Iterable[Any] = chain.from_iterable(map(get, rows)) if len(keys) > 1 else map(get, rows)
+        if texts:
+            cells = list(cells)
+            if str in set(map(type, cells)) and odd(cells):
+                return None
         values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
     except (KeyError, ValueError, TypeError, OverflowError):
         return None

@@ -87,11 +87,9 @@ def _metric(source: Source, name: str, skips: Skips) -> Points:
         if not parts:
             continue
         try:
-            value = number(parts[1])
-            step = int(parts[2]) if len(parts) > 2 else 0
-            if value is None or not -(2**53) < step < 2**53:
+            time, value, step = number(parts[0]), number(parts[1]), number(parts[2]) if len(parts) > 2 else 0.0
+            if time is None or value is None or step is None or not abs(step) < 2**53 or step != int(step):
                 raise ValueError
-            time = float(parts[0])
         except (ValueError, IndexError, OverflowError):
             skips.add(place, f"is no line `timestamp value step`: {clean(line, 40)!r}")
             continue

@@ -201,12 +201,12 @@ def _numbers(value: Any, time: Any, step: Any, is_nan: Any) -> tuple[float, floa
     """Value, timestamp and step; None where SQLite's loose types let something else in."""
     try:
         found = float("nan") if is_nan else number(value)
-        at = float(step or 0)
-        if found is None or not abs(at) < 2**53 or at != int(at):
+        at, when = number(step or 0), number(time or 0)
+        if found is None or at is None or when is None or not abs(at) < 2**53 or at != int(at):
             return None
         if abs(found) >= LARGEST:
             found = float("inf") if found > 0 else float("-inf")
-        return found, float(time or 0), at
+        return found, when, at
     except (ValueError, TypeError, OverflowError):
         return None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _END = "\n"
 MAX_HEADERS = 1000
+# Three digits behind a comma may be thousands, but not where a column of one of these has no point.
+FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 
 
 @dataclass(slots=True)
@@ -83,12 +85,15 @@ class Body:
         for place, name in enumerate(layout.names):
             if name not in self.columns:
                 wanted = self.names.wanted(name)
-                self.columns[name] = (
-                    ColumnBuilder(labels=self.names.is_label(name), comma=layout.comma) if wanted else None
-                )
+                self.columns[name] = self._builder(name) if wanted else None
             if builder := self.columns[name]:
                 builder.pad(self.rows)
                 self._builders[place] = builder
+
+    def _builder(self, name: str) -> ColumnBuilder:
+        layout = self.layout
+        decimal = name in layout.commas and self.names.role(name) in FRACTIONS
+        return builder_of(name, self.names, "decimal" if decimal else layout.comma)
 
     def _below_header(self, text: str) -> str:
         while self.lines < self.layout.header_line and text:
@@ -132,7 +137,8 @@ class Body:
 
     def _add_numbers(self, text: str, count: int, width: int, builders: Mapping[int, ColumnBuilder]) -> bool:
         """Take over cells that are plain numbers, and either `nan` or empty here and there; False if they are not."""
-        if any(builder.labels for builder in builders.values()):
+        # JSON knows true and false, which are a 1 and a 0 in few columns only.
+        if any(builder.labels for builder in builders.values()) or "true" in text or "false" in text:
             return False
         if self.layout.delimiter != ",":
             if "," in text and self.layout.comma != "decimal":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
-from stabtree.text import clean
+from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stabtree._lazy import Bools, Floats
+    from stabtree.metrics.names import Names
 
 Comma = Literal["decimal", "thousands"]
 Cell = str | float | bool | None
 
 # So many names of runs may be asked for; a hash for each batch is not worth keeping.
 KEPT_LABELS = 1000
+_AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
+_TRUTHS = ("true", "false")
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
 _NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
@@ -47,12 +50,13 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     if cell is None:
         return None
     try:
-        return float(cell)
+        return float(cell) if not isinstance(cell, str) or plain(cell.strip()) else _word(cell, comma)
     except ValueError:
-        return _word(str(cell).strip(" \t\r\n\0'\"").lower(), comma)
+        return _word(str(cell), comma)
 
 
-def _word(text: str, comma: Comma) -> float | None:
+def _word(cell: str, comma: Comma) -> float | None:
+    text = cell.strip(_AROUND).lower()
     if text in _NOT_LOGGED:
         return None
     if text in _WORDS:
@@ -65,6 +69,8 @@ def _word(text: str, comma: Comma) -> float | None:
         text = text.replace(".", "").replace(",", ".")
     elif _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
+    if not plain(text):
+        raise ValueError("no number")
     return float(text)
 
 
@@ -80,11 +86,13 @@ class ColumnBuilder:
 
     Attributes:
         labels: whether text is a label, not a mistake.
+        flags: whether true and false are values, not mistakes.
         comma: what a comma means in a number.
         grouped: the first number whose commas were taken for thousands separators.
     """
 
     labels: bool = False
+    flags: bool = False
     comma: Comma = "thousands"
     grouped: str = ""
     _values: Floats = field(default_factory=lambda: np.zeros(0))
@@ -100,6 +108,9 @@ class ColumnBuilder:
             self._cells += [
                 cell if cell is None or isinstance(cell, str | float | int) else str(cell) for cell in cells
             ]
+            return
+        if odd(cells):
+            self._add_each(cells, lines)
             return
         try:
             # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
@@ -139,7 +150,7 @@ class ColumnBuilder:
             if cell is None or cell == "":
                 continue
             try:
-                value = number(cell, self.comma)
+                value = self._value(cell)
             except (ValueError, TypeError, OverflowError):
                 self._bad += 1
                 if not self._bad_example:
@@ -151,12 +162,34 @@ class ColumnBuilder:
                     self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
         self.add_numbers(values, logged)
 
+    def _value(self, cell: Cell) -> float | None:
+        value = number(cell, self.comma)
+        if not self.flags and value in (0.0, 1.0) and str(cell).strip(_AROUND).lower() in _TRUTHS:
+            raise ValueError("no number")
+        return value
+
     def column(self) -> Column:
         """The column, of all cells that were added."""
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
         return Column(self._values[: self._count], logged, self._bad, self._bad_example)
+
+
+def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
+    """What collects the cells of a column."""
+    return ColumnBuilder(labels=names.is_label(name), flags=names.is_flag(name), comma=comma)
+
+
+def odd(cells: Sequence[Cell]) -> bool:
+    """Whether Python may take one of these cells for a number that is none: `1_234`, digits of other scripts, true."""
+    try:
+        text = "".join(cells)  # type: ignore[arg-type]
+    except TypeError:
+        if bool in set(map(type, cells)):
+            return True
+        text = "".join([cell for cell in cells if isinstance(cell, str)])
+    return not plain(text)
 
 
 def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:

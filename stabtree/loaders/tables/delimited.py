@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
-from stabtree.loaders.source import HEAD_BYTES, Sure
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.layout import NAMES, Layout, find_layout
+from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout
 from stabtree.loaders.tables.shifted import shifted_from
 from stabtree.text import clean
 
@@ -25,13 +25,50 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 LISTED = 5
+# Where the head holds no more lines, more are looked at, of up to so many characters each.
+FEW_LINES = 10
+MAX_HEAD = 4 << 20
+MAX_HEADER = 4096
+WIDE_ROWS = 20
+MAX_BLOCK = 8 << 20
+
+
+def _head(source: Source) -> str:
+    """The first lines: of a file with few lines in its head, such as one with ten thousand columns, some more."""
+    if len(source.data) < HEAD_BYTES or source.head.count("\n") > FEW_LINES:
+        return source.head
+    lines: list[str] = []
+    for line in source.lines():
+        if len(line) > MAX_HEAD or len(lines) > FEW_LINES:
+            break
+        lines.append(line)
+    return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
+
+
+def oddity(source: Source, names: Names) -> StabtreeError | None:
+    """What is wrong with a file that nobody reads, where its lines are longer, or its cells higher, than rows have."""
+    first, _, below = source.head.partition("\n")
+    if not below and len(source.data) >= HEAD_BYTES:
+        return StabtreeError(
+            f"has a first line longer than {HEAD_BYTES >> 10} KiB, and is in no format that stabtree knows",
+            where=source.path,
+            hint=f"take that line out, or {NAME_METRICS}",
+        )
+    known = any(names.role(name) for mark in DELIMITERS for name in first[:MAX_HEADER].split(mark))
+    if known and any(line.count('"') % 2 for line in (first, *below.split("\n", QUOTED_LINES)[:QUOTED_LINES])):
+        return StabtreeError(
+            f"has a cell in quotes with more than {QUOTED_LINES} line breaks, which is read as broken rows",
+            where=source.path,
+            hint="write it without the columns of texts: step,loss,grad_norm,lr",
+        )
+    return None
 
 
 def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
         return Sure.NO
-    layout = find_layout(source.head)
+    layout = find_layout(_head(source))
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
@@ -45,7 +82,14 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
     """
-    layout = find_layout(source.head)
+    head = _head(source)
+    if "\n" not in head and len(source.data) >= HEAD_BYTES:
+        raise StabtreeError(
+            f"has a first line longer than {MAX_HEAD >> 20} MiB",
+            where=source.path,
+            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
+        )
+    layout = find_layout(head)
     if not layout:
         raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
     if not layout.header_line:
@@ -54,16 +98,10 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
-    if "\n" not in source.head and len(source.data) >= HEAD_BYTES:
-        raise StabtreeError(
-            f"has a header longer than {HEAD_BYTES >> 10} KiB",
-            where=source.path,
-            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
-        )
     table = _read(source, layout, names)
     if not table.rows:
         raise StabtreeError(
-            "has a header but no rows",
+            "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows",
             where=source.path,
             hint="check that the run logged anything before it stopped",
         )
@@ -75,9 +113,17 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     lines = source.lines()
     body = Body(layout, names)
     rest = ""
+    # Each block costs a little for each column, so that one of a wide file holds many rows.
+    least = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
+    held: list[str] = []
+    size = 0
     for block in lines.blocks():
-        rest = body.add(rest + block)
-    body.add(rest, last=True)
+        held.append(block)
+        size += len(block)
+        if size >= least:
+            rest = body.add(rest + "".join(held))
+            held, size = [], 0
+    body.add(rest + "".join(held), last=True)
     built = {name: builder for name, builder in body.columns.items() if builder}
     for builder in built.values():
         builder.pad(body.rows)
@@ -96,7 +142,7 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         columns=columns,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built)),
+        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built, layout)),
     )
 
 
@@ -108,7 +154,7 @@ def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterat
         yield f"Columns that bear the same name as one before them are not read: {shown}."
 
 
-def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
+def _notes(skips: Skips, built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:
     if skips.headers:
         shown = ", ".join(str(line) for line in skips.headers[:LISTED])
         yield (
@@ -119,6 +165,9 @@ def _notes(skips: Skips, built: Mapping[str, ColumnBuilder]) -> Iterator[str]:
         yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
     if skips.short:
         yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
+    if decimal := [name for name, one in built.items() if one.comma == "decimal" != layout.comma]:
+        shown = ", ".join(clean(name, 40) for name in decimal[:LISTED])
+        yield f"Commas are read as decimal points in columns that have no points: {shown}."
     if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
         yield f"Commas inside numbers are read as thousands separators ({grouped})."
 

@@ -18,7 +18,8 @@ NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 
 # Three digits after the comma may be thousands, unless a zero stands before it.
 _SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
-_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
+# 03.12 is a day.
+_POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 # A quoted field, such as a logged sample text, may run over this many lines.
 QUOTED_LINES = 50
 
@@ -34,6 +35,7 @@ class Layout:
         comma: what a comma inside a number means.
         rows: rows of data seen below it in the first lines.
         agree: the share of those that have as many fields as the header.
+        commas: the columns that have numbers with commas there, and none with a point.
     """
 
     delimiter: str
@@ -42,6 +44,7 @@ class Layout:
     comma: Comma
     rows: int
     agree: float
+    commas: frozenset[str] = frozenset()
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -78,7 +81,14 @@ def find_layout(head: str) -> Layout | None:
     ]
     return max(
         layouts,
-        key=lambda found: (found.rows > 0, found.agree * min(found.rows, 20), found.header_line > 0, len(found.names)),
+        key=lambda found: (
+            found.rows > 0,
+            found.agree * min(found.rows, 20),
+            found.header_line > 0,
+            # `0;3,010;0,001` is no header of three names.
+            sum(not name[:1].isdigit() for name in found.names) == len(found.names),
+            len(found.names),
+        ),
         default=None,
     )
 
@@ -139,7 +149,7 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None
-    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree)
+    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree, _commas(delimiter, names, fit))
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -182,6 +192,17 @@ def distinct(fields: list[str]) -> tuple[str, ...]:
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return tuple(names)
+
+
+def _commas(delimiter: str, names: tuple[str, ...], rows: list[list[str]]) -> frozenset[str]:
+    if delimiter == ",":
+        return frozenset()
+    columns = zip(names, zip(*(row[: len(names)] for row in rows), strict=True), strict=True)
+    return frozenset(
+        name
+        for name, cells in columns
+        if any("," in cell and numeric(cell) for cell in cells) and not any("." in cell for cell in cells)
+    )
 
 
 def _comma(delimiter: str, rows: list[list[str]]) -> Comma:

@@ -8,11 +8,12 @@ from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.tables.cells import builder_of
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
+    from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather"}
@@ -44,7 +45,7 @@ def read(source: Source, names: Names) -> Table:
         columns, frame = _open(source, kind, names)
         # Arrow trusts the offsets that a file states; a lying one would have it read beyond its memory.
         frame.validate(full=True)
-        read_ = {name: _column(frame.column(name), names.is_label(name)) for name in frame.column_names}
+        read_ = {name: _column(frame.column(name), builder_of(name, names)) for name in frame.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise StabtreeError(
             f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
@@ -84,19 +85,16 @@ def _check(source: Source, columns: list[str], rows: int) -> None:
         raise ValueError(f"it holds {rows:,} rows")
 
 
-def _column(chunked: Any, labels: bool) -> Column:
+def _column(chunked: Any, builder: ColumnBuilder) -> Column:
     """An Arrow column as ours: a null is not logged, a NaN is a value."""
     import pyarrow as pa
 
-    number = (
-        pa.types.is_floating(chunked.type) or pa.types.is_integer(chunked.type) or pa.types.is_boolean(chunked.type)
-    )
-    if number and not labels:
+    truths = pa.types.is_boolean(chunked.type) and builder.flags
+    if (pa.types.is_floating(chunked.type) or pa.types.is_integer(chunked.type) or truths) and not builder.labels:
         missing = np.asarray(chunked.is_null().to_numpy(), dtype=np.bool_)
-        filled = chunked.fill_null(False if pa.types.is_boolean(chunked.type) else 0)
+        filled = chunked.fill_null(False if truths else 0)
         values = np.array(filled.to_numpy(), dtype=np.float64)
         return Column(values, ~missing if missing.any() else None)
-    builder = ColumnBuilder(labels=labels)
     cells = [cell if isinstance(cell, str | int | float | None) else str(cell) for cell in chunked.to_pylist()]
     builder.add(cells, range(1, len(cells) + 1))
     return builder.column()

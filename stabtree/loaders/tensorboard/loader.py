@@ -14,7 +14,7 @@ from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Table
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
 from stabtree.loaders.tensorboard.scalars import Scalars
-from stabtree.loaders.unpack import chunks
+from stabtree.loaders.unpack import MAX_BYTES, chunks
 from stabtree.metrics.table import normalize
 from stabtree.text import clean
 
@@ -44,11 +44,13 @@ class Events:
         points: its scalars.
         config: hyperparameters in it, canonical keys.
         notes: what could not be read.
+        lost_share: the share of the file that is damaged.
     """
 
     points: Points
     config: Mapping[str, Any]
     notes: tuple[str, ...]
+    lost_share: float = 0.0
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -73,7 +75,7 @@ def read(source: Source, names: Names) -> Table:
 
 def _read(source: Source) -> Events:
     notes: list[str] = []
-    reader = RecordReader()
+    reader = RecordReader(stored=MAX_BYTES if source.packed else source.size)
     scalars = Scalars(reader.damage)
     for block in reader.read(chunks(source, notes)):
         scalars.add(block)
@@ -81,7 +83,7 @@ def _read(source: Source) -> Events:
     if scalars.crowded:
         notes.append(f"The file has more than {len(scalars.names):,} tags: {scalars.crowded:,} values were left out.")
     config, mistakes = read_config(scalars.config)
-    return Events(scalars.points(), config, (*notes, *mistakes))
+    return Events(scalars.points(), config, (*notes, *mistakes), reader.damage.share)
 
 
 def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", run: str = "") -> Table:
@@ -108,6 +110,7 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", r
         config={key: value for part in reversed(parts) for key, value in part.config.items()},
         notes=(*told, *notes),
         run=run,
+        lost_share=max(part.lost_share for part in parts),
     )
 
 

@@ -41,12 +41,19 @@ class Damage:
         lost: bytes that were skipped to find the next record.
         cut: bytes of a last record that is not whole.
         large: records that were stepped over because of their size.
+        size: bytes of the file, decompressed.
     """
 
     records: int = 0
     lost: int = 0
     cut: int = 0
     large: int = 0
+    size: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share of the file that was skipped because it is damaged."""
+        return self.lost / max(1, self.size)
 
     def notes(self) -> list[str]:
         """What to tell of it."""
@@ -54,7 +61,7 @@ class Damage:
             text
             for count, text in (
                 (self.records, f"Damaged records: {self.records:,}, not read."),
-                (self.lost, f"Damaged bytes between records: {self.lost:,}, skipped."),
+                (self.lost, f"Damaged bytes between records: {self.lost:,} of {self.size:,}, skipped."),
                 (self.cut, f"The file ends inside a record, whose {self.cut:,} bytes were not read."),
                 (self.large, f"Records above {MAX_RECORD >> 20} MiB: {self.large:,}, not read."),
             )
@@ -130,16 +137,20 @@ class RecordReader:
 
     Attributes:
         damage: what could not be read so far.
+        stored: how many bytes the file has, where that is known.
     """
 
     damage: Damage = field(default_factory=Damage)
+    stored: int = MAX_BYTES
     _known: dict[bytes, int] = field(default_factory=dict)
     _skip: int = 0
+    _skipped: int = 0
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[list[Records]]:
         """The records of each block, by length."""
         rest = b""
         for chunk in chunks:
+            self.damage.size += len(chunk)
             if self._skip >= len(chunk):
                 self._skip -= len(chunk)
                 continue
@@ -149,9 +160,16 @@ class RecordReader:
             rest = data[at:]
             if starts:
                 yield self._grouped(data, starts, lengths)
+        # A record that claims more bytes than there are hides those behind it, unless it was cut.
+        starts, lengths, at = self._walk(rest, last=True)
+        if starts:
+            yield self._grouped(rest, starts, lengths)
+        rest = rest[at:]
         self.damage.cut = len(rest)
+        if self._skip:
+            self.damage.lost += self._skipped - self._skip
 
-    def _walk(self, data: bytes) -> tuple[list[int], list[int], int]:
+    def _walk(self, data: bytes, *, last: bool = False) -> tuple[list[int], list[int], int]:
         """Where the data of each whole record begins, how long it is, and where the rest begins."""
         known = self._known
         starts: list[int] = []
@@ -163,21 +181,27 @@ class RecordReader:
             length = known.get(header)
             if length is None:
                 length = length_of(header)
-                if length is None or length > MAX_BYTES:
+                if length is None or length > self.stored:
                     # Looked for once a block: a file may be damaged at every other record.
                     headers = _headers(data) if headers is None else headers
                     at = self._resync(headers, at, size)
                     continue
                 if len(known) < _KNOWN:
                     known[header] = length
+            end = at + HEADER + length + FOOTER
+            if end > size and last:
+                headers = _headers(data) if headers is None else headers
+                if not len(headers) or headers[-1] <= at:
+                    break
+                at = self._resync(headers, at, size)
+                continue
             if length > MAX_RECORD:
                 self.damage.large += 1
-                self._skip = at + HEADER + length + FOOTER - size
+                self._skip = self._skipped = at + HEADER + length + FOOTER - size
                 if self._skip > 0:
                     return starts, lengths, size
                 at, self._skip = size + self._skip, 0
                 continue
-            end = at + HEADER + length + FOOTER
             if end > size:
                 break
             starts.append(at + HEADER)

@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 # One set of characters is matched far faster than the exact form of a number; `Block.flush` checks it.
 # Nothing is ever given back (`++`), so that a line which fits almost costs no more than one that fits.
-_VALUE = r"([-+.\deEnNaAiIfF]++)"
+_VALUE = r"([-+.0-9eEnNaAiIfF]++)"
 _OTHER = r"[-+.,:\deEnNaAiIfF]++"
 MAX_FORMS = 4
 MAX_LEARNED = 24
@@ -168,7 +168,7 @@ def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> 
             end = token.end()
             continue
         parts.append(_literal(text[end : token.start()]))
-        parts.append(_OTHER if name is None else r"(\d++)" if name == "step" else _VALUE)
+        parts.append(_OTHER if name is None else r"([0-9]++)" if name == "step" else _VALUE)
         end = token.end()
     parts.append(_literal(text[end:]))
     return re.compile("".join(parts))

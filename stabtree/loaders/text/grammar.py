@@ -21,9 +21,10 @@ MAX_KEY = 120
 DIGITS = re.compile(r"[\d.]+")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
 
-# A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none.
+# A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` are met, so
+# that `line` can tell of them.
 NUMBER = re.compile(
-    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
     re.IGNORECASE,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
+from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
     from stabtree.metrics.names import Names
@@ -156,7 +157,9 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names) -> Pair | 
 
 
 def _take(pair: Pair, out: Line) -> None:
-    if pair.role == "step":
+    if pair.role and not plain(pair.text):
+        out.problem = f"holds no number for its {clean(pair.name, 40)}: {clean(pair.text, 40)!r}"
+    elif pair.role == "step":
         if not out.step or pair.place < out.step.place:
             out.step = pair
         elif pair.text != out.step.text and out.step.place == pair.place:
@@ -178,6 +181,8 @@ def _finish(line: str, out: Line, names: Names) -> None:
         out.epoch = Pair("epoch", glued[1], role="epoch")
     if out.step and not abs(to_float(out.step.text)) < MAX_STEP:
         out.problem = out.problem or "names a step that is impossible"
+    elif out.step and out.step.text[0] == "-" and out.step.text[1:].isdecimal():
+        out.problem = out.problem or f"names a step that is impossible: {out.step.text[:20]}"
     elif out.step and not _is_step(line, out.step):
         out.metrics.append(out.step)
         out.step = None

@@ -88,6 +88,7 @@ def test_a_column_can_be_named(tmp_path: Path) -> None:
         ({"lr/group": "nll"}, "--column", "did you mean lr?"),
         ({"accuracy": "nll"}, "--column", ""),
         ({"loss": "train/nl"}, "metrics.csv", "type --column loss=train/nll"),
+        ({"loss": "stp"}, "metrics.csv", "its columns are step, train/nll"),
     ],
 )
 def test_a_wrong_name_gets_the_right_one_back(tmp_path: Path, columns: dict[str, str], where: str, hint: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from stabtree.loaders import load_run
@@ -97,3 +98,24 @@ def test_a_last_row_of_training_without_a_loss_is_a_gap(tmp_path: Path) -> None:
     """Where a gradient was logged, a step was made, and its loss is missing."""
     rows: list[Row] = [{"step": i, "loss": 1.0, "grad_norm": 0.1} for i in range(100)]
     assert gaps(tmp_path, *rows, {"step": 100, "grad_norm": 0.1}) == (Gap("loss", 100, 100, 1, at_end=True),)
+
+
+@pytest.mark.parametrize("row", [{"lr": 0.1}, {}])
+def test_a_last_row_without_the_norm_that_was_due_is_a_gap(tmp_path: Path, row: Row) -> None:
+    """A frame leaves loss and grad_norm empty where both are NaN; a summary at no step of the log's is none."""
+    rows: list[Row] = [{"step": i * 10, "loss": 1.0, "grad_norm": 1.0, "lr": 0.1} for i in range(100)]
+    assert gaps(tmp_path, *rows, {"step": 1000, **row}) == (Gap("loss", 1000, 1000, 1, at_end=True),)
+    assert gaps(tmp_path, *rows, {"step": 994, **row}) == ()
+
+
+def test_cells_that_are_empty_at_random_are_no_gap(tmp_path: Path) -> None:
+    """Where a tenth of the cells is missing some stand together by chance; a note counts them, a silence stays one."""
+    odd = np.random.default_rng(7).random(2000) < 0.1
+    odd[500:503], odd[-1] = True, True
+    rows: list[Row] = [{"step": i, "lr": 0.1} | ({} if odd[i] else {"loss": 1.0}) for i in range(2000)]
+    content = "".join(json.dumps(row) + "\n" for row in rows)
+    run = load_run(write(tmp_path, content, "a.jsonl"))
+    assert not run.gaps
+    assert any("loss is missing here and there: in 1" in note for note in run.notes)
+    silent: list[Row] = [row if not 900 <= row["step"] < 920 else {"step": row["step"], "lr": 0.1} for row in rows]
+    assert [(gap.first_step, gap.rows) for gap in gaps(tmp_path, *silent)] == [(900, 20)]

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from stabtree import diagnose, load_run
+from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
+from stabtree.render.inspect import inspect_dict, inspect_text
+from stabtree.render.machine import to_dict
+from stabtree.render.screen import headline, screen
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import write
@@ -113,3 +117,159 @@ def test_no_green_verdict_rests_on_half_of_the_rows(tmp_path: Path) -> None:
     run = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n"))
     assert any("impossible step in step: 300 skipped" in note for note in run.notes)
     assert verdict(run) == "unknown"
+
+
+ARABIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
+
+
+def as_csv(cells: list[str]) -> str:
+    """Rows with commas between."""
+    return "step,loss\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells))
+
+
+def as_lines(cells: list[str]) -> str:
+    """Objects, their cells as texts."""
+    return "".join(json.dumps({"step": i, "loss": cell}) + "\n" for i, cell in enumerate(cells))
+
+
+def as_columns(cells: list[str]) -> str:
+    """One object of columns."""
+    return json.dumps({"step": [*range(len(cells))], "loss": cells})
+
+
+def as_text(cells: list[str]) -> str:
+    """Lines that a trainer prints."""
+    return "".join(f"step {i} loss {cell} lr 0.1\n" for i, cell in enumerate(cells))
+
+
+@pytest.mark.parametrize("form", [as_csv, as_lines, as_columns, as_text])
+@pytest.mark.parametrize("odd", ["1_234.5", "3.5".translate(ARABIC)], ids=["underscore", "arabic"])
+def test_what_python_alone_takes_for_a_number_is_none(
+    tmp_path: Path, form: Callable[[list[str]], str], odd: str
+) -> None:
+    """Neither `1_234` nor digits of other scripts are a loss, in any format: they are counted and not judged."""
+    run = load_run(write(tmp_path, form([odd if at else cell for cell, at in zip(LOSS, ODD, strict=True)]), "a.log"))
+    count = np.count_nonzero(ODD)
+    assert len(run.series["loss"]) == len(LOSS) - count
+    assert any(f"{count}" in note and odd in note for note in run.notes)
+    assert verdict(run) == "unknown"
+
+
+def test_truths_are_no_losses_in_columns_and_cells(tmp_path: Path) -> None:
+    """Booleans are counted in an object of columns, in a manifest and in a CSV as in JSON lines."""
+    cells: list[object] = [2.5 if i % 2 else True for i in range(60)]
+    columns = {"step": [*range(60)], "loss": cells}
+    table = "step,loss\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells))
+    for name, content in (
+        ("a.json", json.dumps(columns)),
+        ("manifest.json", json.dumps({"series": columns})),
+        ("a.csv", table),
+    ):
+        run = load_run(write(tmp_path, content, name))
+        assert len(run.series["loss"]) == 30
+        assert "Cells of loss that are no numbers: 30, not logged" in run.notes[0]
+
+
+def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
+    """Parsers keep the last of two values of one key: the run says so."""
+    lines = "".join(f'{{"step": {i}, "loss": 2.5, "loss": 9.5}}\n' for i in range(9))
+    for name, content in (
+        ("a.jsonl", lines),
+        ("a.json", f"[{','.join(lines.splitlines())}]"),
+        ("b.json", '{"step": [1, 2], "loss": [1, 1], "loss": [2, 2]}'),
+    ):
+        told = "Keys that stand twice in one object are read where they stand last: loss (line 1)."
+        assert told in load_run(write(tmp_path, content, name)).notes
+
+
+@pytest.mark.parametrize("other", ["03.12.2024", "03.12", "12.30", "4.096", "10.5"])
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, mark: str) -> None:
+    """A loss with three digits behind its comma is a fraction, whatever has points in another column."""
+    rows = "".join(f"{i}{mark}{3.5 - i / 200:.3f}".replace(".", ",") + f"{mark}{other}\n" for i in range(600))
+    run = load_run(write(tmp_path, f"step{mark}loss{mark}x\n" + rows))
+    assert run.series["loss"].values[0] == 3.5
+    assert len(run.series["loss"]) == 600
+
+
+def test_three_digits_everywhere(tmp_path: Path) -> None:
+    """`0;3,010;0,001` is a row of three cells, not a header."""
+    run = load_run(write(tmp_path, "step;loss;lr\n" + "".join(f"{i};3,01{i};0,001\n" for i in range(9))))
+    assert run.series["loss"].values.tolist() == [pytest.approx(3.01 + i / 1000) for i in range(9)]
+
+
+def test_negative_steps_of_a_text_log_are_told(tmp_path: Path) -> None:
+    """A line that names the step -300 is not one of the step before it."""
+    lines = "".join(f"step: {i - 300} loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
+    run = load_run(write(tmp_path, lines, "a.log"))
+    assert run.sources[0].skipped_count == 300
+    assert verdict(run) == "unknown"
+
+
+def without_steps(keep: Callable[[int], bool]) -> str:
+    """A text log of which some lines name no step."""
+    return "".join(f"{f'step {i} ' if keep(i) else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
+
+
+@pytest.mark.parametrize("every", [2, 10])
+def test_rows_without_a_step_stand_between_those_with_one(tmp_path: Path, every: int) -> None:
+    """Where there is room for just so many rows, each has its step, and none is lost as a duplicate."""
+    for name, content in (
+        ("a.log", without_steps(lambda i: i % every == 0)),
+        ("a.csv", "step,loss\n" + "".join(f"{'' if i % every else i},{cell}\n" for i, cell in enumerate(LOSS))),
+    ):
+        run = load_run(write(tmp_path, content, name))
+        assert run.series["loss"].steps.tolist() == [*range(600)]
+        assert any("placed evenly between" in note for note in run.notes)
+
+
+def test_rows_whose_step_nothing_tells_leave_the_run_unjudged(tmp_path: Path) -> None:
+    """From step 300 on no line names one: these losses are counted, and no green verdict rests on the others."""
+    run = load_run(write(tmp_path, without_steps(lambda i: i < 300), "a.log"))
+    assert any("hides 300 values of the loss" in note for note in run.notes)
+    assert verdict(run) == "unknown"
+
+
+def test_parts_of_a_batch_share_their_step(tmp_path: Path) -> None:
+    """Four lines of each step, of which the first names it, leave no room for steps of their own."""
+    lines = "".join(f"{f'step {i // 4} ' if i % 4 == 0 else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
+    run = load_run(write(tmp_path, lines, "a.log"))
+    assert run.series["loss"].steps.tolist() == [*range(150)]
+    assert not any("hides" in note for note in run.notes)
+
+
+def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
+    """Not that too little was logged: which column, how many values of how many, and what to do."""
+    found = diagnose(load(tmp_path, lambda _cell: "oops"))
+    told = f"The log was misread: {np.count_nonzero(ODD)} of 600 values of loss are not what was logged"
+    assert found.verdict == "unknown"
+    assert told in headline(found)
+    assert "stabtree inspect" in headline(found)
+    assert "write the log again" in " ".join(screen(found).split())
+    assert to_dict(found)["misread"] == told.partition(": ")[2]
+    lines = "step,loss\n" + "".join(
+        f"{i},{cell}{',1' if at else ''}\n" for i, (cell, at) in enumerate(zip(LOSS, ODD, strict=True))
+    )
+    unread = diagnose(load_run(write(tmp_path, lines)))
+    assert f"{np.count_nonzero(ODD)} of 600 lines could not be read" in headline(unread)
+    assert "Too little was logged" in headline(diagnose(load_run(write(tmp_path, as_csv(LOSS[:5])))))
+
+
+def test_inspect_counts_misread_cells(tmp_path: Path) -> None:
+    """On the screen in a column of their own where there are any, and in the JSON."""
+    run = load(tmp_path, lambda _cell: "oops")
+    count = int(np.count_nonzero(ODD))
+    assert f" {count}" in next(line for line in inspect_text(run).splitlines() if line.startswith(" loss"))
+    titles = [
+        line for run_ in (run, load(tmp_path, str)) for line in inspect_text(run_).splitlines() if "not finite" in line
+    ]
+    assert ["misread" in line for line in titles] == [True, False]
+    assert [use["misread"] for use in inspect_dict(run)["sources"][0]["columns"]] == [0, count]
+
+
+def test_a_loss_without_a_single_number_is_shown(tmp_path: Path) -> None:
+    """The error tells how many cells there are, and what stands in the first one."""
+    with pytest.raises(
+        StabtreeError, match="holds no number in its loss column 'loss': 600 cells are none, such as line 2"
+    ):
+        load_run(write(tmp_path, as_csv([f"1_{cell}" for cell in LOSS])))

@@ -291,3 +291,17 @@ def test_metrics_in_two_places_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StabtreeError) as caught:
         load_run(write(tmp_path, content, "manifest.json"))
     assert caught.value.problem == "holds metrics of its own under 'series', and names files that hold metrics"
+
+
+def test_what_a_manifest_holds_besides_is_told(tmp_path: Path) -> None:
+    """Of files, columns and records the first ones are read, and a note names those that are not."""
+    write(tmp_path, text())
+    columns = {"step": [0, 1], "loss": [2, 1]}
+    for content, left in (
+        ({"series": columns, "history": [{"step": 0, "loss": 1}]}, "'series'; left unread: 'history'"),
+        ({"metrics": columns, "rows": [{"step": 0, "grad_norm": 1}]}, "'metrics'; left unread: 'rows'"),
+        ({"metrics_file": "metrics.csv", "log_file": "b.csv"}, "'metrics_file'; left unread: 'log_file'"),
+        ({"metrics_file": "metrics.csv", "series": {"step": [0], "x": [1]}}, "'metrics_file'; left unread: 'series'"),
+    ):
+        run = load_run(manifest(tmp_path, **content))
+        assert f"The manifest's metrics are read from its {left}." in run.notes

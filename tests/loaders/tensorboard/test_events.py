@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabtree import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
+from stabtree.render.inspect import inspect_text
+from stabtree.tree.load import load_trees
+from tests.conftest import falling
 from tests.loaders.make import points, write
 from tests.loaders.make_binary import event, events, masked_crc, part, record, scalar, tensor, varint
 
@@ -134,7 +138,7 @@ def test_a_damaged_record_costs_itself(tmp_path: Path) -> None:
     data[-5 * size + 2] ^= 1
     run = load(tmp_path, bytes(data))
     assert run.series["loss"].steps.tolist() == [1, 2, 3, 4, 5, 7, 9, 10]
-    assert run.notes[1] == f"Damaged bytes between records: {size}, skipped."
+    assert run.notes[1] == f"Damaged bytes between records: {size} of {len(content):,}, skipped."
 
 
 def test_zeros_in_the_middle(tmp_path: Path) -> None:
@@ -142,7 +146,7 @@ def test_zeros_in_the_middle(tmp_path: Path) -> None:
     content = events(rows(5)) + bytes(5000) + events(rows(5, 5))
     run = load(tmp_path, content)
     assert run.series["loss"].steps.tolist() == list(range(10))
-    assert run.notes == ("Damaged bytes between records: 5,000, skipped.",)
+    assert run.notes == ("Damaged bytes between records: 5,000 of 5,956, skipped.",)
 
 
 def test_damage_everywhere_takes_linear_time(tmp_path: Path) -> None:
@@ -158,7 +162,7 @@ def test_a_length_that_lies(tmp_path: Path) -> None:
     length = struct.pack("<Q", 1 << 63)
     run = load(tmp_path, events(rows(5)) + length + masked_crc(length) + bytes(100) + events(rows(5, 5)))
     assert len(run.series["loss"]) == 10
-    assert run.notes == ("Damaged bytes between records: 112, skipped.",)
+    assert run.notes == ("Damaged bytes between records: 112 of 1,068, skipped.",)
 
 
 def test_a_large_record_is_stepped_over(tmp_path: Path) -> None:
@@ -303,3 +307,21 @@ def test_the_same_as_tensorboard(tmp_path: Path) -> None:
         expected = theirs.Scalars(tag)
         np.testing.assert_array_equal(run.series[metric].steps, [point.step for point in expected])
         np.testing.assert_array_equal(run.series[metric].values, [point.value for point in expected])
+
+
+@pytest.mark.parametrize("size", [1 << 63, 1 << 31, 20 << 20, 1 << 20])
+def test_a_length_beyond_the_file_costs_nothing_behind_it(tmp_path: Path, size: int) -> None:
+    """A record that claims more bytes than the file has is damage of 12 bytes, told as a share of the file."""
+    length = struct.pack("<Q", size)
+    run = load(tmp_path, events(rows(5)) + length + masked_crc(length) + events(rows(5, 5)))
+    assert run.series["loss"].steps.tolist() == list(range(10))
+    assert run.notes == ("Damaged bytes between records: 12 of 968, skipped.",)
+
+
+@pytest.mark.parametrize(("junk", "judged"), [(12, True), (9000, False)])
+def test_no_green_verdict_rests_on_a_damaged_file(tmp_path: Path, junk: int, judged: bool) -> None:
+    """More than a twentieth of its bytes lost leaves the run unjudged, and `inspect` says how much that is."""
+    losses = [(step, {"loss": float(value)}) for step, value in enumerate(falling(600))]
+    run = load(tmp_path, events(losses[:300]) + bytes(junk) + events(losses[300:]))
+    assert (diagnose(run, load_trees(run)).verdict != "unknown") == judged
+    assert f"{run.sources[0].lost_share:.1%} of its bytes damaged" in inspect_text(run)

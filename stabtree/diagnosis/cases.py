@@ -1,0 +1,158 @@
+"""The tests of a tree: runs with the leaf that each must reach, and the question at which one went another way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree.answer import NO, UNKNOWN
+from stabtree.diagnosis.walk import diagnose
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run
+from stabtree.tree.compose import NOTHING
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stabtree.diagnosis.result import Diagnosis, Visit
+    from stabtree.tree.model import Case, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The question at which a walk left the way to a leaf.
+
+    Attributes:
+        visit: the question, and how it was answered.
+        wanted: the answers that lead on to the leaf.
+    """
+
+    visit: Visit
+    wanted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of one test of a tree.
+
+    Attributes:
+        case: the test.
+        found: the leaves that were reached, worst first; empty where the log can't be read.
+        path: the walk to the leaf that was reached instead, or the document's own.
+        turn: where it went another way; None where no single question did.
+        why: what else stands in the way of the leaf, in words.
+        error: why the log can't be read.
+    """
+
+    case: Case
+    found: tuple[str, ...] = ()
+    path: tuple[Visit, ...] = ()
+    turn: Turn | None = None
+    why: str = ""
+    error: StabtreeError | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the leaf was reached."""
+        return self.case.reaches in self.found
+
+
+def tried(tree: Tree, case: Case, folder: Path) -> Tried:
+    """Diagnose the run of a test, whose log lies in the folder of the tree."""
+    try:
+        file = folder / case.run
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise StabtreeError("it is a link that leads out of the tree's folder", hint="copy the log to the tree")
+        found = diagnose(load_run(file), tree, answers=case.answers)
+    except StabtreeError as error:
+        return Tried(case, error=error)
+    except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL
+        return Tried(case, error=StabtreeError("it is no name of a file", hint="name a log beside the tree"))
+    return _compared(tree, case, found)
+
+
+def _compared(tree: Tree, case: Case, found: Diagnosis) -> Tried:
+    reached = _reached(tree, found)
+    if case.reaches in reached:
+        return Tried(case, reached, found.path)
+    walks = (found.path, *found.further)
+    ends = {_target(walk[-1]): walk for walk in reversed(walks)}
+    if case.reaches in ends:  # an ok leaf, beside something that was found
+        walk = ends.get(reached[0], found.path) if reached else found.path
+        why = "" if reached else "too little was logged to judge the run"
+        return Tried(case, reached, walk, _last_told(walk) if reached else None, why)
+    away = _distances(tree, case.reaches)
+    turns = [(turn, walk) for walk in walks if (turn := _turn(walk, away))]
+    if not turns:
+        return Tried(case, reached, found.path, why=_not_walked(found, away))
+    # What keeps a run from an ok leaf is the worst that was found; else the question next to the leaf tells most.
+    worst = reached[0] if reached and tree.leaves[case.reaches].severity is Severity.OK else ""
+
+    def rank(item: tuple[Turn, tuple[Visit, ...]]) -> tuple[bool, int]:
+        turn, walk = item
+        return bool(worst) and _target(walk[-1]) != worst, away[turn.visit.question.id]
+
+    turn, walk = min(turns, key=rank)
+    return Tried(case, reached, walk, turn)
+
+
+def untested(tree: Tree) -> tuple[str, ...]:
+    """The leaves that a tree itself states, not those that it uses, which no test expects."""
+    own = {section.id for section in tree.sections if section.tree in ("", tree.name)}
+    nodes = {node.id for node in tree.questions.values() if node.section in own}
+    nodes |= {node.id for node in tree.groups.values() if node.section in own}
+    expected = {case.reaches for case in tree.tests}
+    leaves = [leaf for leaf in tree.leaves.values() if leaf.of in nodes and leaf.title != NOTHING]
+    return tuple(leaf.id for leaf in leaves if leaf.id not in expected)
+
+
+def _reached(tree: Tree, found: Diagnosis) -> tuple[str, ...]:
+    """The leaves of all findings; where there is none and the run was judged, those at which its walks ended."""
+    leaves = [finding.leaf.id for finding in found.findings]
+    if leaves or found.verdict == UNKNOWN:
+        return tuple(leaves)
+    ends = [_target(walk[-1]) for walk in (found.path, *found.further)]
+    return tuple(dict.fromkeys(id_ for id_ in ends if id_ in tree.leaves))
+
+
+def _target(visit: Visit) -> str:
+    """The node to which an answer leads."""
+    go = visit.question.go
+    return go.get(visit.answer.verdict) or go[NO]
+
+
+def _distances(tree: Tree, leaf: str) -> dict[str, int]:
+    """The leaf and the questions from which it can be reached, each with the number of turns to it."""
+    found, waiting = {leaf: 0}, [leaf]
+    while waiting:
+        target = waiting.pop(0)
+        for node in tree.questions.values():
+            if target in node.go.values() and node.id not in found:
+                found[node.id] = found[target] + 1
+                waiting.append(node.id)
+    return found
+
+
+def _turn(walk: tuple[Visit, ...], away: Mapping[str, int]) -> Turn | None:
+    """The last question of a walk from which the leaf could still be reached, and was not."""
+    for visit in reversed(walk):
+        if visit.question.id in away and _target(visit) not in away:
+            return Turn(visit, tuple(verdict for verdict, target in visit.question.go.items() if target in away))
+    return None
+
+
+def _last_told(walk: tuple[Visit, ...]) -> Turn | None:
+    """The question whose answer led to a finding where none should be."""
+    for visit in reversed(walk):
+        if visit.answer.verdict not in (NO, UNKNOWN):
+            chosen = _target(visit)
+            return Turn(visit, tuple(verdict for verdict, target in visit.question.go.items() if target != chosen))
+    return None
+
+
+def _not_walked(found: Diagnosis, away: Mapping[str, int]) -> str:
+    """Why no question that leads to the leaf was asked, empty where that can't be said."""
+    left = [item for item in found.sections if not item.walked and item.section.entry in away]
+    return f"{left[0].section.heading}: not asked, {left[0].why}" if left else ""
