@@ -50,6 +50,12 @@ def diagnose(
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found: to look only.")
     ] = False,
+    accept_partial: Annotated[
+        bool,
+        typer.Option(
+            "--accept-partial", help="Exit with 0, not 3, where nothing is wrong in what the log allowed to judge."
+        ),
+    ] = False,
     literal: Annotated[
         bool, typer.Option("--literal", help="Take the document's letter, without the guards against noise.")
     ] = False,
@@ -114,6 +120,7 @@ def diagnose(
         raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
     from stabtree.diagnosis.walk import diagnose as walk
     from stabtree.render.several import Outcome
+    from stabtree.tree.model import Severity
 
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
@@ -140,7 +147,7 @@ def diagnose(
         deliver_all(outcomes, places)
     elif not isinstance(only, StabtreeError):
         deliver(only, places)
-    told = [OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
+    told = [Severity.OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
     code = 0 if exit_zero else exit_code(told, levels)
     if code:
         raise typer.Exit(code)

@@ -67,10 +67,10 @@ class Levels(NamedTuple):
     fall_share: float
     fall_noise: float
 
-    @property
-    def needed(self) -> int:
-        """Rows without which there are no levels."""
-        return self.least * self.rows
+    def count(self, rows: int) -> int:
+        """How many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
+        least = min(self.rows, max(rows // self.least, 1))
+        return min(self.most, rows // least)
 
     def fall(self, series: Series) -> tuple[Course | None, bool]:
         """The course of a series upside down, and whether it has lost most of what it had gained.
@@ -82,7 +82,7 @@ class Levels(NamedTuple):
         if found is None:
             return None, False
         _, values = finite(series)
-        rows = len(values) // min(self.most, len(values) // self.rows)
+        rows = len(values) // self.count(len(values))
         scatter = NORMAL_MAD * float(median(np.abs(np.diff(values)))) / 2**0.5
         level = MEDIAN_ERROR * scatter / rows**0.5
         return found, found.share > self.fall_share and found.rise > self.fall_noise * max(found.noise, level)
@@ -109,8 +109,7 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    rows = into.rows if len(values) >= into.needed or whole is not None else max(len(values) // into.least, 1)
-    count = min(into.most, len(values) // rows)
+    count = into.count(len(values)) if whole is None else min(into.most, len(values) // into.rows)
     if count < into.least:
         return None
     levels, starts = blocks(values, count)

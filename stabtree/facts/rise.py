@@ -133,7 +133,7 @@ def rise(
     whole, found = _rising(loss, bars, levels)
     if whole is None:
         rows = int(np.isfinite(loss.values).sum())
-        reason = f"the loss has {rows:,} finite rows, {levels.needed} are needed to see a trend"
+        reason = f"the loss has {rows:,} finite rows, {levels.least} are needed to see a trend"
         return Unknown(reason, ("loss",))
     if found is None:
         return Absent((_level(whole, bars, int(loss.steps[-1])),))

@@ -157,7 +157,7 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     at, values = finite(series)
     course, lost = levels.fall(series)
     if course is None:
-        return unknown(f"{metric} has {len(at):,} finite rows, {levels.needed} are needed to see a fall", metric)
+        return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
     text += f"of its range lost (takes {levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "

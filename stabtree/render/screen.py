@@ -76,13 +76,11 @@ def _too_little(diagnosis: Diagnosis) -> str:
     """What could be judged, and what keeps the run from a verdict."""
     if not diagnosis.partial:
         return TOO_LITTLE
-    judged = ", ".join(f"§{section.id}" if section.id[:1].isdigit() else section.id for section in diagnosis.answered)
-    sections = {item.section.entry: item.section for item in diagnosis.sections}
-    lacking = [
-        f"§{sections[item.id].id}: {item.reason}" if item.id in sections else f"{item.id}: {item.reason}"
-        for item in diagnosis.lacking
-    ]
-    return f"Nothing wrong in {judged}; not judged is {'; '.join(lacking)}"
+    judged = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
+    entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
+    first, *others = diagnosis.lacking
+    lacks = " and ".join([entries.get(first.id, first.id), *(entries.get(item.id, item.id) for item in others)])
+    return f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged: {first.reason}"
 
 
 def _verdict(page: Page, diagnosis: Diagnosis) -> None:
