@@ -67,13 +67,21 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
             for entry in listing:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
-                elif entry.is_file():
+                elif _is_there(entry):
                     files.append(entry.name)
                 if len(folders) + len(files) >= MAX_ENTRIES:
                     break
     except OSError:
         return [], []
     return sorted(folders), sorted(files)
+
+
+def _is_there(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file; a link in a loop is none."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # A folder may hold a whole data set; this many files of it are looked at.
 MAX_FILES = 500
 SHOWN = 8
-# Settings and final values, which trainers write beside the metrics.
-_OTHERS = frozenset(
+# Settings, final values and messages, which trainers and loggers write beside the metrics.
+OTHERS = frozenset(
     (
         *SETTINGS,
         "config.json",
@@ -27,6 +27,7 @@ _OTHERS = frozenset(
         "eval_results.json",
         "wandb-summary.json",
         "wandb-metadata.json",
+        "debug-internal.log",
         "generation_config.json",
         "adapter_config.json",
         "tokenizer_config.json",
@@ -58,7 +59,7 @@ def pick_file(folder: Path, known: Callable[[Source], bool]) -> tuple[Path, tupl
     candidates = []
     for file in files[:MAX_FILES]:
         try:
-            if file.name not in _OTHERS and not is_hollow(file) and known(open_source(file)):
+            if file.name not in OTHERS and not is_hollow(file) and known(open_source(file)):
                 candidates.append(file)
         except StabtreeError as error:
             if "can't be read" in error.problem:

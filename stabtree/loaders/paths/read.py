@@ -12,7 +12,7 @@ from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.metrics_file import is_hollow, pick_file
+from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
 from stabtree.loaders.table import Asked
@@ -150,7 +150,7 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
 
 def _is_plain(folder: Path, names: Names) -> bool:
     """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
-    files = [folder / name for name in entries(folder)[1] if not name.startswith(".")]
+    files = [folder / name for name in entries(folder)[1] if not name.startswith(".") and name not in OTHERS]
     loaders = [loader for file in files[:MAX_FILES] if not is_hollow(file) and (loader := _loader_of(file, names))]
     return bool(loaders) and not any(loader.deep for loader in loaders)
 
