@@ -56,6 +56,14 @@ def is_file(place: Path) -> bool:
         return False
 
 
+def size_of(place: Path) -> int:
+    """The size of a file, 0 where nobody can tell it."""
+    try:
+        return place.stat().st_size
+    except OSError:
+        return 0
+
+
 def entries(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the sub-folders, links left out since they may lead back, and of the regular files; both in order.
 

@@ -113,7 +113,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
         return ()
     if epochs := _epochs(table, axis, steps, starts, names):
         return (epochs,)
-    if len(starts) > MAX_RUNS or not _are_fresh(table, starts, names):
+    if len(starts) > MAX_RUNS or not _are_fresh(table, steps, starts, names):
         return ()
     tables = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], table.rows], strict=True), 1):
@@ -179,15 +179,17 @@ def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
     return starts if rows is None else [0, *(int(rows[place]) for place in starts[1:])]
 
 
-def _are_fresh(table: Table, starts: list[int], names: Names) -> bool:
-    """Whether at each start loss or learning rate are nearer to their first values than to those just before."""
+def _are_fresh(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
+    """Whether at each start loss or learning rate are nearer to their first values than to those just before.
+
+    Where neither was logged, one stretch that gets further than the one before it is that one resumed.
+    """
     columns = [column for metric in ("lr", "loss") if (column := _first_of(table, metric, names))]
     held = [(np.flatnonzero(column.mask), column.held) for column in columns]
-    for begin in starts[1:]:
-        told = [is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held]
-        if not any(told) and not all(one is None for one in told):
-            return False
-    return True
+    told = [[is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held] for begin in starts[1:]]
+    if all(one is None for start in told for one in start):
+        return len(starts) > 2 or bool(steps[: starts[1]].max() >= steps[starts[1] :].max())
+    return all(any(start) or all(one is None for one in start) for start in told)
 
 
 def _first_of(table: Table, metric: str, names: Names) -> Column | None:

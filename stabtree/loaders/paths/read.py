@@ -144,7 +144,7 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
             if plain:
                 return ()
         if tables := loader.folder(folder, Asked(names, run, read)):
-            return tables
+            return tuple(part for table in tables for part in split(table, names))
     return ()
 
 
