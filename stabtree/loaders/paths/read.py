@@ -12,6 +12,7 @@ from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
 from stabtree.loaders.json import manifest
+from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import Source, open_source
@@ -143,7 +144,10 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
             plain = _is_plain(folder, names) if plain is None else plain
             if plain:
                 return ()
-        if tables := loader.folder(folder, Asked(names, run, read)):
+        asked = Asked(names, run, read)
+        if tables := loader.folder(folder, asked):
+            if loader.name == "trainer_state":
+                tables = trainer_output.whole(folder, tables[0], asked)
             return tuple(part for table in tables for part in split(table, names))
     return ()
 
