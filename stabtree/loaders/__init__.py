@@ -198,7 +198,7 @@ def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]
     """What stands for the files of a folder that nobody looked at."""
     if not count:
         return []
-    problem = f"holds {count:,} more, which were not looked at"
+    problem = f"holds {count:,} more, which were not read"
     error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
     return [(path, f"{path} (the rest)", error)]
 
