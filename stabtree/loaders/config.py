@@ -24,7 +24,6 @@ _DTYPE_SPELLINGS = {
     "fp32": "fp32 float32 float f32 32 32_true single full tf32 no",
     "fp8": "fp8 float8 f8 8 fp8_mixed fp8_e4m3 fp8_e5m2 float8_e4m3fn float8_e5m2 amp_fp8 transformer_engine",
 }
-_PRECISION_OF = {spelling: name for name, spellings in _DTYPE_SPELLINGS.items() for spelling in spellings.split()}
 
 
 def dtype(value: object) -> str:
@@ -37,8 +36,9 @@ def dtype(value: object) -> str:
     ('bf16', 'fp16', 'fp32')
     """
     word = normalize(str(value)).removeprefix("torch_").removeprefix("jnp_").removeprefix("precision_")
-    if word in _PRECISION_OF:
-        return _PRECISION_OF[word]
+    for name, spellings in _DTYPE_SPELLINGS.items():
+        if word in spellings.split():
+            return name
     raise StabtreeError(
         f"{clean(value, 40)!r} is no precision that stabtree knows",
         where="--dtype",
@@ -193,28 +193,27 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
     return config, notes
 
 
+_WEIGHTS = "weights_dtype"
 # The heads whose loss is a cross-entropy over the vocabulary.
 _LANGUAGE_HEADS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration")
 
 
 def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the configuration of a model tells of its training: what its loss is over, and weights of 16 bits or fewer.
+    """What the configuration of a model tells of its training: what its loss is over, and the precision of its weights.
 
-    Weights in fp32 say nothing: mixed precision has them too.
+    The latter is that of the run only where no trainer's flag says otherwise: mixed precision has weights in fp32.
     """
     found: dict[str, Any] = {}
     heads = values.get("architectures")
     head = str(heads[0]) if isinstance(heads, list) and heads else ""
     labels = values.get("id2label")
-    if head.endswith(_LANGUAGE_HEADS):
+    if not head or head.endswith(_LANGUAGE_HEADS):
         found["vocab_size"] = values.get("vocab_size")
     elif head.endswith("Classification") and isinstance(labels, Mapping) and len(labels) > 1:
         found["n_classes"] = (
             len(labels) if values.get("problem_type") in (None, "single_label_classification") else None
         )
-    weights = values.get("dtype") or values.get("torch_dtype")
-    if weights and _PRECISION_OF.get(normalize(str(weights)).removeprefix("torch_")) in REDUCED:
-        found["dtype"] = weights
+    found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
     return found
 
 
@@ -231,6 +230,8 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
             yield key, place, value
         elif word in REDUCED and value is True:
             yield "dtype", 20 + place, word
+        elif word == _WEIGHTS:
+            yield "dtype", 40 + place, value
 
 
 def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:

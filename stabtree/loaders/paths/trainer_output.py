@@ -13,6 +13,7 @@ from stabtree.loaders.config import of_model, read_config
 from stabtree.loaders.folder import settings_file
 from stabtree.loaders.formats import by_name
 from stabtree.loaders.json import trainer_state
+from stabtree.run import REDUCED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ MODEL = "config.json"
 SAME = 1e-5
 # The share of rows in which the events of the run and its state are the same; the rest was trained again.
 MOST = 0.5
-# A loss that begins below this share of ln(vocabulary) is that of a model which was trained before.
+# A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
 UNTRAINED = 0.5
 
 
@@ -118,9 +119,11 @@ def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, Config
     homes = [folder / trainer_state.NAME, *(file for _, file in checkpoints)]
     models = (settings_file(home.with_name(MODEL))[0] for home in homes)
     model = read_config(of_model(next((found for found in models if found), {})))[0]
+    if model.get("dtype") not in REDUCED:
+        model.pop("dtype", None)  # mixed precision has weights in fp32 too
     config = {**model, **{key: value for table in reversed(tables) for key, value in table.config.items()}}
     size, losses = config.get("vocab_size"), _losses(tables[0], names)
-    if isinstance(size, int) and losses and not losses[min(losses)] > UNTRAINED * math.log(size):
+    if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
         del config["vocab_size"]
     if checkpoints:
         config["checkpoints"] = tuple(sorted(step for step, _ in checkpoints))

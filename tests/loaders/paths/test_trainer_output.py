@@ -10,6 +10,7 @@ import pytest
 from stabtree import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
+from stabtree.loaders.config import of_model, read_config
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 
@@ -129,6 +130,21 @@ def test_what_a_model_tells_of_its_training(
     checkpoint(tmp_path, 30, {**GPT, **model})
     run = load_run(tmp_path)
     assert {key: run.setting(key) for key in ("dtype", "vocab_size", "n_classes") if run.setting(key)} == expected
+
+
+def test_a_loss_of_zero_keeps_its_vocabulary(tmp_path: Path) -> None:
+    """Every label is masked: no model that was trained before begins at 0."""
+    checkpoint(tmp_path, 30, up=0)
+    rows = [{"step": s, "loss": 0.0, "learning_rate": 0.1} for s in range(1, 31)]
+    write(tmp_path / "checkpoint-30", json.dumps({"global_step": 30, "log_history": rows}), "trainer_state.json")
+    assert load_run(tmp_path).setting("vocab_size") == 128
+
+
+def test_a_flag_of_the_trainer_comes_before_the_weights() -> None:
+    """Mixed precision keeps its weights in fp32; without a flag they are all there is to go by."""
+    told = of_model({**GPT, "torch_dtype": "float32"})
+    assert read_config({**told, "bf16": True})[0]["dtype"] == "bf16"
+    assert read_config({**told, "bf16": False, "fp16": False})[0]["dtype"] == "fp32"
 
 
 def test_broken_events_cost_themselves(tmp_path: Path) -> None:
