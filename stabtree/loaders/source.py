@@ -200,6 +200,23 @@ def open_source(path: str | Path) -> Source:
         raise unreadable(error, shown) from None
 
 
+def glimpse(file: Path, most: int) -> Source:
+    """The whole lines that a file begins with, as if there were no more of it.
+
+    Raises:
+        StabtreeError: where they can't be read.
+    """
+    shown = clean(file)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(most)
+    except (OSError, ValueError) as error:
+        raise unreadable(error, shown) from None
+    if len(data) == most and not packing(data) and b"\n" in data:
+        data = data[: data.rindex(b"\n") + 1]
+    return _look(Source(shown, file, data, len(data), data=data))
+
+
 def _look(bare: Source) -> Source:
     """The source with what its first bytes tell."""
     if not bare.data:
