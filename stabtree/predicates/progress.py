@@ -10,7 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import predicate
-from stabtree.stats import blocks, interval, kendall_z, median, row_medians
+from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -40,7 +40,7 @@ class Young(NamedTuple):
     late_start_rows: int
 
 
-def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_loss: float) -> str:
+def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
     """Why a run can't be called flat yet; nothing where it can."""
     steps, values = finite(loss)
     least_steps, least_progress = bars.least_steps, bars.least_progress
@@ -58,7 +58,6 @@ def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_los
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "the loss begins at or below 0, where a share of it has no meaning": first_loss <= 0,
         "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -71,6 +70,8 @@ def leaves_start(
     lr: Series | None = None,
     *,
     least_share: float,
+    least_fall: float,
+    flat_noise: float,
     least_steps: int,
     least_progress: float,
     worse_share: float,
@@ -91,20 +92,25 @@ def leaves_start(
     beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
     `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
     250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
-    all that can be expected. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
+    all that can be expected. A share has no meaning where nobody knows what the loss would be at best: without known
+    classes it may lie anywhere above 0 or below. There a fall by more than `least_fall`, in nats, is no slow one, nor
+    flat if it is also more than `flat_noise` times the scatter of the rows; and a loss that begins at or below 0 can be
+    flat by that scatter alone. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
     `first_level`.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    early = _too_early(run, loss, lr, bars, first)
+    early = _too_early(run, loss, lr, bars)
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
+    trend, stands = kendall_z(medians), abs(first - low) <= flat_noise * change_noise(values)
+    if first <= 0:
+        return _below_zero(loss, first - low, trend, stands=stands and abs(trend) <= trend_z)
     share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
-    trend = kendall_z(medians)
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
@@ -112,8 +118,11 @@ def leaves_start(
         return Answer(YES, (found,))
     if -share > worse_share:
         return Answer("worse", (found,), onset_step=int(steps[0]))
-    classes = n_classes(run)
-    if trend < -trend_z:
+    classes, falls = n_classes(run), trend < -trend_z
+    if not classes and first - low > least_fall and (falls or not stands):
+        text = f"that is {first - low:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
+        return Answer(YES, (found, Evidence(text, "loss", (), first - low, least_fall)))
+    if falls:
         if classes and first < at_chance * math.log(classes):
             text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
             return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
@@ -123,6 +132,15 @@ def leaves_start(
         )
     text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
     return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
+
+
+def _below_zero(loss: Series, fall: float, trend: float, *, stands: bool) -> Answer:
+    """The answer for a loss that begins at or below 0, of which no share can be taken: flat, or unknown."""
+    steps, _ = finite(loss)
+    if not stands:
+        return unknown("the loss begins at or below 0, where a share of it has no meaning", "loss")
+    text = f"it falls by {fall:.2g} at most, which is within the scatter of its rows, without a trend: z {trend:.1f}"
+    return Answer("flat", (Evidence(text, "loss", (int(steps[0]),), fall, 0.0),), onset_step=int(steps[0]))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
