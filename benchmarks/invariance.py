@@ -2,7 +2,8 @@
 
     python -m benchmarks.invariance ../shared/faultbench/dev [--bare] [--only NAME] [--runs r0001 ...] [--list]
 
-24 transformations (another order, other units, other digits) may change no verdict, but where an absolute scale says so.
+24 transformations (another order, other units, other digits) may change no verdict, but for leaves that rest on an absolute
+scale.
 48 corruptions (cells without their point, columns that shift, quotes that stay open) may make a run not judged; an alarm
 must not become green by them, and no run that is labelled healthy may get one. Each changed log is written to a file
 and read from there. `--bare` leaves the manifest out, so that nothing is known but the log. The exit code is 1 when an
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import stabtree
-from benchmarks.relogged import CHANGES, ENTROPY, Log
+from benchmarks.relogged import CHANGES, Log
 from tests import corpus
 
 if TYPE_CHECKING:
@@ -37,11 +38,15 @@ WORKERS = 2
 
 
 class Told(NamedTuple):
-    """What is said of one log: its verdict, `refused` where it can't be read; what was found; how many notes."""
+    """What is said of one log: its verdict, `refused` where it can't be read; the leaves it rests on; how many notes."""
 
     verdict: str
     found: tuple[str, ...] = ()
     notes: int = 0
+
+    def alarms(self, spared: tuple[str, ...]) -> bool:
+        """Whether there is an alarm that does not rest on one of some leaves."""
+        return self.verdict in ALARMS and not set(self.found) <= set(spared)
 
 
 class Outcome(NamedTuple):
@@ -49,18 +54,19 @@ class Outcome(NamedTuple):
 
     run: str
     healthy: bool
+    scale: tuple[str, ...]
     before: Told
     after: Told
 
     @property
     def lost(self) -> bool:
         """Whether an alarm became green."""
-        return self.before.verdict in ALARMS and self.after.verdict in GREEN
+        return self.before.alarms(self.scale) and self.after.verdict in GREEN
 
     @property
     def made_up(self) -> bool:
         """Whether a run that is labelled healthy gets an alarm that it did not have."""
-        return self.healthy and self.before.verdict in GREEN and self.after.verdict in ALARMS
+        return self.healthy and self.before.verdict in GREEN and self.after.alarms(self.scale)
 
     @property
     def unjudged(self) -> bool:
@@ -85,7 +91,9 @@ def tell(log: str, manifest: str | None, folder: Path) -> Told:
         diagnosis = stabtree.diagnose(run, corpus.trees())
     except stabtree.StabtreeError as error:
         return Told("refused", (str(error),), 1)
-    found = tuple(finding.leaf.id for finding in diagnosis.findings)
+    found = tuple(
+        finding.leaf.id for finding in diagnosis.findings if finding.leaf.severity == diagnosis.findings[0].leaf.severity
+    )
     skipped = sum(source.skipped_count for source in run.sources)
     return Told(str(diagnosis.verdict), found, len(run.notes) + skipped)
 
@@ -102,11 +110,11 @@ def outcomes(run: Path, changes: Sequence[str], *, bare: bool) -> list[Outcome]:
         for change in (CHANGES[name] for name in changes):
             changed = change.make(log, random.Random(f"{run.name} {change.name}"))  # noqa: S311 - damage, no secrets
             after = tell(changed if isinstance(changed, str) else changed.csv(), manifest, Path(folder))
-            found.append(Outcome(run.name, truth["healthy"], before, after))
+            found.append(Outcome(run.name, truth["healthy"], change.scale, before, after))
     return found
 
 
-def told(change: Change, found: Sequence[Outcome], *, why: str, listed: bool) -> None:
+def told(change: Change, found: Sequence[Outcome], *, listed: bool) -> None:
     """Print the line of a change, and one for each verdict that it changes where they are asked for."""
     counts = (
         sum(one.before.verdict != one.after.verdict for one in found),
@@ -115,7 +123,7 @@ def told(change: Change, found: Sequence[Outcome], *, why: str, listed: bool) ->
         sum(one.unjudged for one in found),
         sum(one.untold for one in found) if change.damage else 0,
     )
-    print(f"{change.name:28}" + "".join(f"{count or '-':>9}" for count in counts) + f"  {why}", flush=True)
+    print(f"{change.name:28}" + "".join(f"{count or '-':>9}" for count in counts) + f"  {change.why}", flush=True)
     for one in found if listed else ():
         if one.before.verdict != one.after.verdict:
             mark = "LOST" if one.lost else "MADE UP" if one.made_up else ""
@@ -126,13 +134,8 @@ def told(change: Change, found: Sequence[Outcome], *, why: str, listed: bool) ->
 def wrong(bench: Path, *, bare: bool, changes: Iterable[str] = CHANGES) -> tuple[int, int]:
     """How many alarms are lost and how many are made up by changes that give no reason for it."""
     table = measure(bench, sorted((bench / "runs").iterdir()), list(changes), bare=bare)
-    judged = [one for change, found in table if not reason(change, bare=bare) for one in found]
+    judged = [one for change, found in table if not change.why for one in found]
     return sum(one.lost for one in judged), sum(one.made_up for one in judged)
-
-
-def reason(change: Change, *, bare: bool) -> str:
-    """Why a change may change a verdict; without a manifest nothing is known of the classes."""
-    return "" if bare and change.why == ENTROPY else change.why
 
 
 def measure(
@@ -159,8 +162,8 @@ def main() -> int:
     print(f"{f'{len(runs)} runs':28}" + "".join(f"{head:>9}" for head in heads) + "  why a verdict may change")
     fell = 0
     for change, found in measure(options.bench, runs, changes, bare=options.bare):
-        told(change, found, why=reason(change, bare=options.bare), listed=options.list)
-        fell += 0 if reason(change, bare=options.bare) else sum(one.lost or one.made_up for one in found)
+        told(change, found, listed=options.list)
+        fell += 0 if change.why else sum(one.lost or one.made_up for one in found)
     print(f"\n{fell} alarms lost or made up without a reason")
     return 1 if fell else 0
 

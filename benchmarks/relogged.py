@@ -70,12 +70,14 @@ class Change(NamedTuple):
         make: the changed log, or its text.
         damage: whether it is a corruption, of which a reader has to be told.
         why: why it may change a verdict; empty where none may change.
+        scale: leaves that rest on the absolute scale of what is changed, so that they may come and go.
     """
 
     name: str
     make: Callable[[Log, Random], Log | str]
     damage: bool = False
     why: str = ""
+    scale: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------ the same run, logged otherwise
@@ -109,9 +111,8 @@ def _shuffled(log: Log, dice: Random, within: int) -> Log:
     return log._replace(rows=[row for block in blocks for row in dice.sample(block, len(block))])
 
 
-CLIP = "the clip is an absolute scale"
-ENTROPY = "a cross-entropy has an absolute scale where the classes are known"
-NATS = "a cross-entropy is in nats, an absolute scale"
+CLIP = ("always-clipped", "clip-before-unscale")
+CLASSES = ("starts-near-zero", "starts-above-chance", "double-softmax")
 BEGIN = "what asks how the run began is not asked"
 ORDER = "a log in no order is not judged"
 FEWER = "rows that are gone took their evidence along"
@@ -129,12 +130,12 @@ TRANSFORMATIONS = (
     Change("tabs", lambda log, _: log.csv("\t")),
     Change("decimal commas", _decimal_commas),
     Change("grad_norm x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, "grad_norm")),
-    Change("grad_norm x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, "grad_norm"), why=CLIP),
-    Change("loss x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, *LOSSES), why=NATS),
-    Change("loss x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, *LOSSES), why=NATS),
-    Change("loss +10", lambda log, _: log.mapped(lambda value: value + 10, *LOSSES), why=ENTROPY),
-    Change("loss -10", lambda log, _: log.mapped(lambda value: value - 10, *LOSSES), why=ENTROPY),
-    Change("loss +1000", lambda log, _: log.mapped(lambda value: value + 1000, *LOSSES), why=ENTROPY),
+    Change("grad_norm x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, "grad_norm"), scale=CLIP),
+    Change("loss x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, *LOSSES), scale=CLASSES),
+    Change("loss x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, *LOSSES), scale=CLASSES),
+    Change("loss +10", lambda log, _: log.mapped(lambda value: value + 10, *LOSSES), scale=CLASSES),
+    Change("loss -10", lambda log, _: log.mapped(lambda value: value - 10, *LOSSES), scale=CLASSES),
+    Change("loss +1000", lambda log, _: log.mapped(lambda value: value + 1000, *LOSSES), scale=CLASSES),
     Change("steps x1000", lambda log, _: _stepped(log, lambda step: step * 1000)),
     Change("steps +1e9", lambda log, _: _stepped(log, lambda step: step + 10**9), why=BEGIN),
     Change("shuffled within 5", lambda log, dice: _shuffled(log, dice, 5)),

@@ -29,6 +29,10 @@ def first_level(values: Floats, thrown: float) -> float:
     return first if 0 < first * thrown < early else early
 
 
+# No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
+NATS = 1e4
+
+
 class Young(NamedTuple):
     """When a run is too young to be called flat; see `leaves_start`."""
 
@@ -92,11 +96,10 @@ def leaves_start(
     beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
     `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
     250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
-    all that can be expected. A share has no meaning where nobody knows what the loss would be at best: without known
-    classes it may lie anywhere above 0 or below. There a fall by more than `least_fall`, in nats, is no slow one, nor
-    flat if it is also more than `flat_noise` times the scatter of the rows; and a loss that begins at or below 0 can be
-    flat by that scatter alone. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
-    `first_level`.
+    all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
+    or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
+    flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
+    against `trend_z`; for `thrown` see `first_level`.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
@@ -108,9 +111,9 @@ def leaves_start(
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
     trend, stands = kendall_z(medians), abs(first - low) <= flat_noise * change_noise(values)
-    if first <= 0:
-        return _below_zero(loss, first - low, trend, stands=stands and abs(trend) <= trend_z)
-    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9  # a first loss of 5e-324 makes it infinite
+    if first <= 0 and abs(share) > least_share:
+        return unknown("the loss begins at or below 0, where a share of it says little", "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
@@ -119,7 +122,8 @@ def leaves_start(
     if -share > worse_share:
         return Answer("worse", (found,), onset_step=int(steps[0]))
     classes, falls = n_classes(run), trend < -trend_z
-    if not classes and first - low > least_fall and (falls or not stands):
+    plain = classes and first <= math.log(classes) / at_chance
+    if not plain and first < NATS and first - low > least_fall and (falls or not stands):
         text = f"that is {first - low:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
         return Answer(YES, (found, Evidence(text, "loss", (), first - low, least_fall)))
     if falls:
@@ -132,15 +136,6 @@ def leaves_start(
         )
     text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
     return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
-
-
-def _below_zero(loss: Series, fall: float, trend: float, *, stands: bool) -> Answer:
-    """The answer for a loss that begins at or below 0, of which no share can be taken: flat, or unknown."""
-    steps, _ = finite(loss)
-    if not stands:
-        return unknown("the loss begins at or below 0, where a share of it has no meaning", "loss")
-    text = f"it falls by {fall:.2g} at most, which is within the scatter of its rows, without a trend: z {trend:.1f}"
-    return Answer("flat", (Evidence(text, "loss", (int(steps[0]),), fall, 0.0),), onset_step=int(steps[0]))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
@@ -219,6 +214,7 @@ def overfits(
     eval_loss: Series,
     *,
     rise: float,
+    least_rise: float,
     range_share: float,
     half: float,
     thrown: float,
@@ -227,7 +223,8 @@ def overfits(
     """Does the eval loss rise for good while the training loss goes on falling?
 
     Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
-    more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
+    more than `rise` of the lowest value, or more than `least_rise` nats where nobody knows that the loss ends near 0, and
+    by more than `range_share` of all that it had fallen, while the training
     loss has fallen since that lowest point, or lies below `half` of the eval loss and has not risen by `half` as much.
     A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
     healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
@@ -240,12 +237,14 @@ def overfits(
     low, end = float(inner[at - 1]), float(median(values[-3:]))
     fallen = float(values[: at + 1].max()) - low
     relative = (end - low) / abs(low) if low else math.inf
+    far = end - low > least_rise if low < 0 else relative > rise or (end - low > least_rise and low < NATS)
     share = (end - low) / fallen if fallen > 0 else math.inf
     turned = int(steps[at])
     text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
     text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
+    text += f"; that is {end - low:.3g} nats (takes {least_rise:g})" if far and not relative > rise else ""
     found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
-    if relative <= rise or share <= range_share:
+    if not far or share <= range_share:
         return Answer(NO, (found,))
     own, trained = finite(loss)
     around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
