@@ -83,9 +83,10 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         builder.pad(body.rows)
     skips, rows = body.skips, body.rows
     columns = {name: built[name].column() if name in built else None for name in body.columns}
-    first = None if skips.headers else shifted_from([*columns.values()])
-    if first is not None:
-        skips.add(layout.header_line + 1 + first, "stands, with all rows below it, one column too far left")
+    shift = None if skips.headers else shifted_from([*columns.values()])
+    if shift:
+        first, side = shift
+        skips.add(layout.header_line + 1 + first, f"stands, with all rows below it, one column too far {side}")
         skips.count += rows - first - 1
         columns = {name: column and column.pick(np.arange(first)) for name, column in columns.items()}
         rows = first

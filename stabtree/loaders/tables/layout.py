@@ -34,6 +34,7 @@ class Layout:
         comma: what a comma inside a number means.
         rows: rows of data seen below it in the first lines.
         agree: the share of those that have as many fields as the header.
+        dangling: whether rows end with a delimiter more than the header, so that an empty field too many is none.
     """
 
     delimiter: str
@@ -42,6 +43,7 @@ class Layout:
     comma: Comma
     rows: int
     agree: float
+    dangling: bool = False
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -139,7 +141,8 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None
-    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree)
+    dangling = sum(len(cells) > len(names) for cells in fit) > 0.5 * len(fit)
+    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree, dangling)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -155,7 +158,8 @@ def _width(rows: list[tuple[int, list[str]]]) -> int:
 
 def _is_header(fields: list[str]) -> bool:
     """Whether the fields are names: mostly words, and not the same word all along, though each may stand twice."""
-    words = [name for name in fields if name and not numeric(name)]
+    # `0;4` is no number either, and no name: it is what is left of one where another delimiter is tried.
+    words = [name for name in fields if any(map(str.isalpha, name)) and not numeric(name)]
     return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
 
 

@@ -99,7 +99,7 @@ def _fields(line: str, place: int, layout: Layout, skips: Skips) -> list[str]:
         # What follows an open quote may be cells all the same.
         plain = line.split(layout.delimiter)
         fields = plain if len(plain) == width else fields
-    if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
+    if layout.dangling and len(fields) > width and not any(cell.strip() for cell in fields[width:]):
         del fields[width:]
     return fields
 
