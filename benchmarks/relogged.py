@@ -115,6 +115,10 @@ CLIP = ("always-clipped", "clip-before-unscale")
 CLASSES = ("starts-near-zero", "starts-above-chance", "double-softmax")
 BEGIN = "what asks how the run began is not asked"
 ORDER = "a log in no order is not judged"
+EMPTY = "an empty cell is how NaN is written by pandas and JSON"
+TWICE = "two runs in one file are two"
+SILENT = "in a log of two or three columns nothing tells it from a loss that stops"
+UNPROVED = "no cell is missing, and nothing says which column is which"
 FEWER = "rows that are gone took their evidence along"
 
 TRANSFORMATIONS = (
@@ -199,7 +203,8 @@ def _garbled() -> list[Change]:
     for percent in (10, 30, 60):
         for name, spoil in SPOILT.items():
             make = lambda log, dice, spoil=spoil, share=percent / 100: _cells(log, dice, share, spoil)  # noqa: E731
-            found.append(Change(f"{name}, {percent}%", make, damage=True))
+            why = EMPTY if name == "empty" else ""
+            found.append(Change(f"{name}, {percent}%", make, damage=True, why=why))
         for name, spoil_json in SPOILT_JSON.items():
             make = lambda log, dice, spoil=spoil_json, share=percent / 100: _json_cells(log, dice, share, spoil)  # noqa: E731
             found.append(Change(f"{name}, {percent}%", make, damage=True))
@@ -253,10 +258,16 @@ def _halved(log: Log, _: Random) -> str:
     return text[: math.ceil(len(text) / 2)]
 
 
+WHY = {
+    **dict.fromkeys(("shift left midway", "shift left midway, short", "shift right midway"), SILENT),
+    "columns swapped midway": UNPROVED,
+    "all rows twice": TWICE,
+    "cut in half": FEWER,
+}
 CORRUPTIONS = (
     *_garbled(),
     *(
-        Change(name, make, damage=True)
+        Change(name, make, damage=True, why=WHY.get(name, ""))
         for name, make in {
             "shift left midway": lambda log, _: _midway(log, lambda row: [row[0], *row[2:], ""]),
             "shift left midway, short": lambda log, _: _midway(log, lambda row: [row[0], *row[2:]]),

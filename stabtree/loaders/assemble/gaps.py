@@ -47,6 +47,11 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             continue
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
             training, blank = _without(metric, column.logged, metrics)
+            if column.garbled is not None:
+                # What can't be read was logged all the same; the end of a run that holds nothing else is one, though.
+                at_end = column.garbled & (steps > logged.steps[-1])
+                spoilt = column.garbled & ~at_end if 2 * at_end.sum() > column.garbled.sum() else column.garbled
+                training, blank = training & ~spoilt, blank & ~spoilt
             busy = np.setdiff1d(steps[training], logged.steps)
             quiet = np.setdiff1d(steps[training | blank], logged.steps)
             if metric == "loss" and ends_aside(metrics):

@@ -91,7 +91,7 @@ class ColumnBuilder:
     _logged: Bools | None = None
     _count: int = 0
     _cells: list[Cell] = field(default_factory=list)
-    _bad: int = 0
+    _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
@@ -141,7 +141,7 @@ class ColumnBuilder:
             try:
                 value = number(cell, self.comma)
             except (ValueError, TypeError, OverflowError):
-                self._bad += 1
+                self._bad.append(self._count + i)
                 if not self._bad_example:
                     self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"
                 continue
@@ -156,7 +156,10 @@ class ColumnBuilder:
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
-        return Column(self._values[: self._count], logged, self._bad, self._bad_example)
+        garbled = np.zeros(self._count, dtype=np.bool_) if self._bad else None
+        if garbled is not None:
+            garbled[self._bad] = True
+        return Column(self._values[: self._count], logged, len(self._bad), self._bad_example, garbled=garbled)
 
 
 def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:
