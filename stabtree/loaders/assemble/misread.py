@@ -24,6 +24,11 @@ LOST_FACTOR = 100.0
 ALIKE = 0.5
 # Chance changes from one kind of value to the other at least so often for each value of the rarer kind.
 SCATTERED = 0.8
+# So many, and no more than this share of all, go so far below 0 as the others go above: of normal noise with a third
+# below 0 their median goes 0.6 times as far, of a Laplace's 0.8 times.
+MIRRORED_ROWS = 50
+MIRRORED_SHARE = 0.35
+MIRRORED = 0.9
 CHECKED = ("loss", "eval_loss", "grad_norm")
 
 
@@ -84,10 +89,14 @@ def _flipped(values: Floats) -> Bools:
     if not _some(below):
         return np.zeros(len(values), dtype=np.bool_)
     usual = _usual(np.abs(values))
-    alike = np.abs(np.abs(values) - usual) < ALIKE * usual
-    if np.count_nonzero(alike) < (1 - MIN_SHARE) * len(values):
-        return np.zeros(len(values), dtype=np.bool_)
-    return _told(below & alike)
+    far = np.abs(values) / np.maximum(usual, 1e-300)
+    alike = np.abs(far - 1) < ALIKE
+    if np.count_nonzero(alike) >= (1 - MIN_SHARE) * len(values):
+        return _told(below & alike)
+    # What merely dips below 0 does not go as far below as it goes above.
+    few = MIRRORED_ROWS < np.count_nonzero(below) < MIRRORED_SHARE * len(values)
+    mirrored = few and np.median(far[below]) > MIRRORED * np.median(far[~below])
+    return _told(below) if mirrored else np.zeros(len(values), dtype=np.bool_)
 
 
 def _some(odd: Bools) -> bool:

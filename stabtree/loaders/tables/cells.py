@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from stabtree._lazy import np
@@ -23,6 +23,7 @@ Cell = str | float | bool | None
 
 # So many names of runs may be asked for; a hash for each batch is not worth keeping.
 KEPT_LABELS = 1000
+_AROUND = " \t\r\n\0'\""
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
@@ -49,7 +50,7 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     try:
         return float(cell)
     except ValueError:
-        return _word(str(cell).strip(" \t\r\n\0'\"").lower(), comma)
+        return _word(str(cell).strip(_AROUND).lower(), comma)
 
 
 def _word(text: str, comma: Comma) -> float | None:
@@ -93,6 +94,8 @@ class ColumnBuilder:
     _cells: list[Cell] = field(default_factory=list)
     _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
+    _grouped: list[int] = field(default_factory=list)
+    _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is where the i-th stands in the file."""
@@ -142,13 +145,15 @@ class ColumnBuilder:
                 value = number(cell, self.comma)
             except (ValueError, TypeError, OverflowError):
                 self._bad.append(self._count + i)
+                self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(_AROUND)) is not None
                 if not self._bad_example:
                     self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"
                 continue
             if value is not None:
                 values[i], logged[i] = value, True
-                if not self.grouped and self.comma == "thousands" and isinstance(cell, str) and "," in cell:
-                    self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
+                if self.comma == "thousands" and isinstance(cell, str) and "," in cell:
+                    self._grouped.append(self._count + i)
+                    self.grouped = self.grouped or f"line {lines[i]}: {clean(cell, 40)!r}"
         self.add_numbers(values, logged)
 
     def column(self) -> Column:
@@ -156,10 +161,14 @@ class ColumnBuilder:
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
-        garbled = np.zeros(self._count, dtype=np.bool_) if self._bad else None
-        if garbled is not None:
-            garbled[self._bad] = True
-        return Column(self._values[: self._count], logged, len(self._bad), self._bad_example, garbled=garbled)
+        column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example)
+        # Beside `1,25` nobody knows whether `1,250` has thousands.
+        garbled = [*self._bad, *self._grouped] if self._decimal else self._bad
+        if not garbled:
+            return column
+        rows = np.zeros(self._count, dtype=np.bool_)
+        rows[garbled] = True
+        return replace(column.without(rows), bad=len(garbled))
 
 
 def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:
