@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -202,12 +203,12 @@ def _garbled() -> list[Change]:
     found = []
     for percent in (10, 30, 60):
         for name, spoil in SPOILT.items():
-            make = lambda log, dice, spoil=spoil, share=percent / 100: _cells(log, dice, share, spoil)  # noqa: E731
+            make = partial(_cells, share=percent / 100, spoil=spoil)
             why = EMPTY if name == "empty" else ""
             found.append(Change(f"{name}, {percent}%", make, damage=True, why=why))
         for name, spoil_json in SPOILT_JSON.items():
-            make = lambda log, dice, spoil=spoil_json, share=percent / 100: _json_cells(log, dice, share, spoil)  # noqa: E731
-            found.append(Change(f"{name}, {percent}%", make, damage=True))
+            make_json = partial(_json_cells, share=percent / 100, spoil=spoil_json)
+            found.append(Change(f"{name}, {percent}%", make_json, damage=True))
     return found
 
 

@@ -129,9 +129,7 @@ class Facts:
         return self._known[name]
 
 
-def complete(
-    name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int
-) -> dict[str, Param]:
+def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int) -> dict[str, Param]:
     """All parameters of a function: what is given, else the default; `*_steps` as the log counts them.
 
     Raises:

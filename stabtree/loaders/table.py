@@ -74,11 +74,9 @@ class Column:
 
     def pick(self, rows: Bools | Ints) -> Column:
         """The cells of some of the rows."""
-        masks = {
-            name: None if mask is None else mask[rows]
-            for name, mask in (("logged", self.logged), ("garbled", self.garbled))
-        }
-        return replace(self, values=self.values[rows], **masks)
+        logged = None if self.logged is None else self.logged[rows]
+        garbled = None if self.garbled is None else self.garbled[rows]
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
 
     def without(self, rows: Bools) -> Column:
         """The column with some cells, bool (n,), taken for garbled ones."""

@@ -110,32 +110,44 @@ def leaves_start(
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
-    trend, stands = kendall_z(medians), abs(first - low) <= flat_noise * change_noise(values)
-    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9  # a first loss of 5e-324 makes it infinite
+    # A first loss of 5e-324 makes it infinite.
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9
     if first <= 0 and abs(share) > least_share:
         return unknown("the loss begins at or below 0, where a share of it says little", "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
-    if share > least_share:
-        return Answer(YES, (found,))
-    if -share > worse_share:
-        return Answer("worse", (found,), onset_step=int(steps[0]))
-    classes, falls = n_classes(run), trend < -trend_z
-    plain = classes and first <= math.log(classes) / at_chance
-    if not plain and first < NATS and first - low > least_fall and (falls or not stands):
-        text = f"that is {first - low:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
-        return Answer(YES, (found, Evidence(text, "loss", (), first - low, least_fall)))
+    if share > least_share or -share > worse_share:
+        return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
+    trend = kendall_z(medians)
+    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * change_noise(values)
+    why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
+    why = why or (_trained_before(run, first, at_chance) if falls else None)
+    if why:
+        return Answer(YES, (found, why))
     if falls:
-        if classes and first < at_chance * math.log(classes):
-            text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
-            return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
-        text = f"it does fall, with a trend of z {trend:.1f}"
-        return Answer(
-            "slow", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=_settles(loss, first, low)
-        )
-    text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
-    return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
+        told = Evidence(f"it does fall, with a trend of z {trend:.1f}", "loss", (), trend, -trend_z)
+        return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
+    told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
+    return Answer("flat", (found, told), onset_step=int(steps[0]))
+
+
+def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:
+    """That a loss which may end anywhere fell by enough nats; None for one that ends near 0, or fell by less."""
+    classes = n_classes(run)
+    if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= least_fall:
+        return None
+    text = f"that is {fall:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
+    return Evidence(text, "loss", (), fall, least_fall)
+
+
+def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None:
+    """That the first loss is that of a trained model; None where it is not, or nobody knows."""
+    classes = n_classes(run)
+    if not classes or first >= at_chance * math.log(classes):
+        return None
+    text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
+    return Evidence(text, "loss", (), first, math.log(classes))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
@@ -223,9 +235,9 @@ def overfits(
     """Does the eval loss rise for good while the training loss goes on falling?
 
     Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
-    more than `rise` of the lowest value, or more than `least_rise` nats where nobody knows that the loss ends near 0, and
-    by more than `range_share` of all that it had fallen, while the training
-    loss has fallen since that lowest point, or lies below `half` of the eval loss and has not risen by `half` as much.
+    more than `rise` of the lowest value, or more than `least_rise` nats (a constant may have been added to the loss),
+    and by more than `range_share` of all that it had fallen, while the training loss has fallen since that lowest
+    point, or lies below `half` of the eval loss and has not risen by `half` as much.
     A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
     healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
     """

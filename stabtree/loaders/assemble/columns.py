@@ -108,7 +108,7 @@ def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, C
     if "loss" not in used and not table.ended_in_error:
         raise _no_loss(table, names)
     metrics = {
-        role: column.without((wrong.points | wrong.signs)) if (wrong := misread(column, role)) else column
+        role: column.without(wrong.cells) if (wrong := misread(column, role)) else column
         for role, name in used.items()
         if role not in AXES and (column := table.columns[name]) and column.count
     }

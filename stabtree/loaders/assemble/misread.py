@@ -44,9 +44,14 @@ class Misread(NamedTuple):
     signs: Bools
 
     @property
-    def count(self) -> int:
+    def cells(self) -> Bools:
+        """All of them, bool (n,)."""
+        return self.points | self.signs
+
+    @property
+    def total(self) -> int:
         """How many there are."""
-        return int(np.count_nonzero(self.points | self.signs))
+        return int(np.count_nonzero(self.cells))
 
     def notes(self, name: str) -> list[str]:
         """What was misread in a column of a name, in words."""
@@ -71,7 +76,7 @@ def misread(column: Column, metric: str) -> Misread | None:
     points[there] = _lost_points(values)
     signs[there] = _flipped(values) if metric != "grad_norm" else False
     found = Misread(points, signs)
-    return found if found.count else None
+    return found if found.total else None
 
 
 def _lost_points(values: Floats) -> Bools:
@@ -104,7 +109,7 @@ def _some(odd: Bools) -> bool:
 
 
 def _told(odd: Bools) -> Bools:
-    """Those that there are, where they are enough, and scattered among the others: a run that breaks goes on breaking."""
+    """Those that there are, where they are enough, and scattered: a run that breaks goes on breaking."""
     count = np.count_nonzero(odd)
     scattered = np.count_nonzero(odd[1:] != odd[:-1]) >= SCATTERED * min(count, len(odd) - count)
     return odd if _some(odd) and scattered else np.zeros(len(odd), dtype=np.bool_)

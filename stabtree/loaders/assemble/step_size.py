@@ -28,7 +28,9 @@ def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     size = round(between / every) if every else round((last + between) / planned)
     if size < BEYOND:
         return 1, ()
-    text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,} to an "
+    text = (
+        f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,} to an "
+    )
     return size, (f"{text}optimizer step.",)
 
 

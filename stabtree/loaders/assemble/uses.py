@@ -91,5 +91,5 @@ def _use(shown: str, role: str, column: Column) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
-        misread=column.bad + no_steps + (wrong.count if (wrong := misread(column, role)) else 0),
+        misread=column.bad + no_steps + (wrong.total if (wrong := misread(column, role)) else 0),
     )

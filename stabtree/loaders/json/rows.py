@@ -69,7 +69,7 @@ class JsonRows:
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _cells: dict[str, _Cells] = field(default_factory=dict)
-    _odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which stands in `line`; a row of configuration goes to `config`."""

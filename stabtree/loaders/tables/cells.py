@@ -23,6 +23,8 @@ Cell = str | float | bool | None
 
 # So many names of runs may be asked for; a hash for each batch is not worth keeping.
 KEPT_LABELS = 1000
+# What stands for the cell of a row that has too few: nobody wrote it, not even empty.
+LACKING = "\0\0"
 _AROUND = " \t\r\n\0'\""
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
@@ -95,6 +97,7 @@ class ColumnBuilder:
     _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
     _grouped: list[int] = field(default_factory=list)
+    _lacking: list[int] = field(default_factory=list)
     _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
@@ -141,6 +144,9 @@ class ColumnBuilder:
         for i, cell in enumerate(cells):
             if cell is None or cell == "":
                 continue
+            if cell is LACKING:
+                self._lacking.append(self._count + i)
+                continue
             try:
                 value = number(cell, self.comma)
             except (ValueError, TypeError, OverflowError):
@@ -163,12 +169,12 @@ class ColumnBuilder:
         logged = None if self._logged is None else self._logged[: self._count]
         column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example)
         # Beside `1,25` nobody knows whether `1,250` has thousands.
-        garbled = [*self._bad, *self._grouped] if self._decimal else self._bad
-        if not garbled:
+        wrong = [*self._bad, *self._grouped] if self._decimal else self._bad
+        if not wrong and not self._lacking:
             return column
         rows = np.zeros(self._count, dtype=np.bool_)
-        rows[garbled] = True
-        return replace(column.without(rows), bad=len(garbled))
+        rows[[*wrong, *self._lacking]] = True
+        return replace(column.without(rows), bad=len(wrong))
 
 
 def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:

@@ -8,6 +8,7 @@ and no column behind them goes on as it was; or where one does and another falls
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -15,7 +16,7 @@ from stabtree._lazy import np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
 
 # Rows on each side that are compared.
@@ -26,9 +27,11 @@ FAR = 2.0
 # A column that stands in so many of the rows is logged in each, one that does in so few is not.
 DENSE = 0.8
 SPARSE = 0.3
-# So many places of a column, and so many columns, are looked at: the metrics that matter stand first.
+# Of a column so many places are looked at, and so many columns: the metrics that matter stand first.
 CANDIDATES = 20
 COMPARED = 16
+# Of rows that lack a cell, so many are nearer to the column on the right.
+MOVED = 0.75
 LEFT, RIGHT = 1, -1
 SIDES = {LEFT: "left", RIGHT: "right"}
 
@@ -54,7 +57,7 @@ def _begin(columns: Sequence[Column | None], row: int, side: int) -> int:
         for place, column in enumerate(columns)
         if column and 0 < place + side < len(columns) and _of(column, columns[place + side], row) == "moved"
     ]
-    while sum(_nearer(float(column.values[row - 1]), now, own) for column, own, now in usual) > len(usual) / 2:
+    while sum(_nearer(float(column.values[row - 1]), now, own) for column, own, now in usual) >= len(usual) / 2:
         row -= 1
     return row
 
@@ -74,7 +77,7 @@ def _falls_empty(logged: Bools) -> list[int]:
         return []
     falls = (inside[:-AROUND] >= DENSE * AROUND) & (inside[AROUND:] <= SPARSE * AROUND)
     edges = logged[AROUND - 1 : -AROUND] & ~logged[AROUND : len(logged) - AROUND + 1]
-    return (np.flatnonzero(falls & edges)[:CANDIDATES] + AROUND).tolist()
+    return [int(row) + AROUND for row in np.flatnonzero(falls & edges)[:CANDIDATES]]
 
 
 def _proved(columns: Sequence[Column | None], row: int, side: int) -> bool:
@@ -118,3 +121,27 @@ def _usual(column: Column, start: int, end: int) -> float:
 
 def _within(one: float, other: float, factor: float) -> bool:
     return one == other or (one * other > 0 and 1 / factor <= one / other <= factor)
+
+
+def lack_a_cell_within(columns: Sequence[Column | None], short: Sequence[int]) -> bool:
+    """Whether rows that have too few cells lack one before the last: one of theirs looks like that to its right.
+
+    Compared are their cells with those of the last whole row before, in size.
+    """
+    rows = np.asarray(short)
+    for left, right in pairwise(columns[:COMPARED]):
+        if left and right and not left.coded and not right.coded:
+            whole = np.ones(len(left.values), dtype=np.bool_)
+            whole[rows] = False
+            above = np.maximum.accumulate(np.where(whole, np.arange(len(whole)), 0))[rows]
+            cells = np.array([_sizes(left, rows), _sizes(left, above), _sizes(right, above)])
+            now, own, theirs = cells[:, np.isfinite(cells).all(axis=0)]
+            if np.count_nonzero(np.abs(now - own) > np.abs(now - theirs)) > MOVED * len(now):
+                return True
+    return False
+
+
+def _sizes(column: Column, rows: Ints) -> Floats:
+    """The logarithms of the sizes of some cells, NaN where nothing was logged."""
+    with np.errstate(all="ignore"):
+        return np.where(column.mask[rows], np.log(np.abs(column.values[rows])), np.nan)
