@@ -14,6 +14,7 @@ from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
+from stabtree.loaders.assemble.step_size import step_size
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.checkpoints import checkpoint_steps
@@ -85,6 +86,7 @@ def load_run(
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
+    size, counted = step_size(series, settings)
     return Run(
         name=str(name.value) if name else found.name,
         series=series,
@@ -94,6 +96,7 @@ def load_run(
         resumes=made.resumes,
         lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
+        step_size=size,
         notes=tuple(
             dict.fromkeys(
                 (
@@ -102,6 +105,7 @@ def load_run(
                     *(note for part in rows for note in part.notes),
                     *made.notes,
                     *meanings,
+                    *counted,
                     *(_unread(part.source) for part in rows if part.source.skipped_count),
                     *(_went_back(resume) for resume in made.resumes[:5]),
                     *(_silent(gap) for gap in made.gaps[:5]),

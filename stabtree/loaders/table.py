@@ -45,6 +45,7 @@ class Column:
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code, where there are few.
+        garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
@@ -55,6 +56,7 @@ class Column:
     coded: bool = False
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
+    garbled: Bools | None = None
 
     @property
     def mask(self) -> Bools:
@@ -73,7 +75,14 @@ class Column:
 
     def pick(self, rows: Bools | Ints) -> Column:
         """The cells of some of the rows."""
-        return replace(self, values=self.values[rows], logged=None if self.logged is None else self.logged[rows])
+        logged = None if self.logged is None else self.logged[rows]
+        garbled = None if self.garbled is None else self.garbled[rows]
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
+
+    def without(self, rows: Bools) -> Column:
+        """The column with some cells, bool (n,), taken for garbled ones."""
+        garbled = rows if self.garbled is None else self.garbled | rows
+        return replace(self, logged=self.mask & ~rows, garbled=garbled)
 
 
 @dataclass(frozen=True, slots=True)

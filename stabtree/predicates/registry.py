@@ -77,7 +77,7 @@ class Predicate:
         if refused:
             return self._refusal(refused)
         with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
-            answer = self.func(*arguments, **complete(self.name, self.params, params))
+            answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return answer

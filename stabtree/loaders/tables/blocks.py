@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
+from stabtree.loaders.tables.cells import LACKING, ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
@@ -39,6 +39,7 @@ class Body:
         columns: every column of any header, None for one that is not wanted.
         skips: the lines that could not be read.
         rows: how many were read.
+        short: those of them that have fewer cells than the header.
         lines: how many lines were taken over, the header and those above it included.
     """
 
@@ -47,6 +48,7 @@ class Body:
     columns: dict[str, ColumnBuilder | None] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
+    short: list[int] = field(default_factory=list)
     lines: int = 0
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
 
@@ -66,6 +68,7 @@ class Body:
             if part.layout is not self.layout:
                 self._below(part.layout)
             places = [place for place, _ in part.rows]
+            self.short += [self.rows + row for row, (_, cells) in enumerate(part.rows) if cells[-1] is LACKING]
             for index, builder in self._builders.items():
                 builder.add([cells[index] for _, cells in part.rows], places)
             self.rows += len(part.rows)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.loaders.tables.cells import LACKING
 from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, numeric, share_of_numbers, split
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ def _fields(line: str, place: int, layout: Layout, skips: Skips) -> list[str]:
         # What follows an open quote may be cells all the same.
         plain = line.split(layout.delimiter)
         fields = plain if len(plain) == width else fields
-    if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
+    if layout.dangling and len(fields) > width and not any(cell.strip() for cell in fields[width:]):
         del fields[width:]
     return fields
 
 
 def _fitted(fields: list[str], place: int, layout: Layout, skips: Skips, *, cut: bool) -> list[str]:
-    """The cells of a row, an empty one for each that is missing; none where the line is no row."""
+    """The cells of a row, `LACKING` for each that is missing; none where the line is no row."""
     width = len(layout.names)
     if len(fields) > width:
         skips.add(place, f"has {len(fields)} fields where the header has {width}")
@@ -115,7 +116,7 @@ def _fitted(fields: list[str], place: int, layout: Layout, skips: Skips, *, cut:
             skips.add(place, "is cut: the file ends inside this line")
             return []
         skips.short += 1
-        fields += [""] * (width - len(fields))
+        fields += [LACKING] * (width - len(fields))
     return fields
 
 
