@@ -67,7 +67,7 @@ class Pipe(io.RawIOBase):
                 os.close(end)
         super().close()
 
-    def write(self, data: Any, /) -> int | None:  # type: ignore[override]
+    def write(self, data: Any, /) -> int | None:
         """Take some bytes.
 
         Raises:
@@ -90,7 +90,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def printed(words: list[str], pipe: Pipe) -> tuple[int, bytes]:
     """The exit code of a command, and what of its output arrived."""
-    before, sys.stdout = sys.stdout, io.TextIOWrapper(pipe, "utf-8")  # type: ignore[type-var]
+    before, sys.stdout = sys.stdout, io.TextIOWrapper(pipe, "utf-8")
     try:
         code = main(words)
         return code, pipe.held
