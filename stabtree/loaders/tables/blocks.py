@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _END = "\n"
 MAX_HEADERS = 1000
+# What is kept of the text above, to tell a line that is cut from one that only lacks its end.
+KEPT = 1 << 14
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Body:
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     lines: int = 0
+    _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,11 +58,13 @@ class Body:
         """Take over whole lines; what can be understood only with the lines after it comes back."""
         block = self._below_header(text)
         count = self._rows_of(block)
+        above, self._above = self._above, (self._above + block)[-KEPT:]
         if count and self._add_rows(block, count):
             self.rows += count
             self.lines += count
             return ""
-        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
+        cells = () if block.endswith(_END) else _last_cells(above, self.layout.delimiter)
+        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last, above=cells)
         for part in parts:
             if part.layout is not self.layout:
                 self._below(part.layout)
@@ -148,6 +153,11 @@ class Body:
         for builder, values in zip(builders.values(), columns, strict=True):
             builder.add_numbers(values, ~np.isnan(values) if blank else None)
         return True
+
+
+def _last_cells(block: str, mark: str) -> list[str]:
+    """The last cell of each whole line."""
+    return [line.rpartition(mark)[2] for line in block.split(_END)[1:-1]]
 
 
 def _numbers(text: str) -> tuple[list[Any], bool]:
