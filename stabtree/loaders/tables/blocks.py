@@ -157,7 +157,7 @@ class Body:
 
 def _last_cells(block: str, mark: str) -> list[str]:
     """The last cell of each whole line."""
-    return [line.rpartition(mark)[2] for line in block.split(_END)[1:-1]]
+    return [line.rpartition(mark)[2].strip(BLANKS) for line in block.split(_END)[1:-1]]
 
 
 def _numbers(text: str) -> tuple[list[Any], bool]:

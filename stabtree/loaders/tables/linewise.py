@@ -86,7 +86,7 @@ def records(
                     return parts, "\n".join(lines[at:]) + ("\n" if ended else "")
                 line, used = _join(lines[at : at + 1 + QUOTED_LINES], layout)
                 skips.quotes += used == 1
-            cut = not ended and at + used == len(lines)
+            cut = not ended and at + used == len(lines) and not line.endswith('"')
             fields = _fields(line, place, layout, skips)
             if header_again(fields, layout):
                 parts += _renewed(fields, place, layout, skips)

@@ -37,7 +37,7 @@ def test_a_digit_of_an_exponent_that_is_lost_shows(tmp_path: Path) -> None:
     assert left(tmp_path, "40,1.6,7.1234e-0").last_step == 39
 
 
-@pytest.mark.parametrize("last", ["40,1.6,7.1234e-05", "40,1.6,nan", "40,1.6,7.4321e-05\n"])
+@pytest.mark.parametrize("last", ["40,1.6,7.1234e-05", "40,1.6,nan", '40,1.6,"7.1"', "40,1.6,7.4321e-05\n"])
 def test_a_row_that_only_lacks_its_line_end_is_read(last: str, tmp_path: Path) -> None:
     """A last row as whole as those above it, and a NaN, which no cut makes, count."""
     run = left(tmp_path, last)
