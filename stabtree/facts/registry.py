@@ -101,14 +101,12 @@ class Fact:
 
     Attributes:
         name: the function's name.
-        doc: its docstring.
         needs: what it asks for.
         params: what a tree states under `facts:`, one value a walk.
         min_points: fewest finite values of each required series.
     """
 
     name: str
-    doc: str
     needs: tuple[Need, ...]
     params: Mapping[str, Parameter]
     min_points: int
@@ -242,7 +240,7 @@ def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
 
     def declare(func: Callable[..., Any]) -> Fact:
         needs, params = declared(func)
-        return Fact(func.__name__, func.__doc__ or "", needs, params, min_points, func)
+        return Fact(func.__name__, needs, params, min_points, func)
 
     return declare
 

@@ -258,7 +258,7 @@ def config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigSc
 
 
 # A log of a million rows has a handful of different sets of keys.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def may_be_config(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
     if any(names.counts(key) for key in keys):

@@ -64,6 +64,14 @@ def size_of(place: Path) -> int:
         return 0
 
 
+def made_up(folder: Path) -> bool:
+    """Whether the kernel makes a folder up, as /proc: its files are what other processes hold."""
+    try:
+        return folder.stat().st_dev == os.stat("/proc/self/stat").st_dev  # noqa: PTH116 - a place, not a path
+    except OSError:
+        return False
+
+
 def entries(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the sub-folders, links left out since they may lead back, and of the regular files; both in order.
 

@@ -186,14 +186,18 @@ def open_source(path: str | Path) -> Source:
     file = Path(path)
     shown = clean(path)
     try:
-        mode = file.stat().st_mode
+        status = file.stat()
+        mode = status.st_mode
         if stat.S_ISDIR(mode):
             raise StabtreeError("is a folder, not a file", where=shown, hint="name a file in it")
         if not stat.S_ISREG(mode):
             raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
-        with file.open("rb") as stream:
-            data = stream.read(HEAD_BYTES)
-        return _look(Source(shown, file, b"", file.stat().st_size, data=data))
+        # What the kernel makes up (/proc, /sys) has no size; reading it may wait for ever.
+        data = b""
+        if status.st_size:
+            with file.open("rb") as stream:
+                data = stream.read(HEAD_BYTES)
+        return _look(Source(shown, file, b"", status.st_size, data=data))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:

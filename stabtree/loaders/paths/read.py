@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.folder import entries, settings_in
+from stabtree.loaders.folder import entries, made_up, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
 from stabtree.loaders.json import manifest
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
-from stabtree.loaders.source import Source, open_source
+from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.loaders.table import Asked
 from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
@@ -97,6 +97,8 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
 def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
     if str(path) != "-" and _is_folder(Path(path)):
+        if made_up(Path(path)):
+            raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
         tables = _read_folder(Path(path), names, forced, run)
         if tables:
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))

@@ -27,6 +27,8 @@ _END = "\n"
 MAX_HEADERS = 1000
 # Three digits behind a comma may be thousands, but not where a column of one of these has no point.
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
+# What is kept of the text above, to tell a line that is cut from one that only lacks its end.
+KEPT = 1 << 14
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class Body:
     rows: int = 0
     short: list[int] = field(default_factory=list)
     lines: int = 0
+    _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,11 +62,13 @@ class Body:
         """Take over whole lines; what can be understood only with the lines after it comes back."""
         block = self._below_header(text)
         count = self._rows_of(block)
+        above, self._above = self._above, (self._above + block)[-KEPT:]
         if count and self._add_rows(block, count):
             self.rows += count
             self.lines += count
             return ""
-        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
+        cells = () if block.endswith(_END) else _last_cells(above, self.layout.delimiter)
+        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last, above=cells)
         for part in parts:
             if part.layout is not self.layout:
                 self._below(part.layout)
@@ -157,6 +162,11 @@ class Body:
         for builder, values in zip(builders.values(), columns, strict=True):
             builder.add_numbers(values, ~np.isnan(values) if blank else None)
         return True
+
+
+def _last_cells(block: str, mark: str) -> list[str]:
+    """The last cell of each whole line."""
+    return [line.rpartition(mark)[2].strip(BLANKS) for line in block.split(_END)[1:-1]]
 
 
 def _numbers(text: str) -> tuple[list[Any], bool]:
