@@ -14,8 +14,8 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.metrics.names import Names
 from stabtree.metrics.table import match
-from tests.loaders.bounds.big_binary import BINARIES
 from tests.loaders.make import write
+from tests.loaders.make_binary import BINARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
