@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stabtree
-from benchmarks import reallogs
+from benchmarks import invariance, reallogs
 from benchmarks.faultbench import predict
 from benchmarks.sensitivity import QUARTER, knobs
 from tests import corpus
@@ -124,6 +124,16 @@ def scored_figure(name: str, options: Options) -> float:
     return _scored(options.folder("faultbench"))[name]
 
 
+@cache
+def _otherwise(bench: Path, bare: bool) -> dict[str, float]:
+    return invariance.wrong(bench / "dev", bare=bare)
+
+
+def logged_otherwise(name: str, bare: bool, options: Options) -> float:
+    """Alarms that are lost or made up where the labelled runs are logged otherwise, or their logs damaged."""
+    return _otherwise(options.folder("faultbench"), bare)[name]
+
+
 def simulated(options: Options) -> float:
     """False alarms in 2,000 simulated healthy runs, counted on as many as are asked for."""
     return len(alarms(options.healthy)) * 2000 / options.healthy
@@ -210,6 +220,11 @@ GATES: tuple[Gate, ...] = (
     *(Gate(f"benchmark: {name}", bound, partial(scored_figure, name), most) for name, bound, most in SHARES),
     Gate("simulated healthy runs: alarms in 2,000", 3, simulated, most=True),
     Gate("a quarter more or less: most false alarms", 0, sensitive, most=True),
+    *(
+        Gate(f"{name}: alarms {what}", 0, partial(logged_otherwise, what, name == "bare logs"), most=True)
+        for name in ("changed logs", "bare logs")
+        for what in ("lost", "made up")
+    ),
     Gate("real logs: alarms on surely healthy ones", 0, partial(real, "logs", "sure healthy alarms"), most=True),
     Gate("real logs: sure failures named", 31, partial(real, "logs", "sure failure alarms")),
     Gate("wild logs: coverage", 0.446, partial(real, "wild", "coverage")),

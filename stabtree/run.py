@@ -18,6 +18,7 @@ PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
+IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -174,6 +175,8 @@ class Run:
         notes: all that loading changed, assumed or ignored, in words.
         lines: lines of a text log that may tell of errors, in their order; a selection where there are many.
         rerun: another run of the same training, to compare with.
+        step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
+            or tokens.
     """
 
     name: str
@@ -186,6 +189,7 @@ class Run:
     notes: tuple[str, ...] = ()
     lines: tuple[LogLine, ...] = ()
     rerun: Run | None = None
+    step_size: int = 1
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""
@@ -203,8 +207,10 @@ class Run:
         return {key[len(prefix) :]: s for key, s in self.series.items() if key.startswith(prefix)}
 
     def setting(self, key: str) -> ConfigScalar | None:
-        """A value of the configuration, None when it is not known."""
+        """A value of the configuration, None when it is not known; numbers of steps as the log counts them."""
         found = self.config.get(key)
+        if found and key in IN_STEPS and isinstance(found.value, int):
+            return found.value * self.step_size
         return found.value if found else None
 
     @property

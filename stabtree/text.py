@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
@@ -31,6 +31,21 @@ def stays_inside(name: str) -> bool:
     if not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
         return False
     return ".." not in name.replace("\\", "/").split("/")
+
+
+def docstring(function: Callable[..., Any]) -> str:
+    """The docstring of a function, from its source where Python was told to leave docstrings out (`-OO`)."""
+    if function.__doc__:
+        return function.__doc__.strip()
+    import ast
+    from inspect import getsource
+    from textwrap import dedent
+
+    try:
+        made = ast.parse(dedent(getsource(function))).body[0]
+    except (OSError, SyntaxError):  # no source lies beside the bytecode
+        return ""
+    return ast.get_docstring(made) or "" if isinstance(made, ast.FunctionDef) else ""
 
 
 def near(name: str, known: Iterable[str]) -> str:

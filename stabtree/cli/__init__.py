@@ -109,7 +109,7 @@ def _as_json(error: StabtreeError) -> int:
 
     from stabtree.render.machine import error as told
 
-    with suppress(StabtreeError):
+    with suppress(StabtreeError, BrokenPipeError):  # its lines on standard error, and the exit code, are left
         emit(json.dumps(told(error)))
     return UNUSABLE
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from typer.core import TyperCommand, TyperGroup
 
 from stabtree.errors import StabtreeError
+from stabtree.text import docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,11 @@ class TypedCommand(TyperCommand):
     Typer converts every value through pydantic, whose import alone takes as long as all that `explain` does.
     Text, numbers, paths and choices need no such help; any other type, and what is missing, goes the usual way.
     """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        if not self.help and self.callback:
+            self.help = docstring(inspect.unwrap(self.callback))
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as click asks for them."""

@@ -33,10 +33,14 @@ def list_() -> None:
     """List the trees that ship with stabtree."""
     from stabtree.tree.load import load_tree, shipped
 
+    lines = []
     for name in shipped():
         tree = load_tree(name)
         entries = f", {len(tree.entries)} entries" if tree.entries else ""
-        emit(f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})")
+        lines.append(
+            f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})"
+        )
+    emit("\n".join(lines))
 
 
 @tree_app.command(cls=TypedCommand)

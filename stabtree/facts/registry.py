@@ -101,14 +101,12 @@ class Fact:
 
     Attributes:
         name: the function's name.
-        doc: its docstring.
         needs: what it asks for.
         params: what a tree states under `facts:`, one value a walk.
         min_points: fewest finite values of each required series.
     """
 
     name: str
-    doc: str
     needs: tuple[Need, ...]
     params: Mapping[str, Parameter]
     min_points: int
@@ -135,14 +133,14 @@ class Facts:
         if name not in self._known:
             fact = self._table[name]
             arguments, refused = gather(self, fact.needs, fact.min_points)
-            settings = complete(name, fact.params, self.params.get(name, {}))
+            settings = complete(name, fact.params, self.params.get(name, {}), self.run.step_size)
             with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
                 self._known[name] = refused or fact.func(*arguments, **settings)
         return self._known[name]
 
 
-def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param]) -> dict[str, Param]:
-    """All parameters of a function: what is given, else the default.
+def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int) -> dict[str, Param]:
+    """All parameters of a function: what is given, else the default; `*_steps` as the log counts them.
 
     Raises:
         ValueError: for one that has neither; a tree that was checked states them all.
@@ -152,7 +150,7 @@ def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Para
         value = given.get(key, parameter.default)
         if value is None:
             raise ValueError(f"{name} needs a value for {key}")
-        found[key] = value
+        found[key] = value * step_size if key.endswith("_steps") and isinstance(value, int) else value
     return found
 
 
@@ -242,7 +240,7 @@ def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
 
     def declare(func: Callable[..., Any]) -> Fact:
         needs, params = declared(func)
-        return Fact(func.__name__, func.__doc__ or "", needs, params, min_points, func)
+        return Fact(func.__name__, needs, params, min_points, func)
 
     return declare
 

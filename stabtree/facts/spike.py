@@ -37,7 +37,7 @@ class Spike(NamedTuple):
     def window(self) -> str:
         """The stretch before a step that it was compared with, in words."""
         rows = self.search.rows
-        return f"the {rows} rows before" if self.search.widened else f"the {self.look.window_steps} steps before"
+        return f"the {rows} rows before" if self.search.widened else f"the {self.look.window_steps:,} steps before"
 
 
 @fact(min_points=8)
@@ -87,7 +87,7 @@ def spike(
         text = f"a reward is logged: its loss bursts by nature, here up to {search.highest:.2g}σ (step "
         return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not search.spikes:
-        window = f"the {search.rows} rows before" if search.widened else f"the {window_steps} steps before"
+        window = f"the {search.rows} rows before" if search.widened else f"the {window_steps:,} steps before"
         text = f"the highest step stands {search.highest:.2g}σ above {window} (step {search.highest_step:,}); "
         return Absent((_highest(search, f"{text}it takes {search.bar:.2g}σ in this run"),))
     covered = span(finite(loss)[1])

@@ -14,11 +14,12 @@ from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
+from stabtree.loaders.assemble.step_size import step_size
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.checkpoints import checkpoint_steps
 from stabtree.loaders.paths.read import read_files
-from stabtree.loaders.paths.several import below, expanded, proved
+from stabtree.loaders.paths.several import below, expanded, files_of, once, proved
 from stabtree.metrics.names import named
 from stabtree.run import FileUse, Gap, Resume, Run, Setting
 from stabtree.text import clean
@@ -77,7 +78,7 @@ def load_run(
         )
     overrides = _overrides(dtype, checkpoint_every, checkpoints)
     names = named(columns, step_column)
-    found = read_files(paths, names, format, run)
+    found = read_files(once(paths), names, format, run)
     # A text log may hold nothing but the error that the run ended in.
     silent = [table for table in found.tables if not table.rows and table.lines]
     rows = [to_rows(table, names) for table in found.tables if table not in silent]
@@ -85,6 +86,7 @@ def load_run(
     settings = {**found.settings, **overrides}
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
+    size, counted = step_size(series, settings)
     return Run(
         name=str(name.value) if name else found.name,
         series=series,
@@ -94,6 +96,7 @@ def load_run(
         resumes=made.resumes,
         lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
+        step_size=size,
         notes=tuple(
             dict.fromkeys(
                 (
@@ -102,6 +105,7 @@ def load_run(
                     *(note for part in rows for note in part.notes),
                     *made.notes,
                     *meanings,
+                    *counted,
                     *(_unread(part.source) for part in rows if part.source.skipped_count),
                     *(_went_back(resume) for resume in made.resumes[:5]),
                     *(_silent(gap) for gap in made.gaps[:5]),
@@ -144,9 +148,9 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
     if ranks:
         return (Loaded(clean(paths[0]), load_run(*paths, ranks=True, **options)),)
     found: list[tuple[str, str, Run | StabtreeError]] = []
-    for given in paths:
-        for path in expanded(str(given)):
-            found += _each(path, options)
+    for path in once([path for given in paths for path in expanded(str(given))]):
+        found += _each(str(path), options)
+    found = _unlike(found)
     # A run within a file of several is whole already.
     whole = [
         (place, path, run) for place, (path, name, run) in enumerate(found) if path == name and isinstance(run, Run)
@@ -159,6 +163,18 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
                 loaded[place] = None
             loaded[places[0]] = Loaded(clean(paths_[0]), load_run(*paths_, ranks=True, **options))
     return tuple(item for item in loaded if item)
+
+
+def _unlike(found: list[tuple[str, str, Run | StabtreeError]]) -> list[tuple[str, str, Run | StabtreeError]]:
+    """The runs without those that were read before, from the folder of a file that was named as well."""
+    seen: set[tuple[frozenset[str], str]] = set()
+    kept = []
+    for path, name, run in found:
+        key = (frozenset(), name) if isinstance(run, StabtreeError) else (files_of(run), name.removeprefix(path))
+        if isinstance(run, StabtreeError) or key not in seen:
+            kept.append((path, name, run))
+        seen.add(key)
+    return kept
 
 
 def _one(loaded: tuple[Loaded, ...]) -> Run:
@@ -198,7 +214,7 @@ def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]
     """What stands for the files of a folder that nobody looked at."""
     if not count:
         return []
-    problem = f"holds {count:,} more, which were not looked at"
+    problem = f"holds {count:,} more, which were not read"
     error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
     return [(path, f"{path} (the rest)", error)]
 

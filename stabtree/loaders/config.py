@@ -194,6 +194,30 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
     return config, notes
 
 
+_WEIGHTS = "weights_dtype"
+# The heads whose loss is a cross-entropy over the vocabulary.
+_LANGUAGE_HEADS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration")
+
+
+def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the configuration of a model tells of its training: what its loss is over, and the precision of its weights.
+
+    The latter is that of the run only where no trainer's flag says otherwise: mixed precision has weights in fp32.
+    """
+    found: dict[str, Any] = {}
+    heads = values.get("architectures")
+    head = str(heads[0]) if isinstance(heads, list) and heads else ""
+    labels = values.get("id2label")
+    if not head or head.endswith(_LANGUAGE_HEADS):
+        found["vocab_size"] = values.get("vocab_size")
+    elif head.endswith("Classification") and isinstance(labels, Mapping) and len(labels) > 1:
+        found["n_classes"] = (
+            len(labels) if values.get("problem_type") in (None, "single_label_classification") else None
+        )
+    found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
+    return found
+
+
 def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
     """(canonical key, rank of the spelling, value), nested objects included."""
     for spelling, value in values.items():
@@ -207,6 +231,8 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
             yield key, place, value
         elif word in REDUCED and value is True:
             yield "dtype", 20 + place, word
+        elif word == _WEIGHTS:
+            yield "dtype", 40 + place, value
 
 
 def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
@@ -232,7 +258,7 @@ def config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigSc
 
 
 # A log of a million rows has a handful of different sets of keys.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def may_be_config(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
     if any(names.counts(key) for key in keys):

@@ -56,6 +56,22 @@ def is_file(place: Path) -> bool:
         return False
 
 
+def size_of(place: Path) -> int:
+    """The size of a file, 0 where nobody can tell it."""
+    try:
+        return place.stat().st_size
+    except OSError:
+        return 0
+
+
+def made_up(folder: Path) -> bool:
+    """Whether the kernel makes a folder up, as /proc: its files are what other processes hold."""
+    try:
+        return folder.stat().st_dev == os.stat("/proc/self/stat").st_dev  # noqa: PTH116 - a place, not a path
+    except OSError:
+        return False
+
+
 def entries(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the sub-folders, links left out since they may lead back, and of the regular files; both in order.
 
@@ -67,13 +83,21 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
             for entry in listing:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
-                elif entry.is_file():
+                elif _is_there(entry):
                     files.append(entry.name)
                 if len(folders) + len(files) >= MAX_ENTRIES:
                     break
     except OSError:
         return [], []
     return sorted(folders), sorted(files)
+
+
+def _is_there(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file; a link in a loop is none."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:

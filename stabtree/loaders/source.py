@@ -186,18 +186,39 @@ def open_source(path: str | Path) -> Source:
     file = Path(path)
     shown = clean(path)
     try:
-        mode = file.stat().st_mode
+        status = file.stat()
+        mode = status.st_mode
         if stat.S_ISDIR(mode):
             raise StabtreeError("is a folder, not a file", where=shown, hint="name a file in it")
         if not stat.S_ISREG(mode):
             raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
-        with file.open("rb") as stream:
-            data = stream.read(HEAD_BYTES)
-        return _look(Source(shown, file, b"", file.stat().st_size, data=data))
+        # What the kernel makes up (/proc, /sys) has no size; reading it may wait for ever.
+        data = b""
+        if status.st_size:
+            with file.open("rb") as stream:
+                data = stream.read(HEAD_BYTES)
+        return _look(Source(shown, file, b"", status.st_size, data=data))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
         raise unreadable(error, shown) from None
+
+
+def glimpse(file: Path, most: int) -> Source:
+    """The whole lines that a file begins with, as if there were no more of it.
+
+    Raises:
+        StabtreeError: where they can't be read.
+    """
+    shown = clean(file)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(most)
+    except (OSError, ValueError) as error:
+        raise unreadable(error, shown) from None
+    if len(data) == most and not packing(data) and b"\n" in data:
+        data = data[: data.rindex(b"\n") + 1]
+    return _look(Source(shown, file, data, len(data), data=data))
 
 
 def _look(bare: Source) -> Source:

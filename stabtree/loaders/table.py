@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.run import Skipped
+from stabtree.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from stabtree._lazy import Bools, Floats, Ints
@@ -44,6 +45,7 @@ class Column:
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code, where there are few.
+        garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
@@ -54,6 +56,7 @@ class Column:
     coded: bool = False
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
+    garbled: Bools | None = None
 
     @property
     def mask(self) -> Bools:
@@ -72,7 +75,14 @@ class Column:
 
     def pick(self, rows: Bools | Ints) -> Column:
         """The cells of some of the rows."""
-        return replace(self, values=self.values[rows], logged=None if self.logged is None else self.logged[rows])
+        logged = None if self.logged is None else self.logged[rows]
+        garbled = None if self.garbled is None else self.garbled[rows]
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
+
+    def without(self, rows: Bools) -> Column:
+        """The column with some cells, bool (n,), taken for garbled ones."""
+        garbled = rows if self.garbled is None else self.garbled | rows
+        return replace(self, logged=self.mask & ~rows, garbled=garbled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,12 @@ def check_width(columns: int, path: str) -> None:
 
 # A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.
 MIN_ROWS = 3
+# So many stretches of one length are epochs; two may as well be two attempts.
+MIN_EPOCHS = 3
+# Of so many stretches one tells whether they are epochs.
+MOST_ASKED = 200
+# So many times the change from row to row lies between two levels that are not the same.
+APART = 3.0
 
 
 def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_after: int = MIN_ROWS) -> list[int]:
@@ -144,6 +160,67 @@ def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_afte
         if place - starts[-1] >= MIN_ROWS and len(axis) - place >= least_after and anew(starts[-1], place):
             starts.append(place)
     return starts
+
+
+def is_fresh(values: Floats, place: int, *, apart: float = 0.0) -> bool | None:
+    """Whether a metric is at a place where it was at first, and not where it had got to; None where nothing is.
+
+    Args:
+        values: (n,), those that were logged.
+        place: the first of them that may be of another attempt.
+        apart: how far the first values and those before `place` lie apart at least.
+    """
+    first, before, after = values[:MIN_ROWS], values[max(0, place - MIN_ROWS) : place], values[place : place + MIN_ROWS]
+    if not len(before) or not len(after):
+        return None
+    if np.isfinite(after).all() and np.isfinite(first).all() and not np.isfinite(before).any():
+        return True  # what goes on from a NaN stays one
+    start, last, now = (float(median(part)) for part in (first, before, after))
+    return abs(now - start) < abs(now - last) and abs(start - last) >= apart
+
+
+def are_epochs(axis: Ints | Floats, starts: Sequence[int], loss: Floats) -> bool:
+    """Whether steps that fall back are counted within epochs: each time after as many, while the loss goes on.
+
+    Args:
+        axis: (n,), the steps of the rows that carry the loss.
+        starts: the places at which it is back at its start, 0 among them.
+        loss: (n,), the loss.
+    """
+    if len(starts) < MIN_EPOCHS:
+        return False
+    firsts, lasts = axis[list(starts)], axis[[place - 1 for place in starts[1:]]]
+    if (firsts != firsts[0]).any() or (lasts != lasts[0]).any() or axis[-1] > lasts[0]:
+        return False
+    finite = loss[np.isfinite(loss)]
+    apart = APART * float(median(np.abs(np.diff(finite)))) if len(finite) > 1 else 0.0
+    asked = starts[1 :: 1 + len(starts) // MOST_ASKED]
+    return 2 * sum(bool(is_fresh(loss, place, apart=apart)) for place in asked) < len(asked)
+
+
+def running_on(steps: Floats, starts: Sequence[int]) -> Floats:
+    """Steps that are counted anew at each of `starts`, counted on instead.
+
+    Args:
+        steps: (n,), one or more rows for each step.
+        starts: the rows at which they begin anew, 0 among them.
+    """
+    first = steps[: starts[1]]
+    rises = np.diff(first)
+    whole = first.max() - first.min() + (float(median(rises[rises > 0])) if (rises > 0).any() else 1.0)
+    epoch = np.zeros(len(steps))
+    epoch[list(starts[1:])] = 1
+    return np.asarray(steps + whole * np.cumsum(epoch), dtype=np.float64)
+
+
+def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
+    """The note of one of several attempts in a log, from the row `begin` on; none where it is the only one."""
+    return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",) if count > 1 else ()
+
+
+def epochs_note(what: str, count: int) -> str:
+    """The note where steps are counted within so many epochs."""
+    return f"{what} begin again in each of {count} epochs: they are counted on."
 
 
 SKIPS_KEPT = 20

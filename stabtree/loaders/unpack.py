@@ -36,7 +36,7 @@ class Stored:
     Attributes:
         path: the input's name as the user gave it, safe to print.
         file: where it lies; None for standard input.
-        stored: all of standard input, since that can't be read twice; empty for a file.
+        stored: all of standard input, which can't be read twice, or the first lines of a file; empty for a whole file.
         size: bytes as stored.
         packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
     """
@@ -120,7 +120,7 @@ def _opened(source: Stored) -> Any:
     Raises:
         StabtreeError: where the file has gone.
     """
-    if source.file is None:
+    if source.stored or source.file is None:
         return io.BytesIO(source.stored)
     try:
         return source.file.open("rb")

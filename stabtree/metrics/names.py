@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.errors import StabtreeError
 from stabtree.metrics.table import (
     EPOCH_ALIASES,
+    MAX_NAME,
     METRICS,
     RANK_ALIASES,
     RUN_ALIASES,
@@ -153,8 +154,13 @@ def _check_metric(metric: str) -> None:
     )
 
 
-@lru_cache(maxsize=1 << 15)
 def _meaning(names: Names, column: str) -> Meaning:
+    # A broken file holds names of any length, which are not worth remembering.
+    return (_remembered if len(column) <= MAX_NAME else _remembered.__wrapped__)(names, column)
+
+
+@lru_cache(maxsize=1 << 15)
+def _remembered(names: Names, column: str) -> Meaning:
     asked = names.asked
     for role, name in asked.items():
         if name == column:

@@ -10,7 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import blocks, interval, kendall_z, median, row_medians
+from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -29,6 +29,10 @@ def first_level(values: Floats, thrown: float) -> float:
     return first if 0 < first * thrown < early else early
 
 
+# No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
+NATS = 1e4
+
+
 class Young(NamedTuple):
     """When a run is too young to be called flat; see `leaves_start`."""
 
@@ -40,7 +44,7 @@ class Young(NamedTuple):
     late_start_rows: int
 
 
-def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_loss: float) -> str:
+def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
     """Why a run can't be called flat yet; nothing where it can."""
     steps, values = finite(loss)
     least_steps, least_progress = bars.least_steps, bars.least_progress
@@ -58,7 +62,6 @@ def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young, first_los
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "the loss begins at or below 0, where a share of it has no meaning": first_loss <= 0,
         "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -71,6 +74,8 @@ def leaves_start(
     lr: Series | None = None,
     *,
     least_share: float,
+    least_fall: float,
+    flat_noise: float,
     least_steps: int,
     least_progress: float,
     worse_share: float,
@@ -91,38 +96,58 @@ def leaves_start(
     beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
     `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
     250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
-    all that can be expected. The trend is that of `levels` block medians against `trend_z`; for `thrown` see
-    `first_level`.
+    all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
+    or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
+    flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
+    against `trend_z`; for `thrown` see `first_level`.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    early = _too_early(run, loss, lr, bars, first)
+    early = _too_early(run, loss, lr, bars)
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
-    share = max(-1e9, min(1e9, (first - low) / first))  # a first loss of 5e-324 makes it infinite
-    trend = kendall_z(medians)
+    # A first loss of 5e-324 makes it infinite.
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9
+    if first <= 0 and abs(share) > least_share:
+        return unknown("the loss begins at or below 0, where a share of it says little", "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
-    if share > least_share:
-        return Answer(YES, (found,))
-    if -share > worse_share:
-        return Answer("worse", (found,), onset_step=int(steps[0]))
+    if share > least_share or -share > worse_share:
+        return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
+    trend = kendall_z(medians)
+    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * change_noise(values)
+    why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
+    why = why or (_trained_before(run, first, at_chance) if falls else None)
+    if why:
+        return Answer(YES, (found, why))
+    if falls:
+        told = Evidence(f"it does fall, with a trend of z {trend:.1f}", "loss", (), trend, -trend_z)
+        return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
+    told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
+    return Answer("flat", (found, told), onset_step=int(steps[0]))
+
+
+def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:
+    """That a loss which may end anywhere fell by enough nats; None for one that ends near 0, or fell by less."""
     classes = n_classes(run)
-    if trend < -trend_z:
-        if classes and first < at_chance * math.log(classes):
-            text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
-            return Answer(YES, (found, Evidence(text, "loss", (int(steps[0]),), first, math.log(classes))))
-        text = f"it does fall, with a trend of z {trend:.1f}"
-        return Answer(
-            "slow", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=_settles(loss, first, low)
-        )
-    text = f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})"
-    return Answer("flat", (found, Evidence(text, "loss", (), trend, -trend_z)), onset_step=int(steps[0]))
+    if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= least_fall:
+        return None
+    text = f"that is {fall:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
+    return Evidence(text, "loss", (), fall, least_fall)
+
+
+def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None:
+    """That the first loss is that of a trained model; None where it is not, or nobody knows."""
+    classes = n_classes(run)
+    if not classes or first >= at_chance * math.log(classes):
+        return None
+    text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
+    return Evidence(text, "loss", (), first, math.log(classes))
 
 
 def _settles(loss: Series, first: float, low: float) -> int:
@@ -201,6 +226,7 @@ def overfits(
     eval_loss: Series,
     *,
     rise: float,
+    least_rise: float,
     range_share: float,
     half: float,
     thrown: float,
@@ -209,8 +235,9 @@ def overfits(
     """Does the eval loss rise for good while the training loss goes on falling?
 
     Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
-    more than `rise` of the lowest value and by more than `range_share` of all that it had fallen, while the training
-    loss has fallen since that lowest point, or lies below `half` of the eval loss and has not risen by `half` as much.
+    more than `rise` of the lowest value, or more than `least_rise` nats (a constant may have been added to the loss),
+    and by more than `range_share` of all that it had fallen, while the training loss has fallen since that lowest
+    point, or lies below `half` of the eval loss and has not risen by `half` as much.
     A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
     healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
     """
@@ -222,12 +249,14 @@ def overfits(
     low, end = float(inner[at - 1]), float(median(values[-3:]))
     fallen = float(values[: at + 1].max()) - low
     relative = (end - low) / abs(low) if low else math.inf
+    far = end - low > least_rise if low < 0 else relative > rise or (end - low > least_rise and low < NATS)
     share = (end - low) / fallen if fallen > 0 else math.inf
     turned = int(steps[at])
     text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
     text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
+    text += f"; that is {end - low:.3g} nats (takes {least_rise:g})" if far and not relative > rise else ""
     found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
-    if relative <= rise or share <= range_share:
+    if not far or share <= range_share:
         return Answer(NO, (found,))
     own, trained = finite(loss)
     around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]

@@ -28,6 +28,7 @@ from stabtree.facts.registry import (
     declared,
     gather,
 )
+from stabtree.text import docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -44,8 +45,6 @@ class Predicate:
 
     Attributes:
         name: the function's name, by which a tree calls it.
-        question: the first line of its docstring.
-        doc: the whole docstring, as it stands in the source.
         source: where the rule and its thresholds come from.
         verdicts: all that it may answer, `unknown` included.
         needs: the series and facts it asks for.
@@ -56,8 +55,6 @@ class Predicate:
     """
 
     name: str
-    question: str
-    doc: str
     source: str
     verdicts: tuple[str, ...]
     needs: tuple[Need, ...]
@@ -66,6 +63,11 @@ class Predicate:
     absent: str
     rule: str
     func: Callable[..., Answer]
+
+    @property
+    def question(self) -> str:
+        """What it asks: the first line of the docstring."""
+        return docstring(self.func).partition("\n")[0]
 
     def ask(self, facts: Facts, params: Mapping[str, Param]) -> Answer:
         """Answer for a run: unknown by itself where a required series is absent or too short, or a fact is unknown.
@@ -77,7 +79,7 @@ class Predicate:
         if refused:
             return self._refusal(refused)
         with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
-            answer = self.func(*arguments, **complete(self.name, self.params, params))
+            answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return answer
@@ -108,11 +110,8 @@ def predicate(
         for need in needs:
             if need.kind == "Fact" and need.name not in FACTS:
                 raise TypeError(f"{func.__name__}: {need.name} is neither a known metric nor a fact")
-        doc = (func.__doc__ or "").strip()
         return Predicate(
             name=func.__name__,
-            question=doc.partition("\n")[0],
-            doc=doc,
             source=source,
             verdicts=(*labels, UNKNOWN),
             needs=needs,

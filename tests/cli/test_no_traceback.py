@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import lzma
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
 from stabtree.loaders import load_run
+from tests.cli.command import COMMAND, environment, failed, process
+from tests.conftest import FIXTURES
 
+NAN = str(FIXTURES / "phase19" / "nan-forward")
 LOG = "Epoch 1 [1/10] loss: 2.0\n"
 FULL = Path("/dev/full")
 
@@ -47,6 +52,45 @@ def test_closed_and_full_streams_end_in_an_error(command: str, code: int) -> Non
     )
     assert done.returncode == code
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["explain", "--all"], ["tree", "--help"], ["diagnose", NAN]], ids=" ".join)
+def test_python_without_docstrings_says_the_same(words: list[str]) -> None:
+    """`PYTHONOPTIMIZE=2` leaves docstrings out; what stands in them is printed all the same."""
+    assert run_as(words, PYTHONOPTIMIZE="2") == run_as(words)
+
+
+def run_as(words: list[str], **environ: str) -> tuple[int, str, str]:
+    """What a process says: its exit code, standard output and standard error."""
+    done = process(*words, **environ)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="needs Linux's /proc")
+def test_what_the_kernel_makes_up_is_an_error_at_once() -> None:
+    """A file of the kernel that waits for what comes is not read, and of /proc not what other processes hold."""
+    words = [*COMMAND, "diagnose", "/proc/kmsg"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    assert (done.returncode, done.stderr.split("\n")[0]) == (2, "error: /proc/kmsg: is empty")
+    assert "error: /proc: is made up by the kernel" in failed("diagnose", "/proc")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
+def test_a_file_that_asks_for_more_memory_than_there_is_is_an_error(tmp_path: Path) -> None:
+    """A header of .xz may claim a dictionary of 4 GB, and get none of it."""
+    file = tmp_path / "log.csv.xz"
+    file.write_bytes(claiming_4_gb(lzma.compress(LOG.encode() * 100)))
+    limited = ["/bin/sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", *COMMAND, "diagnose", str(file)]
+    done = subprocess.run(limited, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 2
+    assert "takes more memory to decompress than there is" in done.stderr
+
+
+def claiming_4_gb(packed: bytes) -> bytes:
+    """An .xz file whose header claims the largest dictionary: byte 40, in a header that a checksum closes."""
+    length = 4 * (packed[12] + 1)
+    header = packed[12 : 12 + length - 4].replace(b"\x21\x01\x16", b"\x21\x01\x28")
+    return packed[:12] + header + zlib.crc32(header).to_bytes(4, "little") + packed[12 + length :]
 
 
 def test_a_folder_that_may_not_be_looked_at_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

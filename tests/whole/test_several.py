@@ -132,6 +132,31 @@ def test_patterns_are_expanded_where_the_shell_did_not(tmp_path: Path) -> None:
     assert len(load_runs(f"{tmp_path}/runs/*")) == 2
 
 
+def test_a_file_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    """In other words, by a link, through its folder or a pattern; neither two runs nor two ranks."""
+    place = tmp_path / "run"
+    place.mkdir()
+    path = csv(place / "a.csv")
+    (tmp_path / "link.csv").symlink_to(path)
+    for again in (path, f"{place}/./a.csv", str(tmp_path / "link.csv"), str(place), f"{place}/*.csv"):
+        (only,) = load_runs(path, again)
+        assert not isinstance(only.run, StabtreeError)
+        assert not only.run.ranks
+    assert not load_run(path, str(tmp_path / "link.csv"), ranks=True).ranks
+
+
+def test_of_ten_thousand_files_none_is_passed_over_in_silence(tmp_path: Path) -> None:
+    """A log among data is found; beyond what is read the rest is told, and the exit code is not 0."""
+    for number in range(2000):
+        (tmp_path / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+    csv(tmp_path / "zz.csv")
+    assert run("diagnose", str(tmp_path), "-q").returncode == 0
+    for number in range(10_000):
+        (tmp_path / f"{number}.json").write_bytes(b"[]")
+    done = run("diagnose", str(tmp_path), "-q")
+    assert (done.returncode, "more were not looked at" in done.stderr) == (2, True)
+
+
 def test_options_of_one_run_are_refused_for_several() -> None:
     """A rerun and questions at the prompt go with one run."""
     both = (HEALTHY, str(PHASE19 / "plateau"))

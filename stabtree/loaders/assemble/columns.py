@@ -10,7 +10,7 @@ from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.assemble.loss_parts import with_total
-from stabtree.loaders.assemble.misread import notes_of
+from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.assemble.uses import Plan, column_uses
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
@@ -109,7 +109,7 @@ def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, C
     if "loss" not in used and not table.ended_in_error:
         raise _no_loss(table, names)
     metrics = {
-        role: column
+        role: column.without(wrong.cells) if (wrong := misread(column, role)) else column
         for role, name in used.items()
         if role not in AXES and (column := table.columns[name]) and column.count
     }
@@ -248,5 +248,6 @@ def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:
         if column and column.bad:
             found.append(f"Cells of {shown} that are no numbers: {column.bad}, not logged ({column.bad_example}).")
         if column:
-            found += notes_of(shown, column, role)
+            wrong = misread(column, role)
+            found += wrong.notes(shown) if wrong else []
     return found

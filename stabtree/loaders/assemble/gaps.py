@@ -53,6 +53,11 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             continue
         if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
             training, blank = _without(metric, column.logged, metrics)
+            if column.garbled is not None:
+                # What can't be read was logged all the same; the end of a run that holds nothing else is one, though.
+                at_end = column.garbled & (steps > logged.steps[-1])
+                spoilt = column.garbled & ~at_end if 2 * at_end.sum() > column.garbled.sum() else column.garbled
+                training, blank = training & ~spoilt, blank & ~spoilt
             if metric == "loss" and blank[-1] and not blank[:-1].any() and _is_step(steps, metrics):
                 training[-1] = True
             busy = np.setdiff1d(steps[training], logged.steps)

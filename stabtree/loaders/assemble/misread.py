@@ -7,7 +7,7 @@ these have lost their sign. Nothing is mended: a reader of the log is told, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 
@@ -22,64 +22,97 @@ BLOCK = 50
 LOST_FACTOR = 100.0
 # Within this share of the usual distance from 0, a value is as far from it as the others.
 ALIKE = 0.5
-# Of so many values, the one before or the one behind is a usual one.
-BESIDE = 0.8
+# Chance changes from one kind of value to the other at least so often for each value of the rarer kind.
+SCATTERED = 0.8
+# So many, and no more than this share of all, go so far below 0 as the others go above: of normal noise with a third
+# below 0 their median goes 0.6 times as far, of a Laplace's 0.8 times.
+MIRRORED_ROWS = 50
+MIRRORED_SHARE = 0.35
+MIRRORED = 0.9
 CHECKED = ("loss", "eval_loss", "grad_norm")
 
 
-def notes_of(name: str, column: Column, metric: str) -> list[str]:
-    """What was misread in a column, in words."""
-    lost, flipped = misread(column, metric)
-    found = []
-    if lost:
-        found.append(f"Cells of {name} that lost their decimal point: {lost}, whole numbers among fractions.")
-    if flipped:
-        found.append(f"Cells of {name} whose sign is flipped: {flipped}, as far below 0 as the others are above it.")
-    return found
+class Misread(NamedTuple):
+    """The cells of a column that are proved not to be what was logged.
+
+    Attributes:
+        points: bool (n,), those without their point.
+        signs: bool (n,), those with another sign.
+    """
+
+    points: Bools
+    signs: Bools
+
+    @property
+    def cells(self) -> Bools:
+        """All of them, bool (n,)."""
+        return self.points | self.signs
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(np.count_nonzero(self.cells))
+
+    def notes(self, name: str) -> list[str]:
+        """What was misread in a column of a name, in words."""
+        points, signs = int(np.count_nonzero(self.points)), int(np.count_nonzero(self.signs))
+        found = []
+        if points:
+            found.append(f"Cells of {name} that lost their decimal point: {points}, whole numbers among fractions.")
+        if signs:
+            found.append(f"Cells of {name} whose sign is flipped: {signs}, as far below 0 as the others are above it.")
+        return found
 
 
-def misread(column: Column, metric: str) -> tuple[int, int]:
-    """How many cells of a column lost their point, and how many have another sign; 0 of few."""
+def misread(column: Column, metric: str) -> Misread | None:
+    """The cells of a column that lost their point, or have another sign; None where there are few or none."""
     if metric not in CHECKED or column.coded:
-        return 0, 0
-    values = column.held
-    values = values[np.isfinite(values)]
+        return None
+    there = np.flatnonzero(column.mask & np.isfinite(column.values))
+    values = column.values[there]
     if len(values) < BLOCK:
-        return 0, 0
-    return _lost_points(values), _flipped(values) if metric != "grad_norm" else 0
+        return None
+    points, signs = (np.zeros(len(column.values), dtype=np.bool_) for _ in range(2))
+    points[there] = _lost_points(values)
+    signs[there] = _flipped(values) if metric != "grad_norm" else False
+    found = Misread(points, signs)
+    return found if found.total else None
 
 
-def _lost_points(values: Floats) -> int:
+def _lost_points(values: Floats) -> Bools:
     large = (np.abs(values) >= LOST_FACTOR / 10) & (values == np.floor(values))
     if not _some(large):
-        return 0
+        return np.zeros(len(values), dtype=np.bool_)
     fractions = np.where(large, np.nan, np.abs(values))
-    lost = large & (np.abs(values) > LOST_FACTOR * _usual(fractions))
-    return _told(lost)
+    told = _told(large & (np.abs(values) > LOST_FACTOR * _usual(fractions)))
+    # Where points are lost, a whole number is one that lost its own.
+    return (values == np.floor(values)) & (values != 0) if told.any() else told
 
 
-def _flipped(values: Floats) -> int:
+def _flipped(values: Floats) -> Bools:
     below = values < 0
     if not _some(below):
-        return 0
+        return np.zeros(len(values), dtype=np.bool_)
     usual = _usual(np.abs(values))
-    alike = np.abs(np.abs(values) - usual) < ALIKE * usual
-    if np.count_nonzero(alike) < (1 - MIN_SHARE) * len(values):
-        return 0
-    return _told(below & alike)
+    far = np.abs(values) / np.maximum(usual, 1e-300)
+    alike = np.abs(far - 1) < ALIKE
+    if np.count_nonzero(alike) >= (1 - MIN_SHARE) * len(values):
+        return _told(below & alike)
+    # What merely dips below 0 does not go as far below as it goes above.
+    few = MIRRORED_ROWS < np.count_nonzero(below) < MIRRORED_SHARE * len(values)
+    mirrored = few and np.median(far[below]) > MIRRORED * np.median(far[~below])
+    return _told(below) if mirrored else np.zeros(len(values), dtype=np.bool_)
 
 
 def _some(odd: Bools) -> bool:
-    return bool(MIN_SHARE * len(odd) < np.count_nonzero(odd) < 0.5 * len(odd))
+    return bool(MIN_SHARE * len(odd) < np.count_nonzero(odd) < (1 - MIN_SHARE) * len(odd))
 
 
-def _told(odd: Bools) -> int:
-    """How many there are, where they are enough, and scattered among the others: a run that breaks goes on breaking."""
-    if not _some(odd):
-        return 0
-    single = odd & ~(np.append(odd[1:], True) & np.append(True, odd[:-1]))
-    count = int(np.count_nonzero(odd))
-    return count if np.count_nonzero(single) >= BESIDE * count else 0
+def _told(odd: Bools) -> Bools:
+    """Those that there are, where they are enough, and scattered: a run that breaks goes on breaking."""
+    count = np.count_nonzero(odd)
+    scattered = np.count_nonzero(odd[1:] != odd[:-1]) >= SCATTERED * min(count, len(odd) - count)
+    return odd if _some(odd) and scattered else np.zeros(len(odd), dtype=np.bool_)
 
 
 def _usual(values: Floats) -> Floats:

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.assemble import steps as steps_
-from stabtree.loaders.table import MIN_ROWS, beginnings
+from stabtree.loaders.table import (
+    MIN_ROWS,
+    Column,
+    are_epochs,
+    attempt,
+    beginnings,
+    epochs_note,
+    is_fresh,
+    running_on,
+)
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
-from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats, Ints
-    from stabtree.loaders.table import Column, Table
+    from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
 MAX_RUNS = 1000
@@ -96,18 +104,37 @@ def _label(column: Column, value: float) -> str:
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    steps = None if _never_back(table, names) else _steps(table, names)
-    if steps is None:
+    found = None if _never_back(table, names) else _steps(table, names)
+    if found is None:
         return ()
+    axis, steps = found
     starts = _starts(table, steps, names)
-    if len(starts) < 2 or not _are_runs(table, steps, starts, names):
+    if len(starts) < 2:
+        return ()
+    if epochs := _epochs(table, axis, steps, starts, names):
+        return (epochs,)
+    if len(starts) > MAX_RUNS or not _are_fresh(table, steps, starts, names):
         return ()
     tables = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], table.rows], strict=True), 1):
         keep = np.zeros(table.rows, dtype=np.bool_)
         keep[begin:end] = True
-        tables.append(_rows_of(table, keep, str(number)))
+        own = _rows_of(table, keep, str(number))
+        tables.append(replace(own, notes=(*own.notes, *attempt(number, len(starts), begin))))
     return tuple(tables)
+
+
+def _epochs(table: Table, axis: str, steps: Ints, starts: list[int], names: Names) -> Table | None:
+    """The table with its steps counted on, where they are counted within epochs that no column numbers."""
+    loss = _first_of(table, "loss", names)
+    if loss is None:
+        return None
+    rows = np.flatnonzero(loss.mask)
+    if not are_epochs(steps[rows], np.searchsorted(rows, starts).tolist(), loss.values[rows]):
+        return None
+    note = epochs_note(f"The steps in column {clean(axis, 40)}", len(starts))
+    columns = {**table.columns, axis: Column(running_on(steps.astype(np.float64), starts))}
+    return replace(table, columns=columns, notes=(*table.notes, note))
 
 
 def _never_back(table: Table, names: Names) -> bool:
@@ -117,21 +144,21 @@ def _never_back(table: Table, names: Names) -> bool:
     return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for c in columns)
 
 
-def _steps(table: Table, names: Names) -> Ints | None:
-    """The steps of all rows, else their epochs; None where the table has neither, or several ranks."""
+def _steps(table: Table, names: Names) -> tuple[str, Ints] | None:
+    """The column of the steps, else of the epochs, and its values; None where there is neither, or several ranks."""
     if any(column for name in _named(table, RANK, names) if (column := table.columns[name])):
         return None
-    epochs = [column for name in _named(table, EPOCH, names) if (column := table.columns[name])]
+    epochs = [(name, column) for name in _named(table, EPOCH, names) if (column := table.columns[name])]
     for name in _named(table, STEP, names):
         column = table.columns[name]
         found = steps_.from_column(name, column) if column else ""
         if not isinstance(found, str) and found.keep is None:
-            within = any(c.logged is None and _rises_where(found.values, c.values) for c in epochs)
-            return None if within else found.values
-    for column in epochs:
-        found = steps_.from_column("epoch", column)
+            within = any(c.logged is None and _rises_where(found.values, c.values) for _, c in epochs)
+            return None if within else (name, found.values)
+    for name, column in epochs:
+        found = steps_.from_column(name, column)
         if not isinstance(found, str) and found.keep is None and (np.diff(found.values) != 0).all():
-            return found.values
+            return name, found.values
     return None
 
 
@@ -152,35 +179,17 @@ def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
     return starts if rows is None else [0, *(int(rows[place]) for place in starts[1:])]
 
 
-def _are_runs(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
-    """Whether these are runs of their own, not one that crashed early and was started again.
+def _are_fresh(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
+    """Whether at each start loss or learning rate are nearer to their first values than to those just before.
 
-    One that crashed before its first checkpoint is short, and what it logged is made up for by the next.
+    Where neither was logged, one stretch that gets further than the one before it is that one resumed.
     """
-    ends = [*starts[1:], table.rows]
-    reached = [int(steps[begin:end].max()) for begin, end in zip(starts, ends, strict=True)]
-    several = len(starts) > 2 or reached[0] >= reached[1]
-    return several and all(_fresh(table, begin, names) for begin in starts[1:])
-
-
-def _fresh(table: Table, begin: int, names: Names) -> bool:
-    """Whether loss or learning rate, at a row, are nearer to their first values than to those just before."""
-    judged = False
-    for metric in ("lr", "loss"):
-        column = _first_of(table, metric, names)
-        if not column:
-            continue
-        logged = column.mask
-        first = column.values[logged][:MIN_ROWS]
-        before = column.values[:begin][logged[:begin]][-MIN_ROWS:]
-        after = column.values[begin:][logged[begin:]][:MIN_ROWS]
-        if not len(before) or not len(after):
-            continue
-        start, last, now = (float(median(part)) for part in (first, before, after))
-        judged = True
-        if abs(now - start) < abs(now - last):
-            return True
-    return not judged
+    columns = [column for metric in ("lr", "loss") if (column := _first_of(table, metric, names))]
+    held = [(np.flatnonzero(column.mask), column.held) for column in columns]
+    told = [[is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held] for begin in starts[1:]]
+    if all(one is None for start in told for one in start):
+        return len(starts) > 2 or bool(steps[: starts[1]].max() >= steps[starts[1] :].max())
+    return all(any(start) or all(one is None for one in start) for start in told)
 
 
 def _first_of(table: Table, metric: str, names: Names) -> Column | None:

@@ -93,6 +93,6 @@ def _use(shown: str, role: str, column: Column, lost: int) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
-        misread=max(column.bad, lost) + no_steps + sum(misread(column, role)),
+        misread=max(column.bad, lost) + no_steps + (wrong.total if (wrong := misread(column, role)) else 0),
         filled=len(finite) + max(column.bad, lost),
     )

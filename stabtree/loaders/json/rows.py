@@ -67,7 +67,7 @@ class JsonRows:
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _cells: dict[str, _Cells] = field(default_factory=dict)
-    _odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which stands in `line`; a row of configuration goes to `config`."""
@@ -126,8 +126,8 @@ class JsonRows:
         return True
 
     def _note_odd(self, name: str, cell: object, line: int) -> None:
-        count, example = self._odd.get(name, (0, f"line {line}: {clean(cell, 40)!r}"))
-        self._odd[name] = count + 1, example
+        rows, _ = self._odd.setdefault(name, ([], f"line {line}: {clean(cell, 40)!r}"))
+        rows.append(self.count)
 
     def _wanted(self, name: str) -> bool:
         wanted = self.keys.get(name)
@@ -149,8 +149,13 @@ class JsonRows:
     def _with_odd(self, name: str) -> Column:
         """A column with the lists and objects that stand where it has numbers elsewhere."""
         column = self._column(self._cells[name])
-        count, example = self._odd.get(name, (0, ""))
-        return replace(column, bad=column.bad + count, bad_example=example or column.bad_example) if count else column
+        if name not in self._odd:
+            return column
+        rows, example = self._odd[name]
+        garbled = np.zeros(self.count, dtype=np.bool_)
+        garbled[rows] = True
+        bad, example = column.bad + len(rows), example or column.bad_example
+        return replace(column, bad=bad, bad_example=example).without(garbled & ~column.mask)
 
     def _column(self, held: _Cells) -> Column:
         held.flush()
@@ -163,7 +168,12 @@ class JsonRows:
         # A key that stands twice in a row's nested forms: the later cell is kept.
         values[places] = sparse.values
         logged[places] = sparse.mask
-        return Column(values, logged, sparse.bad, sparse.bad_example, sparse.coded, sparse.labels)
+        found = replace(sparse, values=values, logged=logged)
+        if sparse.garbled is None:
+            return found
+        garbled = np.zeros(self.count, dtype=np.bool_)
+        garbled[places] = sparse.garbled
+        return replace(found, garbled=garbled)
 
 
 def _alike(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:

@@ -93,7 +93,7 @@ def _is_summary(entry: dict[str, Any]) -> bool:
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
-    states = [file for file in (path / NAME, *_checkpoints(path)) if is_file(file)]
+    states = [file for file in (path / NAME, *(file for _, file in checkpoints(path))) if is_file(file)]
     read_ = []
     notes: list[str] = []
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
@@ -110,13 +110,13 @@ def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     return (replace(newest, notes=(*notes, *newest.notes)),)
 
 
-def _checkpoints(path: Path) -> list[Path]:
-    """The states of the checkpoints, the highest step first."""
+def checkpoints(path: Path) -> list[tuple[int, Path]]:
+    """The steps of the checkpoints in an output folder and the places of their states, the highest step first."""
     try:
         found = [(int(name[1]), entry) for entry in path.iterdir() if (name := _CHECKPOINT.fullmatch(entry.name))]
     except OSError:
         return []
-    return [entry / NAME for _, entry in sorted(found, reverse=True)]
+    return [(step, entry / NAME) for step, entry in sorted(found, reverse=True)]
 
 
 def _last_step(table: Table) -> float:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.folder import entries, settings_in
-from stabtree.loaders.formats import LOADERS, Loader, by_name, choose, picked
+from stabtree.loaders.folder import entries, made_up, settings_in
+from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.metrics_file import is_hollow, pick_file
+from stabtree.loaders.paths import trainer_output
+from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of, pick_file
 from stabtree.loaders.paths.settings_beside import settings_of
-from stabtree.loaders.source import Source, open_source
+from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.loaders.table import Asked
 from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 LISTED = 8
 # Of so many files one tells what kind of folder it is.
 MAX_FILES = 100
+MAX_WHOLE = 20
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -95,12 +97,14 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
 def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
     if str(path) != "-" and _is_folder(Path(path)):
+        if made_up(Path(path)):
+            raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
         tables = _read_folder(Path(path), names, forced, run)
         if tables:
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
             settings, notes = settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)
-        path, skipped = pick_file(Path(path), lambda source: picked(source, names) is not None)
+        path, skipped = pick_file(Path(path), names)
     source = open_source(path)
     loader = forced or choose(source, names)
     if loader.name == "manifest":
@@ -143,21 +147,26 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
             plain = _is_plain(folder, names) if plain is None else plain
             if plain:
                 return ()
-        if tables := loader.folder(folder, Asked(names, run, read)):
-            return tables
+        asked = Asked(names, run, read)
+        if tables := loader.folder(folder, asked):
+            if loader.name == "trainer_state":
+                tables = trainer_output.whole(folder, tables[0], asked)
+            return tuple(part for table in tables for part in split(table, names))
     return ()
 
 
 def _is_plain(folder: Path, names: Names) -> bool:
     """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
-    files = [folder / name for name in entries(folder)[1] if not name.startswith(".")]
-    loaders = [loader for file in files[:MAX_FILES] if not is_hollow(file) and (loader := _loader_of(file, names))]
+    files = [folder / name for name in entries(folder)[1] if not name.startswith(".") and name not in OTHERS]
+    solid = [file for file in files[:MAX_FILES] if not is_hollow(file)]
+    found = [_loader_of(file, names, whole=place < MAX_WHOLE) for place, file in enumerate(solid)]
+    loaders = [loader for loader in found if loader]
     return bool(loaders) and not any(loader.deep for loader in loaders)
 
 
-def _loader_of(file: Path, names: Names) -> Loader | None:
+def _loader_of(file: Path, names: Names, *, whole: bool) -> Loader | None:
     try:
-        return picked(open_source(file), names)
+        return loader_of(file, names, whole=whole)[0]
     except StabtreeError:
         return None
 

@@ -28,6 +28,26 @@ def expanded(path: str) -> list[str]:
     return sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207 - a pattern may be absolute
 
 
+def once(paths: Sequence[str | Path]) -> list[str | Path]:
+    """The paths without those that name a file again, by a link or in other words."""
+    first: dict[str, str | Path] = {}
+    for path in paths:
+        first.setdefault(_place(path), path)
+    return list(first.values())
+
+
+def _place(path: str | Path) -> str:
+    try:
+        return str(path) if str(path) == "-" else str(Path(path).resolve())
+    except (OSError, RuntimeError, ValueError):
+        return str(path)  # a link in a loop, or no path at all: opening it says so
+
+
+def files_of(run: Run) -> frozenset[str]:
+    """The files that a run was read from, wherever its paths led."""
+    return frozenset(_place(source.path) for source in run.sources)
+
+
 def below(folder: Path) -> tuple[list[Path], int]:
     """The folders in one in which runs may lie, and how many there are besides that nobody looks into."""
     inner = [folder / name for name in entries(folder)[0] if not name.startswith(".")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
+from stabtree.loaders.tables.cells import LACKING, ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
 from stabtree.text import clean
 
@@ -27,6 +27,8 @@ _END = "\n"
 MAX_HEADERS = 1000
 # Three digits behind a comma may be thousands, but not where a column of one of these has no point.
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
+# What is kept of the text above, to tell a line that is cut from one that only lacks its end.
+KEPT = 1 << 14
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class Body:
         columns: every column of any header, None for one that is not wanted.
         skips: the lines that could not be read.
         rows: how many were read.
+        short: those of them that have fewer cells than the header.
         lines: how many lines were taken over, the header and those above it included.
     """
 
@@ -47,7 +50,9 @@ class Body:
     columns: dict[str, ColumnBuilder | None] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
+    short: list[int] = field(default_factory=list)
     lines: int = 0
+    _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,15 +62,18 @@ class Body:
         """Take over whole lines; what can be understood only with the lines after it comes back."""
         block = self._below_header(text)
         count = self._rows_of(block)
+        above, self._above = self._above, (self._above + block)[-KEPT:]
         if count and self._add_rows(block, count):
             self.rows += count
             self.lines += count
             return ""
-        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last)
+        cells = () if block.endswith(_END) else _last_cells(above, self.layout.delimiter)
+        parts, rest = records(block, self.lines + 1, self.layout, self.skips, last=last, above=cells)
         for part in parts:
             if part.layout is not self.layout:
                 self._below(part.layout)
             places = [place for place, _ in part.rows]
+            self.short += [self.rows + row for row, (_, cells) in enumerate(part.rows) if cells[-1] is LACKING]
             for index, builder in self._builders.items():
                 builder.add([cells[index] for _, cells in part.rows], places)
             self.rows += len(part.rows)
@@ -154,6 +162,11 @@ class Body:
         for builder, values in zip(builders.values(), columns, strict=True):
             builder.add_numbers(values, ~np.isnan(values) if blank else None)
         return True
+
+
+def _last_cells(block: str, mark: str) -> list[str]:
+    """The last cell of each whole line."""
+    return [line.rpartition(mark)[2].strip(BLANKS) for line in block.split(_END)[1:-1]]
 
 
 def _numbers(text: str) -> tuple[list[Any], bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from stabtree._lazy import np
@@ -24,6 +24,8 @@ Cell = str | float | bool | None
 
 # So many names of runs may be asked for; a hash for each batch is not worth keeping.
 KEPT_LABELS = 1000
+# What stands for the cell of a row that has too few: nobody wrote it, not even empty.
+LACKING = "\0\0"
 _AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _TRUTHS = ("true", "false")
@@ -99,8 +101,11 @@ class ColumnBuilder:
     _logged: Bools | None = None
     _count: int = 0
     _cells: list[Cell] = field(default_factory=list)
-    _bad: int = 0
+    _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
+    _grouped: list[int] = field(default_factory=list)
+    _lacking: list[int] = field(default_factory=list)
+    _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is where the i-th stands in the file."""
@@ -149,17 +154,22 @@ class ColumnBuilder:
         for i, cell in enumerate(cells):
             if cell is None or cell == "":
                 continue
+            if cell is LACKING:
+                self._lacking.append(self._count + i)
+                continue
             try:
                 value = self._value(cell)
             except (ValueError, TypeError, OverflowError):
-                self._bad += 1
+                self._bad.append(self._count + i)
+                self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(_AROUND)) is not None
                 if not self._bad_example:
                     self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"
                 continue
             if value is not None:
                 values[i], logged[i] = value, True
-                if not self.grouped and self.comma == "thousands" and isinstance(cell, str) and "," in cell:
-                    self.grouped = f"line {lines[i]}: {clean(cell, 40)!r}"
+                if self.comma == "thousands" and isinstance(cell, str) and "," in cell:
+                    self._grouped.append(self._count + i)
+                    self.grouped = self.grouped or f"line {lines[i]}: {clean(cell, 40)!r}"
         self.add_numbers(values, logged)
 
     def _value(self, cell: Cell) -> float | None:
@@ -173,7 +183,14 @@ class ColumnBuilder:
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
-        return Column(self._values[: self._count], logged, self._bad, self._bad_example)
+        column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example)
+        # Beside `1,25` nobody knows whether `1,250` has thousands.
+        wrong = [*self._bad, *self._grouped] if self._decimal else self._bad
+        if not wrong and not self._lacking:
+            return column
+        rows = np.zeros(self._count, dtype=np.bool_)
+        rows[[*wrong, *self._lacking]] = True
+        return replace(column.without(rows), bad=len(wrong))
 
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:

@@ -13,14 +13,15 @@ from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout
-from stabtree.loaders.tables.shifted import shifted_from
+from stabtree.loaders.tables.shifted import lack_a_cell_within, shifted_from
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from stabtree._lazy import Ints
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Skips
+    from stabtree.loaders.table import Column, Skips
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
 
@@ -129,12 +130,10 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         builder.pad(body.rows)
     skips, rows = body.skips, body.rows
     columns = {name: built[name].column() if name in built else None for name in body.columns}
-    first = None if skips.headers else shifted_from([*columns.values()])
-    if first is not None:
-        skips.add(layout.header_line + 1 + first, "stands, with all rows below it, one column too far left")
-        skips.count += rows - first - 1
-        columns = {name: column and column.pick(np.arange(first)) for name, column in columns.items()}
-        rows = first
+    keep = _in_place([*columns.values()], body)
+    if len(keep) < rows:
+        columns = {name: column and column.pick(keep) for name, column in columns.items()}
+        rows = len(keep)
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
@@ -144,6 +143,24 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         skipped_count=skips.count,
         notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built, layout)),
     )
+
+
+def _in_place(columns: Sequence[Column | None], body: Body) -> Ints:
+    """The rows whose cells stand below their names, as far as the file proves that others don't."""
+    rows, skips, first_line = np.arange(body.rows), body.skips, body.layout.header_line + 1
+    if skips.headers:
+        return rows
+    if body.short and lack_a_cell_within(columns, body.short):
+        skips.add(first_line + body.short[0], "lacks a cell, and not the last, as others below it do")
+        skips.count += len(body.short) - 1
+        rows = np.delete(rows, body.short)
+        columns = [column and column.pick(rows) for column in columns]
+    if shift := shifted_from(columns):
+        first, side = shift
+        skips.add(first_line + int(rows[first]), f"stands, with all rows below it, one column too far {side}")
+        skips.count += len(rows) - first - 1
+        rows = rows[:first]
+    return rows
 
 
 def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:

@@ -36,6 +36,7 @@ class Layout:
         rows: rows of data seen below it in the first lines.
         agree: the share of those that have as many fields as the header.
         commas: the columns that have numbers with commas there, and none with a point.
+        dangling: whether rows end with a delimiter more than the header, so that an empty field too many is none.
     """
 
     delimiter: str
@@ -45,6 +46,7 @@ class Layout:
     rows: int
     agree: float
     commas: frozenset[str] = frozenset()
+    dangling: bool = False
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -149,7 +151,9 @@ def _layout(delimiter: str, names: tuple[str, ...], place: int, below: list[list
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None
-    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree, _commas(delimiter, names, fit))
+    dangling = sum(len(cells) > len(names) for cells in fit) > 0.5 * len(fit)
+    commas = _commas(delimiter, names, fit)
+    return Layout(delimiter, names, place, _comma(delimiter, fit), len(fit), agree, commas, dangling)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -165,7 +169,8 @@ def _width(rows: list[tuple[int, list[str]]]) -> int:
 
 def _is_header(fields: list[str]) -> bool:
     """Whether the fields are names: mostly words, and not the same word all along, though each may stand twice."""
-    words = [name for name in fields if name and not numeric(name)]
+    # `0;4` is no number either, and no name: it is what is left of one where another delimiter is tried.
+    words = [name for name in fields if any(map(str.isalpha, name)) and not numeric(name)]
     return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
 
 

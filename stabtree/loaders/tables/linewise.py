@@ -8,15 +8,19 @@ below it have its columns, in its order.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.loaders.tables.cells import LACKING, number
 from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, numeric, share_of_numbers, split
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.loaders.table import Skips
 
 LONG_LINE = 1 << 20
@@ -24,6 +28,14 @@ LONG_LINE = 1 << 20
 ANCHORS = 3
 # What may stand around the text of a cell.
 BLANKS = " \t'\"\0"
+CUT = "is cut: the file ends inside this line"
+# So many rows show what the last cell of a row is like.
+SHOWING = 10
+# A number is larger than all above it by this factor where its negative exponent, or the last digit of it, is lost.
+EXPONENT_LOST = 5.0
+
+# A number, or as much of it as was written.
+_BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")
 
 Record = tuple[int, list[str]]
 
@@ -40,7 +52,9 @@ class Below(NamedTuple):
     rows: list[Record]
 
 
-def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) -> tuple[list[Below], str]:
+def records(
+    text: str, first: int, layout: Layout, skips: Skips, *, last: bool, above: Sequence[str] = ()
+) -> tuple[list[Below], str]:
     """The rows of a text below the header, and what to read later.
 
     What is left begins at a quote that is open so near the end that the lines which may close it are missing.
@@ -51,6 +65,7 @@ def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) 
         layout: how the file is laid out so far.
         skips: takes note of what can't be read.
         last: whether nothing follows, so that nothing may be left.
+        above: the last cells of the rows above.
     """
     lines = text.split("\n")
     ended = not lines[-1]
@@ -71,10 +86,14 @@ def records(text: str, first: int, layout: Layout, skips: Skips, *, last: bool) 
                     return parts, "\n".join(lines[at:]) + ("\n" if ended else "")
                 line, used = _join(lines[at : at + 1 + QUOTED_LINES], layout)
                 skips.quotes += used == 1
-            cut = not ended and at + used == len(lines)
+            cut = not ended and at + used == len(lines) and not line.endswith('"')
             fields = _fields(line, place, layout, skips)
             if header_again(fields, layout):
                 parts += _renewed(fields, place, layout, skips)
+            elif cut and len(fields) == len(layout.names) and _is_cut(fields[-1], above):
+                skips.add(place, CUT)
+                if not all(map(_is_finite, fields[:-1])):  # what broke the run may stand in its last line
+                    parts[-1].rows.append((place, [*fields[:-1], ""]))
             elif row := _fitted(fields, place, layout, skips, cut=cut):
                 parts[-1].rows.append((place, row))
         at += used
@@ -99,24 +118,54 @@ def _fields(line: str, place: int, layout: Layout, skips: Skips) -> list[str]:
         # What follows an open quote may be cells all the same.
         plain = line.split(layout.delimiter)
         fields = plain if len(plain) == width else fields
-    if len(fields) > width and not any(cell.strip() for cell in fields[width:]):
+    if layout.dangling and len(fields) > width and not any(cell.strip() for cell in fields[width:]):
         del fields[width:]
     return fields
 
 
 def _fitted(fields: list[str], place: int, layout: Layout, skips: Skips, *, cut: bool) -> list[str]:
-    """The cells of a row, an empty one for each that is missing; none where the line is no row."""
+    """The cells of a row, `LACKING` for each that is missing; none where the line is no row."""
     width = len(layout.names)
     if len(fields) > width:
         skips.add(place, f"has {len(fields)} fields where the header has {width}")
         return []
     if fields and len(fields) < width:
         if cut:
-            skips.add(place, "is cut: the file ends inside this line")
+            skips.add(place, CUT)
             return []
         skips.short += 1
-        fields += [""] * (width - len(fields))
+        fields += [LACKING] * (width - len(fields))
     return fields
+
+
+def _is_cut(cell: str, above: Sequence[str]) -> bool:
+    """Whether a number breaks off where the file ends: it is shorter than all above it, or has lost its exponent.
+
+    What begins no number, such as `nan`, is taken as it stands.
+    """
+    if len(above) < SHOWING or not _BEGUN.fullmatch(cell):
+        return False
+    if cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in above):
+        return True
+    small = any("e-" in other.lower() for other in above)
+    return small and _size(cell) > EXPONENT_LOST * max(map(_size, above))
+
+
+def _is_finite(cell: str) -> bool:
+    """Whether a cell holds no NaN and no infinity."""
+    try:
+        return math.isfinite(number(cell) or 0.0)
+    except (ValueError, OverflowError):
+        return True
+
+
+def _size(cell: str) -> float:
+    """How large a number is; 0 for what is none, or not finite."""
+    try:
+        size = abs(float(cell.replace(",", ".")))
+    except ValueError:
+        return 0.0
+    return size if math.isfinite(size) else 0.0
 
 
 @lru_cache(maxsize=4)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree._lazy import np
+from stabtree.loaders.config import of_model
 from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ def _object(content: str) -> dict[str, Any]:
         found = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return of_model(found) if "model_type" in found else found
 
 
 def _hparams(data: bytes, metadata: Field) -> dict[str, Any]:

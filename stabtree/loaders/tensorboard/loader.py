@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries, find, settings_file, shown
+from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Table
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
+from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.loaders.unpack import MAX_BYTES, chunks
 from stabtree.metrics.table import normalize
@@ -34,6 +36,8 @@ _SPOKEN = ("eval", "val", "test", "dev", "train")
 # `add_hparams` writes its event file into a sub-folder that is named after the time.
 _TIME = re.compile(r"\d{9,10}(\.\d+)?")
 MAX_FILES = 2000
+# The length of its first record is a number of eight bytes, most of them zero.
+SNIFFED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,26 +122,87 @@ def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
     """The run of a folder, or several; of several only that asked for is read.
 
     Event files of one folder are one run, and so are `train` and `val` below it; tags of the latter become
-    `eval_<tag>`. Other sub-folders are other runs.
+    `eval_<tag>`. Other sub-folders are other runs, unless one goes on where another was stopped.
 
     Raises:
         StabtreeError: where the run holds no scalars.
     """
-    found, notes = find(path, MARK)
+    found, notes = _event_files(path)
     runs: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for parts in found:
         runs.setdefault(_run_of(parts, found, path), []).append(parts)
+
+    @cache
+    def events_of(home: tuple[str, ...]) -> list[Events]:
+        return [event for place in runs[home] for event in _folder_events(path, place, home, found[place])]
+
+    def whole(homes: Sequence[tuple[str, ...]]) -> Stretch:
+        return _stretch([event for home in homes for event in events_of(home)])
+
+    heads = {home: _head_of(path, places, found) for home, places in runs.items()} if len(runs) > 1 else {}
+    chains = chained(heads, whole) if heads else [[home] for home in runs]
     tables = []
-    for home, places in runs.items():
-        name = shown(home) if len(runs) > 1 else ""
-        if name == (asked.run or ""):
-            events = [event for place in places for event in _folder_events(path, place, home, found[place])]
-            settings = _settings(path.joinpath(*home))
-            table = _table(clean(path), [*events, settings], asked.names, run=name)
-            tables.append(replace(table, notes=(*notes, *table.notes)))
+    for chain in chains:
+        name = shown(chain[0]) if len(chains) > 1 else ""
+        if name == (asked.run or "") or len(chains) == 1:
+            events = [event for home in chain for event in events_of(home)]
+            settings = [_settings(path.joinpath(*home)) for home in chain]
+            table = _table(clean(path), [*events, *settings], asked.names, run=name)
+            tables.append(replace(table, notes=(*notes, *_resumed(chain), *table.notes)))
         else:
             tables.append(Table(clean(path), "tfevents", 0, {}, run=name))
     return tuple(tables)
+
+
+def _event_files(path: Path) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:
+    """The event files below a folder, by the folder that they lie in, and notes; text that is named so is none."""
+    found, notes = find(path, MARK)
+    kept = {
+        parts: [name for name in files if not _is_text(path.joinpath(*parts, name))] for parts, files in found.items()
+    }
+    return {parts: files for parts, files in kept.items() if files}, notes
+
+
+def _is_text(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(SNIFFED)
+    except OSError:
+        return False
+    return bool(head) and b"\0" not in head and head.isascii()
+
+
+def _head_of(path: Path, places: Sequence[tuple[str, ...]], found: Mapping[tuple[str, ...], list[str]]) -> Stretch:
+    """How the events of a run begin: the first part of the oldest file of each of its folders."""
+    heads = []
+    for place in places:
+        file = path.joinpath(*place, min(found[place], key=_written))
+        heads.append(_read_head(file, size_of(file)))
+    return Stretch(merge([head.points for head in heads]), {})
+
+
+# A folder of many runs is gone through once for each of them.
+@lru_cache(maxsize=MAX_FILES)
+def _read_head(file: Path, _size: int) -> Events:
+    scalars = Scalars(RecordReader().damage)
+    try:
+        head = open_source(file).data
+    except StabtreeError:
+        head = b""
+    for block in RecordReader().read([head]):
+        scalars.add(block)
+    return Events(scalars.points(), {}, ())
+
+
+def _stretch(events: Sequence[Events]) -> Stretch:
+    config = {key: value for event in reversed(events) for key, value in event.config.items()}
+    return Stretch(merge([event.points for event in events]), config)
+
+
+def _resumed(chain: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    if len(chain) < 2:
+        return ()
+    return (f"{shown(chain[0])} goes on in {', '.join(shown(home) for home in chain[1:])}: one run with its resumes.",)
 
 
 def _run_of(parts: tuple[str, ...], found: Mapping[tuple[str, ...], object], path: Path) -> tuple[str, ...]:
@@ -156,15 +221,9 @@ def _run_of(parts: tuple[str, ...], found: Mapping[tuple[str, ...], object], pat
 
 def _is_curve(place: Path, name: str) -> bool:
     """Whether a folder is one of those that `add_scalars` makes: named after its one tag and one curve of it."""
-    files = [file for file in entries(place)[1] if MARK in file]
-    try:
-        head = open_source(place / files[0]).data if files else b""
-    except StabtreeError:
-        return False
-    scalars = Scalars(RecordReader().damage)
-    for block in RecordReader().read([head]):
-        scalars.add(block)
-    return len(scalars.names) == 1 and all(_of_tag(name, tag) for tag in scalars.names)
+    files = [place / file for file in entries(place)[1] if MARK in file]
+    names = _read_head(files[0], size_of(files[0])).points.names if files else ()
+    return len(names) == 1 and _of_tag(name, names[0])
 
 
 def _of_tag(folder_name: str, tag: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
-from stabtree.metrics.table import normalize
+from stabtree.metrics.table import MAX_NAME, normalize
 
 # A longer line is no line of metrics: what stands behind is not looked at.
 MAX_LINE = 20_000
@@ -120,13 +120,17 @@ _NOT_STEPS = "per max total last every of warmup best save eval log micro until 
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
 
 
-@lru_cache(maxsize=8192)
 def role(name: str, names: Names) -> Meaning:
     """What a name stands for: `step`, `epoch`, `rank`, a metric, or nothing; and its place, 0 best.
 
     >>> role("validation loss at iteration", Names()).role, role("time per iteration", Names()).role
     ('step', '')
     """
+    return (_role if len(name) <= MAX_NAME else _role.__wrapped__)(name, names)
+
+
+@lru_cache(maxsize=8192)
+def _role(name: str, names: Names) -> Meaning:
     found = names.match(name)
     if found.place < 0:
         return found

@@ -69,7 +69,7 @@ class LogReader:
                 self._read_slowly(line, place, cut=isinstance(lines, Lines) and not lines.ended and not found)
             form, last = NO_FORM if blocks.waiting else forms.top(), forms.last_step
             match, at, block = form.match, form.step, form.block
-        self._finish()
+        self._finish(cut=isinstance(lines, Lines) and not lines.ended)
 
     def _read_slowly(self, line: str, place: int, *, cut: bool) -> None:
         text = line[: grammar.MAX_LINE]
@@ -101,11 +101,11 @@ class LogReader:
         """How many rows hold the training loss."""
         return self._training.rows + sum(len(block.rows) for block in self.rows.blocks if block.trains)
 
-    def _finish(self) -> None:
+    def _finish(self, *, cut: bool) -> None:
         """Read what was waiting for the end of a dict or a table."""
         self._forms.settle()
         for part, where in self._blocks.end():
-            self._line(part, where, cut=False)
+            self._line(part, where, cut=cut)
         for block in self.rows.blocks:
             block.flush()
 

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.table import MIN_ROWS, Column, Skips, Table, beginnings
+from stabtree.loaders.table import (
+    MIN_ROWS,
+    Column,
+    Skips,
+    Table,
+    are_epochs,
+    attempt,
+    beginnings,
+    epochs_note,
+    running_on,
+)
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.stats import median
@@ -62,9 +72,16 @@ def tables(
     step_name, step, logged = _steps(rows, losses)
     if logged.any() and rows.names.role(step_name) != "step":
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
-    log = _Log(rows, dense, step_name, (step, logged), rows.dense("epoch"), rows.dense("rank"), event)
-    several_ranks = len(np.unique(log.rank[0][log.rank[1] & losses])) > 1
-    starts = [0] if several_ranks else _starts(step, logged, log.epoch, losses)
+    epoch, rank = rows.dense("epoch"), rows.dense("rank")
+    several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
+    starts = [0] if several_ranks else _starts(step, logged, epoch, losses)
+    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows.names):
+        notes = (
+            *notes,
+            epochs_note("The steps", len(starts)),
+        )
+        step, starts = running_on(step, starts), [0]
+    log = _Log(rows, dense, step_name, (step, logged), epoch, rank, event)
     parts = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
         count, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
@@ -79,7 +96,7 @@ def tables(
                 config=config.until(int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end),
                 skipped=tuple(mine.first),
                 skipped_count=mine.count,
-                notes=notes,
+                notes=(*notes, *attempt(number, len(starts), begin)),
                 lines=telling.between(begin, end),
                 ended_in_error=telling.ended_in_error(begin, end),
                 run="" if len(starts) == 1 else str(number),
@@ -186,6 +203,17 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
         if len(starts) <= MAX_RUNS
         else [0]
     )
+
+
+def _are_epochs(
+    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], names: Names
+) -> bool:
+    """Whether what looks like several runs are the epochs of one, by its steps and its loss."""
+    at = np.flatnonzero(carries)
+    places = np.searchsorted(at, starts).tolist()
+    whole = (values[at] for name, (values, has) in dense.items() if role(name, names).role == "loss" and has[at].all())
+    loss = next(whole, None)
+    return loss is not None and places[-1] < len(at) and are_epochs(step[at], places, loss)
 
 
 def _first_row(row: int, step: Floats, logged: Bools, losses: Bools) -> int:

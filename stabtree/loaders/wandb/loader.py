@@ -25,19 +25,28 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 _RUN = re.compile(r"(offline-)?run-\S+")
+# Beside its runs W&B links to what it wrote of itself in the newest.
+_MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
 _HINT = "name the run's folder, or its run-*.wandb file"
 
 
 def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is a file of W&B; those without a history are known too, to be refused."""
-    if source.data.startswith(MAGIC):
+    if source.data.startswith(MAGIC) or _is_messages(source):
         return Sure.SURELY
     return Sure.MAYBE if _finals(source) else Sure.NO
+
+
+def _is_messages(source: Source) -> bool:
+    """Whether this is a `debug.log`, in which W&B tells of itself."""
+    return source.name.startswith("debug") and source.name.endswith(".log") and bool(_MESSAGES.match(source.head))
 
 
 def _finals(source: Source) -> str:
     """What a file of W&B that is no log of metrics holds; empty for any other file."""
     name = source.file.name if source.file else ""
+    if _is_messages(source):
+        return "the messages"
     if source.head.startswith(("wandb_version:", "_wandb:")):
         return "the configuration"
     if not source.head.lstrip().startswith("{"):

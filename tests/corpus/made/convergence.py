@@ -35,6 +35,25 @@ def falls_by(share: float) -> Run:
     return make_run({"loss": 4 - 4 * share * np.minimum(np.arange(ROWS) / (0.85 * ROWS), 1) + noise(ROWS, 1e-3)})
 
 
+def falls_from_far(nats: float) -> Run:
+    """A loss with a constant added to it that falls steadily by so much."""
+    return make_run({"loss": 14 - nats * np.minimum(np.arange(ROWS) / (0.85 * ROWS), 1) + noise(ROWS, 1e-3)})
+
+
+def dips(sigmas: float) -> Run:
+    """A loss with a constant added to it that goes down and comes back, by so many times its scatter."""
+    at, scatter = np.arange(4000) / 4000, noise(4000, 1.0)
+    scatter[:10] = 0
+    return make_run({"loss": 100 - sigmas * np.interp(at, [0, 0.4, 0.6, 1], [0, 1, 1, 0]) + scatter})
+
+
+def eval_rises(nats: float) -> Run:
+    """An eval loss far above 0 that falls by 3 and rises by so much, while the training loss goes on falling."""
+    evals = np.interp(np.arange(20), [0, 8, 11, 14, 19], [13.0, 10.0, 10.0, 10 + nats, 10 + nats])
+    run = make_run({"loss": 10 + 3 * np.exp(-6 * np.arange(ROWS) / ROWS) + noise(ROWS, 1e-3)})
+    return with_series(run, "eval_loss", evals, np.arange(20) * 20)
+
+
 def rows_of(rows: float) -> Run:
     """A flat loss of so many rows, 20 steps apart."""
     return make_run({"loss": 2 + noise(int(rows))}, np.arange(int(rows)) * 20)
@@ -170,6 +189,8 @@ def tuned(end: float, *, fall_ends: float = 0.2, late: float = 0.0) -> Run:
 
 HOLDS = (
     Hold("O0.least_share", falls_by, {0.055: "slow-learning", 0.065: "no slow-learning"}),
+    Hold("O0.least_fall", falls_from_far, {0.27: "slow-learning", 0.33: "no slow-learning"}),
+    Hold("O0.flat_noise", dips, {1.6: "flat-from-start", 2.4: "no flat-from-start"}),
     Hold("O0.least_steps", lambda steps: flat(int(steps) + 1), {290: "no flat-from-start", 310: "flat-from-start"}),
     Hold("O0.least_rows", rows_of, {27: "no flat-from-start", 33: "flat-from-start"}),
     Hold("O0.late_start_steps", logged_from, {9: "flat-from-start", 11: "no flat-from-start"}),
@@ -193,6 +214,7 @@ HOLDS = (
     Hold("O23.floor_share", partial(rate_ends, schedule="cosine"), {0.45: "lr-ends-early", 0.55: "no lr-ends-early"}),
     Hold("O27.half", partial(trained_up, 0.9), {0.95: "overfitting", 1.05: "no overfitting"}),
     Hold("O27.half", lambda rise: trained_up(0.1, 0.1 + rise), {0.45: "overfitting", 0.55: "no overfitting"}),
+    Hold("O27.least_rise", eval_rises, {0.18: "no overfitting", 0.22: "overfitting"}),
     Hold("O27.least_rows", evaluated, {4: "no overfitting", 6: "overfitting"}),
     Hold("O27.range_share", overfitted, {0.045: "no overfitting", 0.055: "overfitting"}),
     Hold("O25.dead_share", partial(dead, 0.01), {0.45: "no dead-units", 0.55: "dead-units"}),

@@ -45,11 +45,27 @@ def test_a_longer_run_before_a_shorter_is_two_runs(tmp_path: Path) -> None:
         load_run(path)
 
 
+@pytest.mark.parametrize("crashed", [5, 40])
+def test_a_restart_from_scratch_is_another_attempt(tmp_path: Path, crashed: int) -> None:
+    """What an attempt logged before it crashed is judged by itself, and told which rows it is."""
+    path = write(tmp_path, log(stretch(0, crashed, 4, 3), stretch(0, 80, 4, 1)))
+    first, last = (load_run(path, run=run) for run in "12")
+    assert (len(first.series["loss"]), len(last.series["loss"])) == (crashed, 80)
+    assert not last.resumes
+    assert f"Attempt 2 of 2 in one log: its rows from {crashed + 1} on." in last.notes
+
+
+def test_an_attempt_that_ended_in_nan_is_never_replaced(tmp_path: Path) -> None:
+    """A loss that is finite again at the first step is no resume, whatever the rate says."""
+    rows = [*(f"{i},4\n" for i in range(30)), *(f"{i},nan\n" for i in range(30, 40))]
+    path = write(tmp_path, "step,loss\n" + "".join([*rows, *(f"{i},{4 - i / 50}\n" for i in range(80))]))
+    assert np.isnan(load_run(path, run="1").series["loss"].values[-1])
+
+
 @pytest.mark.parametrize(
     "second",
     [
         pytest.param(stretch(20, 80, 3.2, 1), id="from a checkpoint"),
-        pytest.param(stretch(0, 80, 4, 1), id="from scratch after an early crash"),
         pytest.param(stretch(1, 30, 2, 1.9), id="near the start"),
     ],
 )
@@ -63,6 +79,24 @@ def test_steps_within_the_epoch_are_no_runs(tmp_path: Path) -> None:
     """Batches that are counted anew in each epoch."""
     rows = [f"{epoch},{i},{4 - epoch - i / 20}\n" for epoch in range(4) for i in range(10)]
     assert len(load_run(write(tmp_path, "epoch,step,loss\n" + "".join(rows))).series["loss"]) == 40
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_steps_within_epochs_that_nobody_numbers_are_counted_on(tmp_path: Path, noise: float) -> None:
+    """The steps fall back as often as there are epochs, each time after as many, and the loss goes on."""
+    wobble = np.random.default_rng(0).normal(0, noise, 400)
+    rows = [f"{i % 20 * 5},{1 + 3 * np.exp(-i / 80) + wobble[i]:.4f}\n" for i in range(390)]
+    run = load_run(write(tmp_path, "step,loss\n" + "".join(rows)))
+    assert run.series["loss"].steps.tolist() == list(range(0, 1950, 5))
+    assert not run.resumes
+    assert "The steps in column step begin again in each of 20 epochs: they are counted on." in run.notes
+
+
+def test_attempts_of_one_length_are_no_epochs(tmp_path: Path) -> None:
+    """Where the loss is back at its start they are runs, however alike."""
+    path = write(tmp_path, "step,loss\n" + "".join(f"{i % 50},{4 - i % 50 / 20}\n" for i in range(200)))
+    with pytest.raises(StabtreeError, match="holds 4 runs"):
+        load_run(path)
 
 
 def test_epochs_that_begin_again_are_runs(tmp_path: Path) -> None:

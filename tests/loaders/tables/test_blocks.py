@@ -318,8 +318,8 @@ def rows_by_line(text: str, tmp_path: Path) -> int:
     """How many rows of a file are read line by line."""
     counts: list[int] = []
 
-    def counted(*arguments: Any, last: bool) -> tuple[list[linewise.Below], str]:
-        found = linewise.records(*arguments, last=last)
+    def counted(*arguments: Any, **options: Any) -> tuple[list[linewise.Below], str]:
+        found = linewise.records(*arguments, **options)
         counts.append(sum(len(part.rows) for part in found[0]))
         return found
 

@@ -118,6 +118,25 @@ def test_several_runs_in_one_file_are_named_and_never_mixed(tmp_path: Path) -> N
     assert second.setting("lr") == 0.5
 
 
+@pytest.mark.parametrize("head", ["", "=== Epoch {epoch} ===\n"])
+def test_batches_of_epochs_are_one_run(head: str, tmp_path: Path) -> None:
+    """Batches that are counted anew in every epoch are counted on, whether or not a line tells the epoch."""
+    lines = ""
+    for epoch in range(20):
+        lines += head.format(epoch=epoch)
+        lines += "".join(f"Step {i} loss: {1 + 3 * 0.99 ** (epoch * 20 + i):.4f}\n" for i in range(20))
+    assert [step for step, _ in points(run_of(tmp_path, lines), "loss")] == list(range(400))
+
+
+def test_each_attempt_in_a_log_is_a_run(tmp_path: Path) -> None:
+    """Three attempts of the same length, and one restart after an early crash."""
+    once = "".join(f"step: {i} loss: {4 - i / 20:.3f}\n" for i in range(40))
+    with pytest.raises(StabtreeError, match="holds 3 runs"):
+        run_of(tmp_path, once * 3)
+    early = "".join(once.splitlines(keepends=True)[:8])
+    assert "Attempt 2 of 2 in one log: its rows from 9 on." in run_of(tmp_path, early + once, "2").notes
+
+
 def test_a_resume_is_no_new_run(tmp_path: Path) -> None:
     rows = [*range(1, 9), *range(5, 12)]
     run = run_of(tmp_path, "".join(f"step: {i} loss: {i}\n" for i in rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders import load_run
+from stabtree.loaders import load_run, load_runs
+from stabtree.run import Run
 from tests.loaders.make import points, write
 from tests.loaders.make_binary import part, varint, wandb_file, wandb_items, wandb_records
 
@@ -128,6 +130,44 @@ def test_a_run_folder(tmp_path: Path) -> None:
         run = load_run(path)
         assert len(run.series["loss"]) == 8
         assert (run.setting("lr"), run.setting("seed"), run.setting("optimizer")) == (0.001, 5, "adamw")
+
+
+def linked(folder: Path) -> Path:
+    """The folder `wandb` as the library leaves it: links to the newest run and to its messages, which hold numbers."""
+    run = run_folder(folder / "wandb" / "run-20260102_030405-id0")
+    (run / "logs").mkdir()
+    write(run / "files", "step 1 loss: 4.0\nstep 2 loss: 3.9\nstep 3 loss: 3.8\n", "output.log")
+    stamp = "2026-01-02 03:04:05,678 INFO    MainThread:1 [wandb_run.py:_config_callback():1382] "
+    write(run / "logs", "".join(f"{stamp}step {i} loss: {i}.5 lr: 0.1\n" for i in range(9)), "debug.log")
+    line = '{{"time":"2026-01-02T03:04:05Z","level":"INFO","msg":"history","step":{0},"loss":{0}.5}}\n'
+    write(run / "logs", "".join(line.format(i) for i in range(9)), "debug-internal.log")
+    (folder / "wandb" / "latest-run").symlink_to(run.name)
+    for name in ("debug.log", "debug-internal.log"):
+        (folder / "wandb" / name).symlink_to(f"{run.name}/logs/{name}")
+    return folder / "wandb"
+
+
+def test_the_folder_that_the_library_leaves(tmp_path: Path) -> None:
+    """Its links to the newest run and to messages of W&B's own are no further runs, whole or copied."""
+    place = linked(tmp_path)
+    for path in (place, tmp_path, place / "latest-run"):
+        assert [len(item.run.series["loss"]) for item in load_runs(path) if isinstance(item.run, Run)] == [8]
+    shutil.copytree(place, tmp_path / "copy" / "wandb")
+    assert len(load_run(tmp_path / "copy" / "wandb").series["loss"]) == 8
+    with pytest.raises(StabtreeError, match="holds only the messages of a W&B run"):
+        load_run(place / "debug.log")
+
+
+def test_links_that_loop_or_lead_out_are_left_alone(tmp_path: Path) -> None:
+    """One of each hides no run and adds none."""
+    place = linked(tmp_path)
+    run_folder(tmp_path / "elsewhere" / "run-2-b")
+    (place / "loop").symlink_to("loop")
+    (place / "self").symlink_to(".")
+    (place / "run-2-b").symlink_to(tmp_path / "elsewhere" / "run-2-b")
+    (place / "nowhere").symlink_to("../../nowhere")
+    assert len(load_runs(place)) == 1
+    assert len(load_run(place).series["loss"]) == 8
 
 
 def test_several_runs_are_never_mixed(tmp_path: Path) -> None:

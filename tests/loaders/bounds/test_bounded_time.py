@@ -14,6 +14,8 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.metrics.names import Names
 from stabtree.metrics.table import match
+from tests.loaders.make import write
+from tests.loaders.make_binary import BINARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,9 +52,9 @@ FILES: dict[str, Callable[[int], str]] = {
 }
 
 
-def cost(make: Callable[[int], str], size: int, file: Path) -> float:
+def cost(make: Callable[[int], str | bytes], size: int, folder: Path) -> float:
     """The CPU seconds of loading, the least of five; of one where it is too short to matter."""
-    file.write_text(make(size), encoding="utf-8")
+    file = write(folder, make(size), "log.txt")
 
     def once() -> float:
         begin = process_time()
@@ -67,13 +69,13 @@ def cost(make: Callable[[int], str], size: int, file: Path) -> float:
 @pytest.mark.parametrize(
     ("make", "size"),
     [pytest.param(lambda n, line=line: ROWS + f"{line(n)}\n" * 10, 2300, id=name) for name, line in LINES.items()]
-    + [pytest.param(make, 2500, id=name) for name, make in FILES.items()],
+    + [pytest.param(make, 2500, id=name) for name, make in {**FILES, **BINARIES}.items()],
 )
-def test_time_grows_with_size_and_no_faster(make: Callable[[int], str], size: int, tmp_path: Path) -> None:
+def test_time_grows_with_size_and_no_faster(make: Callable[[int], str | bytes], size: int, tmp_path: Path) -> None:
     """Eight times as much of anything costs at most 8^1.3 times as much CPU."""
-    larger = cost(make, TIMES * size, tmp_path / "log.txt")
+    larger = cost(make, TIMES * size, tmp_path)
     if larger > LARGE:
-        smaller = cost(make, size, tmp_path / "log.txt")
+        smaller = cost(make, size, tmp_path)
         assert math.log(larger / smaller, TIMES) < STEEPEST
 
 
@@ -85,6 +87,12 @@ def test_a_long_name_of_a_column_costs_no_more_than_a_short_one() -> None:
     assert process_time() - begin < 1.0
     assert Names().match("grad_norm/" + "layer/" * 20 + "weight").role.startswith("grad_norm/layer.layer.")
     assert Names().match("model/" * 20 + "grad_norm").role.startswith("grad_norm/model.model.")
+
+
+@pytest.mark.parametrize(("name", "make"), BINARIES.items(), ids=BINARIES)
+def test_a_large_binary_file_is_read_at_all(name: str, make: Callable[[int], bytes], tmp_path: Path) -> None:
+    """What the growth is measured of is a run, not a refusal."""
+    assert "loss" in load_run(write(tmp_path, make(100), "log.bin")).series, name
 
 
 @pytest.mark.parametrize("kind", ["one row", "a new key a row", "records", "columns", "series"])

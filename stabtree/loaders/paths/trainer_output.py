@@ -1,0 +1,130 @@
+"""What lies beside the state of the Hugging Face trainer: its events, the model's configuration, the checkpoints."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.errors import StabtreeError
+from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.config import of_model, read_config
+from stabtree.loaders.folder import settings_file
+from stabtree.loaders.formats import by_name
+from stabtree.loaders.json import trainer_state
+from stabtree.run import REDUCED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.loaders.table import Asked, Table
+    from stabtree.metrics.names import Names
+    from stabtree.run import ConfigScalar
+
+EVENTS = "runs"  # where the trainer writes events if nobody says otherwise
+MODEL = "config.json"
+# Events hold single precision.
+SAME = 1e-5
+# The share of rows in which the events of the run and its state are the same; the rest was trained again.
+MOST = 0.5
+# A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
+UNTRAINED = 0.5
+
+
+def whole(folder: Path, state: Table, asked: Asked) -> tuple[Table, ...]:
+    """The run of an output folder with all that lies in it, and other runs whose events lie there.
+
+    Args:
+        folder: the output folder.
+        state: the rows of its newest state.
+        asked: what is asked of it.
+    """
+    events, notes = _events(folder / EVENTS, asked)
+    own = [table for table in events if _is_same(table, state, asked.names)]
+    others = [table for table in events if not any(table is one for one in own)]
+    parts = _joined(state, own, asked.names)
+    config = _config(folder, [*parts, state, *own], asked.names)
+    name = trainer_state.NAME if others else ""
+    first, *rest = (replace(part, run=name) for part in parts)
+    return (replace(first, config=config, notes=(*first.notes, *notes)), *rest, *others)
+
+
+def _events(place: Path, asked: Asked) -> tuple[list[Table], tuple[str, ...]]:
+    """The runs whose events lie in a folder, each under its name, and notes about what could not be read."""
+    loader = by_name("tfevents")
+    found: list[Table] = []
+    notes: list[str] = []
+
+    def read(run: str | None) -> tuple[Table, ...]:
+        try:
+            return loader.folder(place, replace(asked, run=run)) if loader.folder else ()
+        except StabtreeError as error:
+            notes.append(f"Events in {EVENTS} {error.problem}.")
+            return ()
+
+    listed = read(None)
+    for table in listed if len(listed) < 2 else [one for item in listed for one in read(item.run) if one.rows]:
+        attempts = split(replace(table, run=""), asked.names)
+        name = f"{EVENTS}/{table.run}" if table.run else EVENTS
+        found += (replace(one, run=f"{name} {one.run}".strip()) for one in attempts)
+    return found, tuple(notes)
+
+
+def _losses(table: Table, names: Names) -> dict[int, float]:
+    """The loss by step, the last value of each."""
+    steps = table.columns.get("step")
+    loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
+    if steps is None or loss is None:
+        return {}
+    rows = loss.mask & steps.mask & np.isfinite(steps.values)
+    return dict(zip(steps.values[rows].astype(np.int64).tolist(), loss.values[rows].tolist(), strict=True))
+
+
+def _is_same(events: Table, state: Table, names: Names) -> bool:
+    """Whether the events are of the run whose state this is: the same losses at the same steps."""
+    here, there = _losses(events, names), _losses(state, names)
+    shared = sorted(here.keys() & there.keys())
+    one, other = np.array([here[step] for step in shared]), np.array([there[step] for step in shared])
+    return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= MOST)
+
+
+def _joined(state: Table, events: list[Table], names: Names) -> list[Table]:
+    """The rows of the run: the state's, unless events tell more, as where it was resumed or how it went on."""
+    known = _losses(state, names)
+    if not known:
+        return [state]
+    begin, end = min(known), max(known)
+    for table in sorted(events, key=lambda table: -table.rows):
+        steps = np.array(list(_losses(table, names)))
+        note = f"Read with its events ({table.run}), which tell more than its newest state, of step {end:,}."
+        if steps.min() <= begin and steps.max() >= end and (steps.max() > end or _goes_back(table, names)):
+            return [replace(table, notes=(note, *table.notes))]
+        if steps.max() > end and (column := table.columns["step"]):
+            later = column.values > end
+            columns = {name: one and one.pick(later) for name, one in table.columns.items()}
+            return [state, replace(table, rows=int(later.sum()), columns=columns, notes=(note, *table.notes))]
+    return [state]
+
+
+def _goes_back(table: Table, names: Names) -> bool:
+    steps = table.columns["step"]
+    loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
+    return bool(steps and loss and (np.diff(steps.values[loss.mask]) < 0).any())
+
+
+def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:
+    """The settings of the trainer and of the model, and which checkpoints there are."""
+    checkpoints = trainer_state.checkpoints(folder)
+    homes = [folder / trainer_state.NAME, *(file for _, file in checkpoints)]
+    models = (settings_file(home.with_name(MODEL))[0] for home in homes)
+    model = read_config(of_model(next((found for found in models if found), {})))[0]
+    if model.get("dtype") not in REDUCED:
+        model.pop("dtype", None)  # mixed precision has weights in fp32 too
+    config = {**model, **{key: value for table in reversed(tables) for key, value in table.config.items()}}
+    size, losses = config.get("vocab_size"), _losses(tables[0], names)
+    if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
+        del config["vocab_size"]
+    if checkpoints:
+        config["checkpoints"] = tuple(sorted(step for step, _ in checkpoints))
+    return config

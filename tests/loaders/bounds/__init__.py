@@ -1,0 +1,1 @@
+"""Bounds of the readers: time, memory, and what a file may claim."""
