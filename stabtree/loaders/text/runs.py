@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import MIN_ROWS, Column, Skips, Table, beginnings
+from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.stats import median
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
 BAR = "progress bar"
+SUMMED = "epoch_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,16 @@ def tables(
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
+    epoch, epoch_logged = rows.epochs()
     step_name, step, logged = _steps(rows, losses)
+    found = counted_on(step, logged, epoch, epoch_logged, losses)
+    if found is not None:
+        notes = (*notes, "The steps start again in each epoch: they are counted on.")
+        step = found
+    dense |= _apart(dense, rows, logged, epoch_logged)
     if logged.any() and rows.names.role(step_name) != "step":
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
-    log = _Log(rows, dense, step_name, (step, logged), rows.dense("epoch"), rows.dense("rank"), event)
+    log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rows.dense("rank"), event)
     several_ranks = len(np.unique(log.rank[0][log.rank[1] & losses])) > 1
     starts = [0] if several_ranks else _starts(step, logged, log.epoch, losses)
     parts = []
@@ -93,10 +101,27 @@ def _steps(rows: LogRows, losses: Bools) -> tuple[str, Floats, Bools]:
     step, logged = rows.dense("step")
     if not logged.any():
         return (BAR, *_bar_steps(rows, losses))
+    share, percent = rows.dense("share")
+    few = np.count_nonzero(logged & losses) * 2 < np.count_nonzero(losses)
+    if few or (percent.any() and are_samples(share[percent], rows.dense("share_of")[0][percent])):
+        return BAR, np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
     if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
         # The line that names the step of the last row was never written.
         step[-1], logged[-1] = 2 * step[-2] - step[-3], True
     return rows.step_name(), step, logged
+
+
+def _apart(
+    dense: dict[str, tuple[Floats, Bools]], rows: LogRows, step_logged: Bools, epoch_logged: Bools
+) -> dict[str, tuple[Floats, Bools]]:
+    """The loss of lines that sum up an epoch, apart from that of its batches where both go by one name."""
+    apart = {}
+    for name, (values, logged) in dense.items():
+        sums = summaries(logged, step_logged, epoch_logged) if role(name, rows.names).role == "loss" else None
+        if sums is not None and SUMMED not in dense:
+            rows.columns[SUMMED] = True
+            apart = {name: (values, logged & ~sums), SUMMED: (values, sums)}
+    return apart
 
 
 def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
@@ -127,6 +152,13 @@ def _mark_sporadic(
 
 def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     """Steps from the progress bar above each row, where bar and rows were printed in their order."""
+    below, has = rows.dense("below")
+    carry = np.flatnonzero(losses)
+    steps = from_bar(np.where(has, below, np.nan)[carry], rows.dense("below_of")[0][carry])
+    if steps is not None:
+        placed = np.zeros(rows.count)
+        placed[carry] = steps
+        return placed, losses
     bar, seen = rows.dense("bar")
     at = bar[losses]
     gaps = np.diff(at)
