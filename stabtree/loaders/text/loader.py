@@ -73,6 +73,8 @@ def sniff(source: Source, names: Names) -> Sure:
     if not reader.losses:
         reader = _scan(_head(source), names, kinds=True)
     named = any("loss" in name for name in reader.rows.columns) or len(reader.rows.events) > 1
+    if reader.rows.count == 1 and not reader.rows.events:
+        return Sure.MAYBE  # the last state of a bar, say
     if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
         return Sure.LIKELY
     return Sure.HARDLY if ENDING.search(head) else Sure.NO

@@ -182,7 +182,8 @@ class LogReader:
         begins = line.loss or step or ((line.epoch or self.rows.kinds) and self._may_be_loss(line))
         if not self.rows.count and not begins:
             return
-        if not self._training.rows and not line.loss and max(line.words, len(line.metrics)) > MAX_FIRST:
+        settings = not (self._training.rows or line.loss or step)
+        if settings and max(line.words, len(line.metrics)) > MAX_FIRST:
             return
         if line.bar and self._training.redrawn(line):
             return
