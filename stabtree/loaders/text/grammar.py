@@ -146,6 +146,8 @@ _MORE = {
     **{name: Meaning(STEP, 1000 + place) for place, name in enumerate(_STEPS)},
     **dict.fromkeys(("epoch(train)", "epoch(val)", "ep"), Meaning(EPOCH, 0)),
 }
+# Steps that may stand behind a group: `misc/nupdates`.
+_INNER = frozenset(["nupdates", "total_timesteps"])
 _COUNTED = frozenset(["step", "global_step", "iteration", "iter", "epoch"])
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
@@ -173,7 +175,7 @@ def role(name: str, names: Names) -> Meaning:
     if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])
     inner = normalize(name.rpartition("/")[2])
-    return role(inner, names) if inner != key and inner in _MORE else UNKNOWN
+    return role(inner, names) if inner != key and inner in _INNER else UNKNOWN
 
 
 def past_prefix(line: str) -> int:
