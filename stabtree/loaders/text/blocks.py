@@ -119,7 +119,10 @@ class Blocks:
         found = grammar.NAMED_LINE.fullmatch(line, grammar.past_prefix(line)) if len(self._ruled) < MAX_LINES else None
         if not found or self._names_below is None:
             return False
-        self._names_below.append(f"{found['name']}: {found['value']}")
+        pair = f"{found['name']}: {found['value']}"
+        if any(before.startswith(f"{found['name']}: ") for before in self._names_below):
+            return False
+        self._names_below.append(pair)
         return True
 
     def _columns_of(self, line: str) -> list[str]:

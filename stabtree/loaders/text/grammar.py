@@ -110,7 +110,7 @@ BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]
 # A line of dashes, behind a time stamp or not; below it may stand names with their values, one a line.
 RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}[-=*#\s]*$")
 NAMED_LINE = re.compile(
-    r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\"][^|{}'\"]{0,80})"
+    r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\",=]{1,80})\s*"
 )
 # Names of columns, none of them a number; and what stands in a cell: a number, a unit glued to it.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")

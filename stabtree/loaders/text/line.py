@@ -111,7 +111,11 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
         if pair and not (number["total"] and not pair.role):
             out.words += _words(line[end : number.start()], pair.name)
             end = _past(line, number.end())
-            if grammar.PASS.fullmatch(pair.name) and pair.text.isdigit():
+            if (
+                grammar.PASS.fullmatch(pair.name)
+                and pair.text.isdigit()
+                and line[number.end() : number.end() + 1] != "%"
+            ):
                 counts.append(pair)
             else:
                 _take(pair, out, kinds=kinds)

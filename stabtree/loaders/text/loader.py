@@ -70,11 +70,13 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.MAYBE if reader.losses else Sure.NO
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
-    if not reader.losses:
-        reader = _scan(_head(source), names, kinds=True)
+    if not reader.losses and reader.rows.count < ENOUGH_ROWS:
+        kinds = _scan(_head(source), names, kinds=True)
+        reader = kinds if kinds.rows.count > reader.rows.count else reader
     named = any("loss" in name for name in reader.rows.columns) or len(reader.rows.events) > 1
-    if reader.rows.count == 1 and not reader.rows.events:
-        return Sure.MAYBE  # the last state of a bar, say
+    if reader.rows.count == 1 and not reader.rows.events and not reader.rows.step_names:
+        # The last state of a bar below its epoch, or a word in prose that happens to be a metric.
+        return Sure.MAYBE if reader.rows.head else Sure.NO
     if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
         return Sure.LIKELY
     return Sure.HARDLY if ENDING.search(head) else Sure.NO

@@ -185,7 +185,7 @@ class LogReader:
         settings = not (self._training.rows or line.loss or step)
         if settings and max(line.words, len(line.metrics)) > MAX_FIRST:
             return
-        if line.bar and self._training.redrawn(line):
+        if line.bar == "tqdm" and self._training.redrawn(line):
             return
         self.rows.add(line, place, dict_row=dict_row)
         if line.percent and line.position and line.loss:

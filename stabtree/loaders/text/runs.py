@@ -152,6 +152,12 @@ def _mark_sporadic(
 
 def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     """Steps from the progress bar above each row, where bar and rows were printed in their order."""
+    bar, seen = rows.dense("bar")
+    at = bar[losses]
+    gaps = np.diff(at)
+    regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
+    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
+        return bar, seen
     below, has = rows.dense("below")
     carry = np.flatnonzero(losses)
     steps = from_bar(np.where(has, below, np.nan)[carry], rows.dense("below_of")[0][carry])
@@ -159,10 +165,6 @@ def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
         placed = np.zeros(rows.count)
         placed[carry] = steps
         return placed, losses
-    bar, seen = rows.dense("bar")
-    at = bar[losses]
-    gaps = np.diff(at)
-    regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
     if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
         return bar, seen
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
