@@ -73,13 +73,18 @@ def sniff(source: Source, names: Names) -> Sure:
     if not reader.losses and reader.rows.count < ENOUGH_ROWS:
         kinds = _scan(_head(source), names, kinds=True)
         reader = kinds if kinds.rows.count > reader.rows.count else reader
-    named = any("loss" in name for name in reader.rows.columns) or len(reader.rows.events) > 1
-    if reader.rows.count == 1 and not reader.rows.events and not reader.rows.step_names:
-        # The last state of a bar below its epoch, or a word in prose that happens to be a metric.
-        return Sure.MAYBE if reader.rows.head else Sure.NO
-    if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
-        return Sure.LIKELY
-    return Sure.HARDLY if ENDING.search(head) else Sure.NO
+    return _likely(reader) or (Sure.HARDLY if ENDING.search(head) else Sure.NO)
+
+
+def _likely(reader: LogReader) -> Sure:
+    """How surely a few rows are a log."""
+    rows = reader.rows
+    named = any("loss" in name for name in rows.columns) or len(rows.events) > 1
+    if rows.count == 1 and not rows.events and not rows.located:
+        return Sure.NO  # a word in prose that happens to be a metric
+    if rows.count == 1 and rows.below_bar_head:
+        return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
+    return Sure.LIKELY if reader.losses or named or rows.count >= ENOUGH_ROWS else Sure.NO
 
 
 def hint(source: Source, names: Names) -> str:

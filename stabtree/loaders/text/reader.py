@@ -154,6 +154,7 @@ class LogReader:
         bare = not line.metrics or line.bar == "keras"
         if (line.step or line.epoch) and line.words <= 1 and bare and self._is_header(line):
             self.rows.header(line)
+            self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
 

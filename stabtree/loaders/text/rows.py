@@ -105,6 +105,7 @@ class LogRows:
         columns: every metric column met and whether it is wanted, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`; of rows without a step `bar`, the progress bar above, and `below` with
             `below_of`, the one that is drawn next; `share`, `share_of` of positions that are told in percent as well.
+        below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
     """
@@ -125,6 +126,7 @@ class LogRows:
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
     below_bar: list[int] = field(default_factory=list)
+    below_bar_head: bool = False
     epochs_at: list[tuple[int, float]] = field(default_factory=list)
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
@@ -267,6 +269,11 @@ class LogRows:
         for block in self.blocks:
             names[block.step_name] += len(block.rows)
         return names.most_common(1)[0][0] if names else "step"
+
+    @property
+    def located(self) -> bool:
+        """Whether any row says where the run is."""
+        return bool(self.step_names or self.roles["epoch"].rows or self.blocks)
 
     def epochs(self) -> tuple[Floats, Bools]:
         """The epoch of each row: its own, else that of the header above: (values, logged)."""

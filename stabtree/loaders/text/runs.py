@@ -62,7 +62,7 @@ def tables(
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
     epoch, epoch_logged = rows.epochs()
-    step_name, step, logged = _steps(rows, losses)
+    step_name, step, logged = _steps(rows, losses, dense)
     found = counted_on(step, logged, epoch, epoch_logged, losses)
     if found is not None:
         notes = (*notes, "The steps start again in each epoch: they are counted on.")
@@ -96,13 +96,14 @@ def tables(
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _steps(rows: LogRows, losses: Bools) -> tuple[str, Floats, Bools]:
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
     """What the steps are called, and (values, logged) of each row."""
     step, logged = rows.dense("step")
     if not logged.any():
         return (BAR, *_bar_steps(rows, losses))
     share, percent = rows.dense("share")
-    few = np.count_nonzero(logged & losses) * 2 < np.count_nonzero(losses)
+    carriers = [has for name, (_, has) in dense.items() if role(name, rows.names).role == "loss" and has.any()]
+    few = bool(carriers) and all(np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) for has in carriers)
     if few or (percent.any() and are_samples(share[percent], rows.dense("share_of")[0][percent])):
         return BAR, np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
     if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
