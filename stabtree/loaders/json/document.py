@@ -12,6 +12,7 @@ from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
+from stabtree.loaders.wrapped import is_wrapped
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 def sniff(source: Source, names: Names) -> Sure:
     """How surely this is one document of metrics."""
     head = source.head.lstrip()
-    if source.binary or not head.startswith(("[", "{")):
+    if source.binary or not head.startswith(("[", "{")) or is_wrapped(head):
         return Sure.NO
     if head.startswith("["):
         return Sure.LIKELY if _ARRAY.match(head) else Sure.NO
