@@ -18,6 +18,11 @@ PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
+RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
+    "adversarial": "adversaries are trained against each other: their loss",
+    "policy": "the loss of a policy",
+    "value": "the loss of value estimates, whose targets move,",
+}
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -202,6 +207,13 @@ class Run:
         """A value of the configuration, None when it is not known."""
         found = self.config.get(key)
         return found.value if found else None
+
+    @property
+    def moves_by_nature(self) -> str:
+        """Why the loss of this run need not fall and may burst; nothing where it should fall as any loss does."""
+        if "reward" in self.series:
+            return "a reward is logged: the loss of reinforcement learning"
+        return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
     def last_step(self) -> int | None:

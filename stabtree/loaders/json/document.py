@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
+from stabtree.loaders.json import nested
+from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import ColumnBuilder
+from stabtree.loaders.table import Table, check_width
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _is_one(text: str) -> bool:
         return False
 
 
-def read(source: Source, names: Names) -> Table:
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """The columns that are wanted.
 
     Raises:
@@ -62,11 +63,7 @@ def read(source: Source, names: Names) -> Table:
     if isinstance(value, dict):
         lists = _lists(value, names, source.path)
         if not lists:
-            raise StabtreeError(
-                "is an object that holds no columns",
-                where=source.path,
-                hint="name the file that the trainer wrote its metrics to",
-            )
+            return nested.read(value, source, names)
         return columns_table(source, "json columns", lists, names, tuple(notes))
     rows = JsonRows(names, source.path)
     for place, row in enumerate(value, 1):
@@ -124,28 +121,3 @@ def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[
     longest = max((len(lists[name]) for name in told), default=0)
     # A list of layer sizes or of betas is configuration.
     return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in told}
-
-
-def columns_table(
-    source: Source, format_: str, lists: Mapping[str, list[Any]], names: Names, notes: tuple[str, ...]
-) -> Table:
-    """The table of an object of columns; what is shorter than the longest is not logged at the end.
-
-    Raises:
-        StabtreeError: where there are too many of them.
-    """
-    check_width(len(lists), source.path)
-    rows = max(map(len, lists.values()), default=0)
-    short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
-    note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
-    columns = {
-        name: _column(cells, rows, labels=names.is_label(name)) if names.wanted(name) else None
-        for name, cells in lists.items()
-    }
-    return Table(source.path, source.describe(format_), rows, columns, notes=(*notes, *note))
-
-
-def _column(cells: list[Any], rows: int, *, labels: bool) -> Column:
-    builder = ColumnBuilder(labels=labels)
-    builder.add([*cells, *[None] * (rows - len(cells))], range(1, rows + 1))
-    return builder.column()
