@@ -39,7 +39,9 @@ _AUXILIARY = frozenset(
     names("kld reg regularization aux auxiliary l2 decay commitment penalty gp consistency idt identity z before moe")
 )
 _KINDS = {
-    ADVERSARIAL: frozenset(names("g gen generator netg gan adv adversarial d dis disc discriminator netd")),
+    ADVERSARIAL: frozenset(
+        names("g gen generator netg gan adv adversarial cyc cycle cycled d dis disc discriminator netd")
+    ),
     VALUE: frozenset(names("critic value vf v td q qf qf1 qf2 q1 q2 qvalue bellman baseline")),
     POLICY: frozenset(names("policy pi actor pg surrogate surr")),
 }

@@ -61,8 +61,9 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     if named:
         return named
     known = {names.role(name): name for name, column in table.columns.items() if column is None or column.count}
+    roles = {names.role(name) for name in table.columns}
     guesses = {name: like for name in table.columns if (like := guess(name)) and not _asked(name, names)}
-    if "loss" in known or "loss" in names.asked:
+    if "loss" in roles or "loss" in names.asked:
         asked = names.asked.get("loss")
         return Choice(names, kind=_kind(guesses.get(asked) or guess(asked), guesses) if asked else "")
     found = [
@@ -89,7 +90,7 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     if "reward" not in known and alone and (held_out := known.get("eval_loss") or (losses and losses[0].name)):
         note = f"No training loss is logged: the loss on held-out data, {clean(held_out, 60)}, is judged as the loss."
         return Choice(names.with_column("loss", held_out), (*notes, note))
-    if alone and (by := [metric for metric in ENOUGH if metric in known and (course or metric != "reward")]):
+    if alone and course and (by := [metric for metric in ENOUGH if metric in known]):
         return Choice(names, (*notes, f"No loss is logged: the run is judged by {', '.join(by)}."))
     return Choice(names, tuple(notes), enough=False)
 
@@ -100,8 +101,9 @@ def _asked(name: str, names: Names) -> bool:
 
 def _has_course(table: Table, names: Names) -> bool:
     """Whether rows follow each other in time, as those of results or of samples don't."""
-    lists = table.format.startswith("json columns")  # each is a series by itself
-    return lists or any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns)
+    # A list is a series by itself, and a text was written line by line.
+    in_time = table.format.startswith(("json columns", "text"))
+    return in_time or any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns)
 
 
 def _best_first(found: list[_Candidate], metric: str) -> list[_Candidate]:
@@ -182,8 +184,10 @@ def _nameless(table: Table, names: Names) -> Choice | None:
         return None
     if holder in names.asked.values():
         return None
-    for word in _called(table.path):
+    for word, plain in _called(table.path):
         metric, found = names.metric(word), guess(word)
+        if found and plain and found.order > 1:
+            continue
         if metric:
             loss = metric == "eval_loss"
             text = f"Its one series is called {clean(word, 60)}: read as the {metric}."
@@ -201,12 +205,12 @@ def _nameless(table: Table, names: Names) -> Choice | None:
     return Choice(names.with_column(metric, holder), (f"{text}If it is no {metric}: --column {other}={holder}.",))
 
 
-def _called(path: str) -> list[str]:
-    """What an export may be called after: the tag in its name, its name, its folder."""
+def _called(path: str) -> list[tuple[str, bool]]:
+    """What an export may be called after: the tag in its name, its name, its folder; of that only a plain name."""
     parts = re.split(r"[\\/]", path)
     stem = parts[-1].removesuffix(".gz").removesuffix(".csv")
     tag = _TAG.search(stem)
-    return [*([tag[1]] if tag else []), stem, *parts[-2:-1]]
+    return [*([(tag[1], False)] if tag else []), (stem, False), *((folder, True) for folder in parts[-2:-1])]
 
 
 def _by_course(column: Column) -> str:

@@ -9,10 +9,16 @@ from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
+
+
+def without_settings(lists: Mapping[str, list[Any]], told: Collection[str]) -> dict[str, list[Any]]:
+    """The lists that are no longer than those that are `told` to be logged; layer sizes and betas are configuration."""
+    longest = max((len(lists[name]) for name in told), default=0)
+    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in told}
 
 
 def columns_table(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.json import nested
-from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
+from stabtree.metrics.likely import guess
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -38,10 +39,15 @@ def sniff(source: Source, names: Names) -> Sure:
     first = head.split("\n", 1)[0].strip()
     if first == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
-    known = any(names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
+    known = any(names.metric(key) or names.role(key) == "step" or _is_named(key) for key in _KEY.findall(head))
     nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)
     one = len(source.data) >= HEAD_BYTES or _is_one(head)
     return Sure.SURELY if known and not nested and one else Sure.NO
+
+
+def _is_named(key: str) -> bool:
+    found = guess(key)
+    return found is not None and found.named
 
 
 def _is_one(text: str) -> bool:
@@ -117,7 +123,4 @@ def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[
         elif isinstance(cells, dict) and cells and all(_ROW.fullmatch(key) for key in cells):
             lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
     check_width(len(lists), path)
-    told = {name for name in lists if names.metric(name) or names.counts(name)}
-    longest = max((len(lists[name]) for name in told), default=0)
-    # A list of layer sizes or of betas is configuration.
-    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in told}
+    return without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.errors import StabtreeError
-from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.table import Table
 from stabtree.metrics.likely import guess
@@ -35,8 +35,8 @@ class _Course(NamedTuple):
 
 
 def holds(content: Mapping[str, Any], names: Names) -> bool:
-    """Whether the course of a run is inside an object."""
-    return next(_courses(content, names, ()), None) is not None
+    """Whether the course of a run is inside an object, below its own columns."""
+    return any(course.at or course.rows for course in _courses(content, names, ()))
 
 
 def read(content: Mapping[str, Any], source: Source, names: Names) -> tuple[Table, ...]:
@@ -65,8 +65,8 @@ def _courses(value: Mapping[str, Any], names: Names, at: tuple[str, ...]) -> Ite
     if len(sides) > 1:
         for side, inner in sides.items():
             lists |= {f"{side}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
-    if any(_is_judged(key, names) for key in lists):
-        yield _Course(at, [], lists)
+    if judged := {key for key in lists if _is_judged(key, names)}:
+        yield _Course(at, [], without_settings(lists, judged))
         return
     if len(value) >= LEAST and all(_INDEX.fullmatch(str(key)) and isinstance(row, dict) for key, row in value.items()):
         rows = [value[key] for key in sorted(value, key=int)]
