@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6
+NO_SPREAD = 1e-150  # its square is no number above 0
 
 
 class SpikeLook(NamedTuple):
@@ -264,10 +265,12 @@ def _scores(values: Floats, level: Floats, rows: int, guarded: bool) -> tuple[Fl
     # In place: these arrays are as long as the log.
     scores = np.abs(mean)
     scores *= RELATIVE_RESOLUTION
-    np.maximum(scores, 1e-150, out=scores)
+    np.maximum(scores, NO_SPREAD, out=scores)
     np.maximum(spread, scores, out=spread)
     np.subtract(values[rows + 1 :], mean, out=scores)
     scores /= spread
+    # A window of nothing but zeros is no training: how far a loss stands above it says nothing.
+    scores[spread <= NO_SPREAD] = 0.0
     return mean, spread, scores
 
 
