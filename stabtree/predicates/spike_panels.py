@@ -65,6 +65,7 @@ def spike_cause(
     start_factor: float,
     start_rows: int,
     no_chance: float,
+    far_factor: float,
 ) -> Answer:
     """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
 
@@ -91,7 +92,7 @@ def spike_cause(
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
     share = spike.share(top.peak)
     expected = rarest(loss, top, spike.look)
-    rare = expected < far_chance and share > far_share
+    rare = expected < far_chance and (share > far_share or top.peak > far_factor * top.mean > 0)
     height = Evidence(_rarity_text(expected, far_chance, share, far_share), "loss", (top.step,), expected, far_chance)
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=expected < no_chance)
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
