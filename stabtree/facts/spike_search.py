@@ -37,7 +37,8 @@ class SpikeLook(NamedTuple):
         log_share: the most that a window takes of all rows; a log of one row an epoch would else be all window.
         short_rows: a log of fewer rows has no windows: see `spike_short`.
         shift_rows: rows, from a high one on, whose median is looked at for a shift.
-        shift_sigma: how far that median must stand above the mean before them; the noise of single rows sets no such bar.
+        shift_sigma: how far that median must stand above the mean before them, where the window is long; twice as far
+            where it has no more than `shift_rows` rows.
         shift_share: by how much of all that the loss covers it must rise.
     """
 
@@ -83,6 +84,11 @@ class SpikeLook(NamedTuple):
         """Whether a log is too short for windows."""
         return self.guarded and len(finite(series)[0]) < self.short_rows
 
+    def shift_bar(self, rows: int) -> float:
+        """How many sigmas of a window of so many rows make a shift."""
+        # A sigma of few rows is a rough one, and rougher still where neighbours are alike.
+        return self.shift_sigma * (1 + self.shift_rows / rows)
+
     def _within_log(self, rows: int, all_rows: int, least: int) -> int:
         return min(rows, max(least, round(self.log_share * all_rows)))
 
@@ -100,7 +106,7 @@ class Excursion:
         expected: how many steps this high chance allows over the whole run.
         recovered_step: first step at which it was back, None if it never was.
         last_good_step: the logged step before it.
-        shift_sigma: how far the median of the rows from it on stands over `mean`, where that is what made it stand out; else 0.
+        shift_sigma: how far the median of the rows from it on stands over `mean`, if that made it stand out; else 0.
     """
 
     step: int
@@ -185,7 +191,7 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
 
 
 def in_a_row(single: float, rows: int, look: SpikeLook) -> float:
-    """How many stretches of `shift_rows` rows have a median as high as `single` of all rows stand, if each is by itself."""
+    """How many times `single` high rows of all fill the greater half of `shift_rows` in a row by chance."""
     half = (look.shift_rows + 1) // 2
     share = min(single / max(rows, 1), 1.0)
     return float(rows * math.comb(look.shift_rows, half) * share**half)
@@ -309,11 +315,12 @@ def _shifts(values: Floats, scored: tuple[Floats, Floats, Floats], rows: int, lo
     count = len(scores) - look.shift_rows + 1
     if not look.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
-    high = np.flatnonzero(scores[:count] > look.shift_sigma)
+    bar = look.shift_bar(rows)
+    high = np.flatnonzero(scores[:count] > bar)
     windows = np.lib.stride_tricks.sliding_window_view(values[rows + 1 :], look.shift_rows)
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
-    lasting = (heights > look.shift_sigma) & (level - mean[high] > look.shift_share * span(values))
+    lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
     return Shifts(high[lasting], heights[lasting])
 
 
