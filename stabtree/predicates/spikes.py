@@ -38,13 +38,18 @@ def spike(spike: Spike) -> Answer:
     Document: loss[t] > mean + `sigma` sigma of the `window_steps` steps before t. On pure noise that fires by
     chance, on the labelled healthy runs in more than half of them, so a step must also stand so high
     that the upper tail of the run's own scores makes fewer than `chance` such steps expected in the
-    whole run. A chance of 1 is the document's letter. Where a reward is logged, the loss of reinforcement learning
-    bursts by nature, and the reward is what tells.
+    whole run. A level that shifts counts as well, however high the tail of single rows is: the median of `shift_rows`
+    rows above `shift_sigma`, and by `shift_share` of all that the loss covers. A chance of 1 is the document's letter.
+    Where a reward is logged, the loss of reinforcement learning bursts by nature, and the reward is what tells.
     """
     top, search = spike.top, spike.search
     allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "none"
     text = f"{_describe(top)} (σ of {spike.window}; chance allows {allowed} so high)"
-    first = Evidence(text, "loss", (top.step, top.peak_step), top.height_sigma, search.bar)
+    height, bar = top.height_sigma, search.bar
+    if top.shift_sigma:
+        height, bar = top.shift_sigma, spike.look.shift_bar(search.rows)
+        text += f"; the level shifts: the median of {spike.look.shift_rows} rows stands {height:.3g}σ up"
+    first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
     if len(others) > LISTED:
