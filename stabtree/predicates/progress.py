@@ -1,4 +1,4 @@
-"""How the loss gets on: does it leave its beginning, hold, stop too soon, and does the eval loss follow?"""
+"""How the loss gets on: does it leave its beginning, hold, or stop too soon?"""
 
 from __future__ import annotations
 
@@ -218,59 +218,3 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
     return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
-
-
-@predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
-def overfits(
-    loss: Series,
-    eval_loss: Series,
-    *,
-    rise: float,
-    least_rise: float,
-    range_share: float,
-    half: float,
-    thrown: float,
-    least_rows: int,
-) -> Answer:
-    """Does the eval loss rise for good while the training loss goes on falling?
-
-    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
-    more than `rise` of the lowest value, or more than `least_rise` nats (a constant may have been added to the loss),
-    and by more than `range_share` of all that it had fallen, while the training loss has fallen since that lowest
-    point, or lies below `half` of the eval loss and has not risen by `half` as much.
-    A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
-    healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
-    """
-    steps, values = finite(eval_loss)
-    if len(values) < max(least_rows, 3):
-        return unknown(f"eval_loss has {len(values)} finite values, {least_rows} are needed", "eval_loss")
-    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
-    at = int(np.argmin(inner)) + 1
-    low, end = float(inner[at - 1]), float(median(values[-3:]))
-    fallen = float(values[: at + 1].max()) - low
-    relative = (end - low) / abs(low) if low else math.inf
-    far = end - low > least_rise if low < 0 else relative > rise or (end - low > least_rise and low < NATS)
-    share = (end - low) / fallen if fallen > 0 else math.inf
-    turned = int(steps[at])
-    text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
-    text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
-    text += f"; that is {end - low:.3g} nats (takes {least_rise:g})" if far and not relative > rise else ""
-    found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
-    if not far or share <= range_share:
-        return Answer(NO, (found,))
-    own, trained = finite(loss)
-    around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
-    if not len(around):
-        return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
-    before, last = float(median(around)), float(median(trained[-max(5, len(trained) // 20) :]))
-    if last >= (began := first_level(trained, thrown)):
-        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
-        return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
-    if last > before and (last >= half * end or last - before >= half * (end - low)):
-        text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
-        return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
-    text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
-    told = (found, Evidence(text, "loss", (turned, int(own[-1])), last, before))
-    past = np.flatnonzero((values > low * (1 + rise) if low > 0 else values > low) & (steps > turned))
-    onset = int(steps[past[0]]) if len(past) else turned
-    return Answer(YES, told, onset_step=onset, last_good_step=turned)
