@@ -87,11 +87,11 @@ def overfits(
 ) -> Answer:
     """Does the eval loss rise for good while the training loss goes on falling?
 
-    Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single ones
-    below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have been
-    added to the loss), and by more than `range_share` of all that it had fallen, while the training loss has fallen since,
-    or lies below `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more than
-    `noise_factor` times the scatter of the evaluations, and the whole last third at least `rest_share` of the rise
+    Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single
+    ones below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have
+    been added to the loss), and by more than `range_share` of all that it had fallen, while the training loss has
+    fallen since, or lies below `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more
+    than `noise_factor` times the scatter of the evaluations, and the whole last third at least `rest_share` of the rise
     above the low. Noisy evaluations that lie further above the training loss than `gap_factor` times all that this has
     fallen are no luck, whatever their scatter. Fewer than `few_rows` evaluations count only under a training loss
     below `half` of them.

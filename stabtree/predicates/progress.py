@@ -72,6 +72,7 @@ def leaves_start(
     run: Run,
     loss: Series,
     lr: Series | None = None,
+    token_accuracy: Series | None = None,
     *,
     least_share: float,
     least_fall: float,
@@ -84,6 +85,8 @@ def leaves_start(
     trend_z: float,
     at_chance: float,
     thrown: float,
+    noisy_share: float,
+    knows_share: float,
     warm_share: float,
     late_start_steps: int,
     late_start_rows: int,
@@ -99,12 +102,17 @@ def leaves_start(
     all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
     or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
     flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
-    against `trend_z`; for `thrown` see `first_level`.
+    against `trend_z`; for `thrown` see `first_level`. Not asked where the rows scatter by more than `noisy_share` of
+    the first level (labelled runs that do not learn: by at most a fifth), nor of a model that gets `knows_share` of
+    its tokens right from the beginning: one that was trained before starts good, and may stay there.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    early = _too_early(run, loss, lr, bars)
+    noise = change_noise(values)
+    early = _too_early(run, loss, lr, bars) or _starts_good(token_accuracy, knows_share)
+    if not early and noise > noisy_share * abs(first):
+        early = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}: that says too little"
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
@@ -120,7 +128,7 @@ def leaves_start(
     if share > least_share or -share > worse_share:
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
     trend = kendall_z(medians)
-    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * change_noise(values)
+    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * noise
     why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
     why = why or (_trained_before(run, first, at_chance) if falls else None)
     if why:
@@ -130,6 +138,14 @@ def leaves_start(
         return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
     told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
     return Answer("flat", (found, told), onset_step=int(steps[0]))
+
+
+def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
+    """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
+    _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
+    if not len(right) or (began := float(median(right[:3]))) < knows_share:
+        return ""
+    return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
 
 def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:
