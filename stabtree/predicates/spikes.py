@@ -76,7 +76,7 @@ def spike_recovers(
     by no more than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
     need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
-    explain (fewer than `open_chance` such steps expected); after a smaller one it is unknown. `climbs`: the loss took
+    explain (fewer than `open_chance` such steps expected), and in its upper half; else it is unknown. `climbs`: the loss took
     longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way up, so it is a divergence
     and no spike: a jump that is logged every 100 steps takes one row, or two where rows are means.
     """
@@ -90,14 +90,15 @@ def spike_recovers(
         text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
-    steps, _ = finite(loss)
+    steps, values = finite(loss)
     last = int(steps[-1])
     if last - top.step < horizon_steps or int((steps > top.step).sum()) < look.back_rows:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, look)
         reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
         found = (Evidence(f"{reason}so high", "loss", (top.step, last), share, open_share),)
-        wide = share > open_share and (expected < open_chance or not late_counts)
+        still = float(values[-1]) > (top.mean + top.peak) / 2  # on its way back otherwise
+        wide = still and share > open_share and (expected < open_chance or not late_counts)
         return Answer("open", found) if wide else unknown(f"{reason}so high", "loss")
     ends = end_level(spike, loss)
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
