@@ -70,7 +70,7 @@ def test_a_few_odd_values_are_left_to_the_tree(tmp_path: Path, share: float) -> 
 
 
 def test_what_may_well_be_logged_is_not_misread() -> None:
-    """Neither a loss that blows up, nor one around 0, nor one below 0, nor numbers that are whole, all or for their size."""
+    """Neither a loss that blows up, nor one around or below 0, nor numbers that are whole, all or for their size."""
     rng = np.random.default_rng(5)
     blown = np.append(falling(500), np.floor(np.exp(np.linspace(5, 15, 60))))
     for values in (
