@@ -119,7 +119,7 @@ def leaves_start(
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
-    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
     if first <= 0 and abs(share) > least_share:
         return unknown("the loss begins at or below 0, where a share of it says little", "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
