@@ -9,10 +9,10 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
+from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import ColumnBuilder
-from stabtree.loaders.wrapped import is_wrapped
 from stabtree.text import clean
 
 if TYPE_CHECKING:
