@@ -143,7 +143,7 @@ def leaves_start(
 def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
     _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
-    if not len(right) or (began := float(median(right[:3]))) < knows_share:
+    if not len(right) or not knows_share <= (began := float(median(right[:3]))) <= 1:
         return ""
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
