@@ -94,6 +94,13 @@ PREDICATES: dict[str, Predicate] = {
         cross_entropy.follows_padding,
         gradients.norm_is_multiple,
         layers.groups_apart,
+        schedule.lr_at_zero,
+        schedule.lr_rises_late,
+        schedule.lr_restarts,
+        cross_entropy.loss_at_zero,
+        cross_entropy.zero_rows,
+        cross_entropy.loss_repeats,
+        progress.overshoots,
     )
 }
 
