@@ -78,7 +78,9 @@ def _count(truth: dict[str, Any], folder: Path, count: Counter[str], wrong: list
         count["agree"] += same(verdict, other)
         if not same(verdict, other):
             leaves = " ".join(f"{leaf}@{onset}" for leaf, onset, _ in found_alarms[:3])
-            wrong.append(f"{'other log':10s} {truth['id']:22s} {verdict} but {name}: {other} {leaves} {other_why[:110]}")
+            wrong.append(
+                f"{'other log':10s} {truth['id']:22s} {verdict} but {name}: {other} {leaves} {other_why[:110]}"
+            )
 
 
 if __name__ == "__main__":

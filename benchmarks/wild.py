@@ -3,8 +3,8 @@
     python -m benchmarks.wild DIR [--half dev|held] [--confident] [--list]
 
 DIR holds INDEX.csv (file, repo, label, confidence, onset). Rates are those of its README: *coverage*, *precision*,
-*recall*; besides, the kind and the onset of what was named, and alarms on logs that can't be judged. `--half` takes the repositories of one half
-only: tune on `dev`, report both.
+*recall*; besides, the kind and the onset of what was named, and alarms on logs that can't be judged. `--half` takes
+the repositories of one half only: tune on `dev`, report both.
 """
 
 from __future__ import annotations
@@ -49,14 +49,17 @@ class Judged:
 
     @property
     def alarmed(self) -> bool:
+        """Whether anything in it was called a warning or worse."""
         return self.verdict in ALARMS
 
     @property
     def kind_right(self) -> bool:
+        """Whether one of the alarms names what its label says."""
         return any(names(leaf, self.label) for leaf, _, _ in self.alarms)
 
     @property
     def onset_right(self) -> bool:
+        """Whether one of the alarms begins where the failure does."""
         return any(
             onset is not None and self.onset is not None and abs(onset - self.onset) <= slack
             for _, onset, slack in self.alarms
@@ -190,7 +193,9 @@ def main() -> int:
         for log in sorted(logs, key=lambda log: (wrong(log), log.file)):
             if wrong(log):
                 alarms = " ".join(f"{leaf}@{onset}" for leaf, onset, _ in log.alarms[:5])
-                print(f"{wrong(log):24s} {log.label:18s} {log.onset or '':>7} {log.verdict:9s} {log.file} {alarms} {log.why[:110]}")
+                print(
+                    f"{wrong(log):24s} {log.label:18s} {log.onset or '':>7} {log.verdict:9s} {log.file} {alarms} {log.why[:110]}"
+                )
         print()
     report(logs)
     return 0

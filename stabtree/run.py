@@ -19,6 +19,11 @@ REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same nam
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
 IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
+RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
+    "adversarial": "adversaries are trained against each other: their loss",
+    "policy": "the loss of a policy",
+    "value": "the loss of value estimates, whose targets move,",
+}
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -212,6 +217,13 @@ class Run:
         if found and key in IN_STEPS and isinstance(found.value, int):
             return found.value * self.step_size
         return found.value if found else None
+
+    @property
+    def moves_by_nature(self) -> str:
+        """Why the loss of this run need not fall and may burst; nothing where it should fall as any loss does."""
+        if "reward" in self.series:
+            return "a reward is logged: the loss of reinforcement learning"
+        return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
     def last_step(self) -> int | None:

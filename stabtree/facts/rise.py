@@ -13,7 +13,7 @@ from stabtree.stats import change_noise, median
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
     from stabtree.facts.levels import Levels
-    from stabtree.run import Series
+    from stabtree.run import Run, Series
 
 
 class Bars(NamedTuple):
@@ -92,6 +92,7 @@ class Rise(NamedTuple):
 
 @fact(min_points=2)
 def rise(
+    run: Run,
     loss: Series,
     levels: Levels,
     batches: Batches | Unknown,
@@ -107,13 +108,15 @@ def rise(
     clear_rise: float,
     lost_noise: float,
     lost_share: float,
+    burst_factor: float,
 ) -> Rise | Absent | Unknown:
     """The rise of the loss to its end; the parameters are those of `Bars`.
 
     Looked at is the whole run, and with higher bars its last 2, 4, 8, ... times `window_steps`, without the steps at
     which a stuck loader fed one batch again and again. By the document's letter (`strict`) it takes that every change
     of the last `window_steps` is a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with
-    the values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well.
+    the values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the
+    loss moves by nature without one, only if it ends `burst_factor` times as high as it usually is.
     """
     bars = Bars(
         trend_z,
@@ -138,6 +141,10 @@ def rise(
     if found is None:
         return Absent((_level(whole, bars, int(loss.steps[-1])),))
     last = int(loss.steps[-1])
+    if reward is None and run.moves_by_nature and found.end <= burst_factor * median(np.abs(finite(loss)[1])):
+        text = f"{run.moves_by_nature} may rise, here from {found.low:.4g} to {found.end:.4g}; it takes "
+        text += f"{burst_factor:,.0f} times its median"
+        return Absent((Evidence(text, "loss", (found.low_step, last), found.trend_z, trend_z),))
     spared = _reward_holds(reward, levels) if reward is not None else None
     if spared:
         text = f"the loss rises from {found.low:.4g} to {found.end:.4g}, as it may where a reward is learned from"

@@ -59,11 +59,12 @@ def spike(
     tail_exponent: float,
     log_share: float,
     short_rows: int,
+    burst_factor: float,
 ) -> Spike | Absent | Unknown:
     """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
 
-    The parameters are those of `SpikeLook`. Where a reward is logged there is none but by the letter: the loss of
-    reinforcement learning bursts by nature.
+    The parameters are those of `SpikeLook`. A loss that bursts by nature has none but by the letter, where a reward is
+    logged; without one only a spike that stays, to the end, `burst_factor` times as high as the loss usually is.
     """
     look = SpikeLook(
         window_steps,
@@ -83,16 +84,18 @@ def spike(
     search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
-    if reward is not None and look.guarded:
-        text = f"a reward is logged: its loss bursts by nature, here up to {search.highest:.2g}σ (step "
-        return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
-    if not search.spikes:
+    covered = span(finite(loss)[1])
+    spikes = [Spike(excursion, search, look, covered) for excursion in search.spikes]
+    if look.guarded and run.moves_by_nature:
+        spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
+        if not spikes:
+            text = f"{run.moves_by_nature} bursts by nature, here up to {search.highest:.2g}σ (step "
+            return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
+    if not spikes:
         window = f"the {search.rows} rows before" if search.widened else f"the {window_steps:,} steps before"
         text = f"the highest step stands {search.highest:.2g}σ above {window} (step {search.highest_step:,}); "
         return Absent((_highest(search, f"{text}it takes {search.bar:.2g}σ in this run"),))
-    covered = span(finite(loss)[1])
-    found = (Spike(excursion, search, look, covered) for excursion in search.spikes)
-    return max(found, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
+    return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 
 
 def _highest(search: Search, text: str) -> Evidence:
@@ -107,6 +110,13 @@ def _stays(loss: Series, found: Spike) -> bool:
     if top.recovered_step is not None or len(after) < look.back_rows or int(steps[-1]) - top.step < look.horizon(loss):
         return False
     return found.share(end_level(found, loss)) > look.lasting_share
+
+
+def _explodes(loss: Series, found: Spike, factor: float) -> bool:
+    """Whether a loss is so high after a spike, to its end, as no burst of it is."""
+    steps, values = finite(loss)
+    usual = median(np.abs(values[steps < found.top.step]))
+    return _stays(loss, found) and end_level(found, loss) > factor * usual > 0
 
 
 def end_level(found: Spike, loss: Series) -> float:

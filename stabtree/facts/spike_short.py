@@ -49,5 +49,5 @@ def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
 
 
 def expected(height: float, rows: int, exponent: float) -> float:
-    """How many rows as high the noise of a log of so many rows allows: a power law from the normal's 99th percentile."""
-    return rows / 100 * (max(height, NORMAL_99) / NORMAL_99) ** -exponent
+    """How many rows as high the noise of so many rows allows: a power law from the 99th percentile of normal noise."""
+    return float(rows / 100 * (max(height, NORMAL_99) / NORMAL_99) ** -exponent)

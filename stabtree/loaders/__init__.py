@@ -81,9 +81,12 @@ def load_run(
     found = read_files(once(paths), names, format, run)
     # A text log may hold nothing but the error that the run ended in.
     silent = [table for table in found.tables if not table.rows and table.lines]
-    rows = [to_rows(table, names) for table in found.tables if table not in silent]
+    alone = len(found.tables) - len(silent) == 1
+    rows = [to_rows(table, names, alone=alone) for table in found.tables if table not in silent]
     made = assemble(rows) if rows else Assembled({})
-    settings = {**found.settings, **overrides}
+    kinds = [part.loss_kind for part in rows if part.loss_kind]
+    by_name = {"loss_kind": Setting(kinds[0], "the loss's name")} if kinds else {}
+    settings = {**by_name, **found.settings, **overrides}
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
     size, counted = step_size(series, settings)

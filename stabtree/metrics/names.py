@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.errors import StabtreeError
+from stabtree.metrics.likely import guess
 from stabtree.metrics.table import (
     EPOCH_ALIASES,
     MAX_NAME,
@@ -23,6 +24,7 @@ from stabtree.metrics.table import (
     by_name,
     match,
     normalize,
+    words,
 )
 from stabtree.text import clean
 
@@ -41,6 +43,7 @@ _PART = re.compile(r"\s*(train|val)/(box|obj|cls|dfl|seg|sem|pose|kobj|rle|angle
 _PART_OF = {"train": "loss", "val": "eval_loss"}
 # The columns that W&B adds to each series of an export.
 _EXTREMES = ("__MIN", "__MAX")
+NAMELESS = "value"  # the column of an export that holds one series
 # What else a training loss is called, and what is logged beside one.
 _LIKE_A_LOSS = re.compile(r"loss|nll|ce$|xent|entropy|cost|objective|obj$|err|mse|bce|criterion|ppl|perplexity|elbo")
 _HELD_OUT = ("val_", "valid", "eval", "test_", "dev_")
@@ -100,7 +103,7 @@ class Names:
 
     def counts(self, column: str) -> bool:
         """Whether a column tells where the run is: in steps or in epochs."""
-        return column == self.step_column or _PLACES.get(normalize(column), UNKNOWN)[0] in (STEP, EPOCH)
+        return column == self.step_column or _place(column)[0] in (STEP, EPOCH)
 
     def is_label(self, column: str) -> bool:
         """Whether a column's cells are labels, compared for equality only, so that text is no mistake in them."""
@@ -113,7 +116,8 @@ class Names:
     def wanted(self, column: str) -> bool:
         """Whether anyone will want the values of a column; others need not be parsed."""
         inner = in_export(column)
-        return bool(_meaning(self, column).role or part_of(column) or (inner and self.wanted(inner)))
+        known = _meaning(self, column).role or part_of(column) or (inner and self.wanted(inner))
+        return bool(known or guess(column) or normalize(column) == NAMELESS)
 
     def column(self, metric: str) -> str:
         """What to call the column of a metric that a loader makes itself."""
@@ -165,8 +169,15 @@ def _remembered(names: Names, column: str) -> Meaning:
     for role, name in asked.items():
         if name == column:
             return Meaning(role, -1)
-    found = _PLACES.get(normalize(column)) or match(column)
+    found = _place(column) if _place(column)[0] else match(column)
     return Meaning(*found) if found and found[0] not in asked else UNKNOWN
+
+
+def _place(column: str) -> tuple[str, int]:
+    """The axis that a column is, and its place among the names of it."""
+    if len(column) > MAX_NAME:
+        return UNKNOWN
+    return _PLACES.get(normalize(column)) or _PLACES.get("_".join(words(column)), UNKNOWN)
 
 
 def part_of(column: str) -> str:

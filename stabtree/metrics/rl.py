@@ -15,7 +15,10 @@ RL_METRICS: tuple[Metric, ...] = (
         trained(
             "reward rewards_mean reward_mean mean_reward ep_rew_mean rollout_ep_rew_mean critic_rewards_mean "
             "critic_score_mean objective_rlhf_reward objective_scores env_reward_mean ppo_mean_scores "
-            "average_reward_score rollout_raw_reward ep_rewmean eprewmean"
+            "average_reward_score rollout_raw_reward ep_rewmean eprewmean episode_reward_mean episode_return_mean "
+            "env_runners_episode_return_mean episodic_return charts_episodic_return episode_return episode_reward "
+            "average_return return_mean mean_return average_reward avg_reward mean_episode_reward "
+            "mean_episode_return average_episode_reward env_all_reward_total average_ep_ret"
         ),
         log="reward: the mean reward of the step",
     ),

@@ -165,9 +165,19 @@ STEP_ALIASES: tuple[str, ...] = names(
     "train_global_step trainer_global_step training_global_step global_step_max_steps step train_step "
     "training_step current_steps current_step steps iteration iterations iter iters iter_num n_iter it "
     "train_iter training_iteration update updates time_total_timesteps total_timesteps timesteps_total "
-    "timesteps time_batch _step"
+    "timesteps time_batch _step itr n_itr env_step env_steps total_env_steps num_env_steps_sampled "
+    "timesteps_so_far total_env_interacts num_timesteps"
 )
-EPOCH_ALIASES: tuple[str, ...] = ("epoch", "train_epoch", "training_epoch", "epochs", "epoch_num")
+EPOCH_ALIASES: tuple[str, ...] = (
+    "epoch",
+    "train_epoch",
+    "training_epoch",
+    "epochs",
+    "epoch_num",
+    "episode",
+    "episodes",
+    "time_episodes",
+)
 RANK_ALIASES: tuple[str, ...] = (
     "rank",
     "global_rank",
@@ -200,11 +210,26 @@ MAX_PARTS = max(
 ALONE = ("norm",)
 
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
+_LOSS_AT_END = re.compile(r"(.*)(loss)(?:es)?\d*")
 
 
 def normalize(name: str) -> str:
     """The form in which names are compared: lower case, every separator an underscore."""
     return _SEPARATORS.sub("_", name.strip().lower())
+
+
+def words(name: str) -> list[str]:
+    """The words of a name, in lower case, however they are told apart.
+
+    >>> words("TrainLoss"), words("Qloss"), words("val/losses")
+    (['train', 'loss'], ['q', 'loss'], ['val', 'loss'])
+    """
+    found = []
+    for word in _WORDS.findall(name):
+        at_end = _LOSS_AT_END.fullmatch(word.lower())
+        found += [part for part in at_end.groups() if part] if at_end else [word.lower()]
+    return found
 
 
 @cache
@@ -236,7 +261,7 @@ def match(column: str) -> tuple[str, int] | None:
     """
     if len(column) > MAX_NAME:
         return None
-    found = _exact().get(normalize(column))
+    found = _exact().get(normalize(column)) or _exact().get("_".join(words(column)))
     if found:
         return found
     parts = [part for part in re.split(r"[/.:|]", column.strip()) if part]

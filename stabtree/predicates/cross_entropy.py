@@ -58,8 +58,8 @@ def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -
     a loss averaged over padding can, and so can NLLLoss on probabilities or a target that leaks into the input. The
     loss of a run that learns from a reward is 0 by construction.
     """
-    if run.get("reward") is not None:
-        return unknown("a reward is logged: the loss of reinforcement learning begins anywhere", "loss")
+    if run.moves_by_nature:
+        return unknown(f"{run.moves_by_nature} begins anywhere", "loss")
     classes, first = n_classes(run), _first(loss, first_step)
     if classes is None or first is None:
         return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")

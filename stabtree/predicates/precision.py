@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
-from stabtree.facts.loss_break import storm_start
+from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
 from stabtree.predicates.registry import predicate
@@ -14,22 +14,24 @@ from stabtree.run import UNSCALED
 from stabtree.stats import stretches, true_at_end
 
 if TYPE_CHECKING:
-    from stabtree.facts.loss_break import Break
     from stabtree.facts.scale import ScaleHistory
     from stabtree.run import Run, Series
 
 
 @predicate(source="phase19 Q3.1")
-def nonfinite_grad(loss: Series, scale: ScaleHistory | Unknown, grad_norm: Series | None = None) -> Answer:
+def nonfinite_grad(
+    scale: ScaleHistory | Unknown, loss: Series | None = None, grad_norm: Series | None = None
+) -> Answer:
     """Is there a step whose grad_norm is infinite or NaN?
 
     Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
     halved has met one: the scaler halves it for no other reason. Logged or not.
     """
+    if loss is None and _only_overflows(grad_norm):
+        return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and not np.isfinite(grad_norm.values).all():
         return _logged_overflow(grad_norm)
-    bad = ~np.isfinite(loss.values)
-    if bad.any():
+    if loss is not None and (bad := ~np.isfinite(loss.values)).any():
         step = int(loss.steps[bad][0])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
         return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
@@ -41,6 +43,14 @@ def nonfinite_grad(loss: Series, scale: ScaleHistory | Unknown, grad_norm: Serie
         return unknown("grad_norm was not logged", "grad_norm")
     text = f"all {len(grad_norm):,} logged values of grad_norm are finite"
     return Answer(NO, (Evidence(text, "grad_norm", (), 0.0, 0.0),))
+
+
+ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well between them"
+
+
+def _only_overflows(grad_norm: Series | None) -> bool:
+    """Whether a log tells of nothing but overflows."""
+    return grad_norm is not None and not np.isfinite(grad_norm.values).any()
 
 
 def _logged_overflow(grad_norm: Series) -> Answer:
@@ -62,13 +72,14 @@ class Overflows(NamedTuple):
     at_end: int
 
 
-def _late_overflows(loss: Series, grad_norm: Series | None) -> Overflows:
+def _late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
     """Overflows of the second half; a step counts when its loss or its grad_norm is not finite."""
-    bad = set(loss.steps[~np.isfinite(loss.values)].tolist())
-    steps = loss.steps
-    if grad_norm is not None:
-        bad |= set(grad_norm.steps[~np.isfinite(grad_norm.values)].tolist())
-        steps = steps if steps is grad_norm.steps else np.union1d(steps, grad_norm.steps)
+    bad: set[int] = set()
+    steps = np.zeros(0, dtype=np.int64)
+    for series in (loss, grad_norm):
+        if series is not None:
+            bad |= set(series.steps[~np.isfinite(series.values)].tolist())
+            steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
     late = steps[len(steps) // 2 :]
     flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
     return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags))
@@ -76,10 +87,10 @@ def _late_overflows(loss: Series, grad_norm: Series | None) -> Overflows:
 
 @predicate(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
 def loss_scale_history(
-    loss: Series,
     loss_scale: Series,
     scale: ScaleHistory | Unknown,
-    loss_break: Break | Absent,
+    loss_break: Break | Absent | Unknown,
+    loss: Series | None = None,
     grad_norm: Series | None = None,
     *,
     collapse_below: float,
@@ -101,13 +112,15 @@ def loss_scale_history(
     double in turns, with one overflow at a time. Without `forgiving`, the document's letter, a scale that was
     ever below `collapse_below` has collapsed, and one that never moves is constant.
     """
+    if loss is None and _only_overflows(grad_norm):
+        return unknown(ONLY_OVERFLOWS, "loss")
     if isinstance(scale, Unknown):
         once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
         return once or unknown(scale.reason, *scale.missing)
     late = _late_overflows(loss, grad_norm)
     evidence = _told(scale, late, collapse_below, most_in_row)
     fallen = scale.last if forgiving else scale.lowest
-    sound = isinstance(loss_break, Absent) or loss_break.ends_finite
+    sound = not isinstance(loss_break, Break) or loss_break.ends_finite
     halved = scale.drops >= floored_halvings and scale.last <= scale.highest / 2**floored_halvings
     floored = sound and halved and late.at_end >= floored_rows
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
@@ -120,10 +133,12 @@ def loss_scale_history(
     return Answer("backoff" if healthy else "dynamic", evidence)
 
 
-def _lowered_once(loss: Series, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
+def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
     """The backoff of a log that shows the scale only where it is lowered, and shows that once."""
     bad = 0 if grad_norm is None else int(np.count_nonzero(~np.isfinite(grad_norm.values)))
-    if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1 or not np.isfinite(loss.values).all():
+    if loss is None or not np.isfinite(loss.values).all():
+        return None
+    if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
         return None
     step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
     text = f"the scaler is heard of once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"

@@ -62,7 +62,7 @@ def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
         f"the log begins at step {first:,}: what the loss did before is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
-        "a reward is logged: the loss of reinforcement learning need not fall": run.get("reward") is not None,
+        f"{run.moves_by_nature} need not fall": bool(run.moves_by_nature),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -108,9 +108,11 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def _summary(run: Run) -> str:
-    loss = run.get("loss")
-    steps = f"steps {int(loss.steps[0]):,} to {run.last_step:,}" if loss is not None and len(loss) else "no steps"
-    known = [name for name in ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "batch_id") if run.get(name)]
+    logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
+    first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
+    steps = "no steps" if first is None else f"steps {first:,} to {run.last_step:,}"
+    shown = ("loss", "eval_loss", "reward", "grad_norm", "lr", "loss_scale", "batch_id")
+    known = [name for name in shown if run.get(name)]
     known += sorted({f"{name.split('/')[0]}/*" for name in run.series if "/" in name})
     dtype = run.setting("dtype")
     parts = [run.name, steps, *([str(dtype)] if dtype else []), *([f"{len(run.ranks)} ranks"] if run.ranks else [])]

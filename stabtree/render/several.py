@@ -49,7 +49,6 @@ class Outcome(NamedTuple):
         """The verdict, `unread` for a log that can't be read."""
         return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
 
-
     @property
     def partial(self) -> bool:
         """Whether what could be judged of it is in order."""

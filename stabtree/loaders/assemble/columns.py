@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import steps as steps_
+from stabtree.loaders.assemble.choice import choose
 from stabtree.loaders.assemble.loss_parts import with_total
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.assemble.uses import Plan, column_uses
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
-from stabtree.metrics.names import AXES, RUN
+from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.table import normalize
 from stabtree.run import FileUse
 from stabtree.text import clean
 
@@ -47,6 +49,7 @@ class MetricRows:
         ranks: int64 (n,), the rank that wrote each row; None where no column says.
         source: how the file was read.
         notes: what was assumed or ignored.
+        loss_kind: of a loss that moves by nature which it is, `adversarial`, `policy` or `value`; else nothing.
     """
 
     steps: Ints
@@ -55,13 +58,14 @@ class MetricRows:
     ranks: Ints | None
     source: FileUse
     notes: tuple[str, ...]
+    loss_kind: str = ""
 
 
-def to_rows(table: Table, names: Names) -> MetricRows:
-    """Give each column its meaning and each row its step.
+def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
+    """Give each column its meaning and each row its step; `alone` says whether the table is the whole run.
 
     Raises:
-        StabtreeError: where there is no loss, or a column that the user named is not there.
+        StabtreeError: where there is nothing to judge a run by, or a column that the user named is not there.
     """
     if not table.rows:
         raise StabtreeError(
@@ -69,6 +73,10 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         )
     check_columns(table.columns, table.rows, table.path, names)
     table, names, summed = with_total(table, names)
+    choice = choose(table, names, alone=alone)
+    if not choice.enough and not table.ended_in_error:
+        raise _no_loss(table, names)
+    names = choice.names
     roles = _roles(table, names)
     used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
     if "step" in roles:
@@ -96,18 +104,17 @@ def to_rows(table: Table, names: Names) -> MetricRows:
         origins={metric: used[metric] for metric in metrics},
         ranks=ranks,
         source=source,
-        notes=(*table.notes, *summed.notes, *steps.notes, *_bad_notes(table, used)),
+        notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(table, used)),
+        loss_kind=choice.kind,
     )
 
 
 def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, Column]:
-    """The columns that hold metrics, of which the loss has to be one, unless the run ended in an error message.
+    """The columns that hold metrics.
 
     Raises:
-        StabtreeError: where there is no loss.
+        StabtreeError: where the loss is one of them and holds nothing.
     """
-    if "loss" not in used and not table.ended_in_error:
-        raise _no_loss(table, names)
     metrics = {
         role: column.without(wrong.cells) if (wrong := misread(column, role)) else column
         for role, name in used.items()
@@ -172,10 +179,13 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
 
 
 def _no_loss(table: Table, names: Names) -> StabtreeError:
+    hint = names.naming_a_loss(table.columns) or "name the file that the trainer wrote its loss to"
+    if one := next((name for name in table.columns if normalize(name) == NAMELESS), ""):
+        hint = f"say what it holds: --column loss={clean(one)}, or --column reward={clean(one)}"
     return StabtreeError(
         f"has no column that is known as the training loss; its columns are {_listing(table)}",
         where=table.path,
-        hint=names.naming_a_loss(table.columns) or "name the file that the trainer wrote its loss to",
+        hint=hint,
     )
 
 

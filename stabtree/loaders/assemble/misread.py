@@ -20,6 +20,9 @@ MIN_SHARE = 0.05
 BLOCK = 50
 # A point that is lost makes a number so many times as large, at least.
 LOST_FACTOR = 100.0
+WHOLE_FLOAT32 = 2.0**23
+# And those that lost it stand apart from all others by such a factor.
+APART = 10.0
 # Within this share of the usual distance from 0, a value is as far from it as the others.
 ALIKE = 0.5
 # Chance changes from one kind of value to the other at least so often for each value of the rarer kind.
@@ -80,11 +83,16 @@ def misread(column: Column, metric: str) -> Misread | None:
 
 
 def _lost_points(values: Floats) -> Bools:
-    large = (np.abs(values) >= LOST_FACTOR / 10) & (values == np.floor(values))
+    # A float32 above its 24 bits has no fraction to lose.
+    large = (np.abs(values) >= LOST_FACTOR / 10) & (np.abs(values) < WHOLE_FLOAT32) & (values == np.floor(values))
     if not _some(large):
         return np.zeros(len(values), dtype=np.bool_)
     fractions = np.where(large, np.nan, np.abs(values))
-    told = _told(large & (np.abs(values) > LOST_FACTOR * _usual(fractions)))
+    odd = large & (np.abs(values) > LOST_FACTOR * _usual(fractions))
+    told = _told(odd)
+    # Where six digits are printed, 123457 is whole for its size; then there are numbers of every size below it.
+    if told.any() and np.quantile(np.abs(values[odd]), 0.05) < APART * np.quantile(np.abs(values[~large]), 0.99):
+        told[:] = False
     # Where points are lost, a whole number is one that lost its own.
     return (values == np.floor(values)) & (values != 0) if told.any() else told
 

@@ -6,12 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
+from stabtree.loaders.json import nested
+from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.lines import parse, repeated
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
+from stabtree.loaders.table import Table, check_width
+from stabtree.loaders.wrapped import is_wrapped
+from stabtree.metrics.likely import guess
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -30,17 +33,22 @@ _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 def sniff(source: Source, names: Names) -> Sure:
     """How surely this is one document of metrics."""
     head = source.head.lstrip()
-    if source.binary or not head.startswith(("[", "{")):
+    if source.binary or not head.startswith(("[", "{")) or is_wrapped(head):
         return Sure.NO
     if head.startswith("["):
         return Sure.LIKELY if _ARRAY.match(head) else Sure.NO
     first = head.split("\n", 1)[0].strip()
     if first == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
-    known = any(names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
+    known = any(names.metric(key) or names.role(key) == "step" or _is_named(key) for key in _KEY.findall(head))
     nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)
     one = len(source.data) >= HEAD_BYTES or _is_one(head)
     return Sure.SURELY if known and not nested and one else Sure.NO
+
+
+def _is_named(key: str) -> bool:
+    found = guess(key)
+    return found is not None and found.named
 
 
 def _is_one(text: str) -> bool:
@@ -50,7 +58,7 @@ def _is_one(text: str) -> bool:
         return False
 
 
-def read(source: Source, names: Names) -> Table:
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """The columns that are wanted.
 
     Raises:
@@ -62,11 +70,7 @@ def read(source: Source, names: Names) -> Table:
     if isinstance(value, dict):
         lists = _lists(value, names, source.path)
         if not lists:
-            raise StabtreeError(
-                "is an object that holds no columns",
-                where=source.path,
-                hint="name the file that the trainer wrote its metrics to",
-            )
+            return nested.read(value, source, names)
         return columns_table(source, "json columns", lists, names, (*notes, *repeated(text, 1)))
     rows = JsonRows(names, source.path)
     notes += repeated(text, 1)
@@ -121,31 +125,4 @@ def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[
         elif isinstance(cells, dict) and cells and all(_ROW.fullmatch(key) for key in cells):
             lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
     check_width(len(lists), path)
-    told = {name for name in lists if names.metric(name) or names.counts(name)}
-    longest = max((len(lists[name]) for name in told), default=0)
-    # A list of layer sizes or of betas is configuration.
-    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in told}
-
-
-def columns_table(
-    source: Source, format_: str, lists: Mapping[str, list[Any]], names: Names, notes: tuple[str, ...]
-) -> Table:
-    """The table of an object of columns; what is shorter than the longest is not logged at the end.
-
-    Raises:
-        StabtreeError: where there are too many of them.
-    """
-    check_width(len(lists), source.path)
-    rows = max(map(len, lists.values()), default=0)
-    short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
-    note = (f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.",) if short else ()
-    columns = {
-        name: _column(cells, rows, builder_of(name, names)) if names.wanted(name) else None
-        for name, cells in lists.items()
-    }
-    return Table(source.path, source.describe(format_), rows, columns, notes=(*notes, *note))
-
-
-def _column(cells: list[Any], rows: int, builder: ColumnBuilder) -> Column:
-    builder.add([*cells, *[None] * (rows - len(cells))], range(1, rows + 1))
-    return builder.column()
+    return without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})

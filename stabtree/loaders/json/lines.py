@@ -11,6 +11,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.wrapped import is_wrapped
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def repeated(text: str, line: int) -> tuple[str, ...]:
 
 def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is JSON lines."""
-    if source.binary:
+    if source.binary or is_wrapped(source.head):
         return Sure.NO
     lines = [line for line in first_lines(source, 50) if line.strip(" \r\0")]
     objects = sum(is_object(line) for line in lines)

@@ -38,7 +38,8 @@ from typing import TYPE_CHECKING, Any
 from stabtree.errors import StabtreeError
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json.document import columns_table
+from stabtree.loaders.json import nested
+from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
@@ -76,7 +77,7 @@ class Manifest:
     notes: tuple[str, ...]
 
 
-def sniff(source: Source, _names: Names) -> Sure:
+def sniff(source: Source, names: Names) -> Sure:
     """How surely this is a manifest: one JSON object that spans the file."""
     head = source.head.lstrip()
     if source.binary or not head.startswith("{"):
@@ -87,8 +88,10 @@ def sniff(source: Source, _names: Names) -> Sure:
     if _whole(lines[0]) is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         keys = _whole(lines[0]) or {}
-        holds = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-        return Sure.LIKELY if len(lines) == 1 and holds else Sure.NO
+        if len(lines) > 1:
+            return Sure.NO
+        own = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
+        return Sure.LIKELY if own or nested.holds(keys, names) else Sure.NO
     # An object over several lines, or one too long for the head.
     whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
     return Sure.MAYBE if whole and re.match(r'\{\s*"', head) else Sure.NO
@@ -218,7 +221,7 @@ def inside(source: Source, name: str) -> Path:
     return file
 
 
-def read(source: Source, names: Names) -> Table:
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """The metrics that the manifest itself holds.
 
     Raises:
@@ -234,6 +237,12 @@ def read(source: Source, names: Names) -> Table:
         records = manifest.content.get(key)
         if isinstance(records, list) and any(isinstance(row, dict) for row in records):
             return _records(source, key, records, manifest, names)
+    if nested.holds(manifest.content, names):
+        found = nested.read(manifest.content, source, names)
+        return tuple(
+            replace(table, config={**table.config, **manifest.config}, notes=(*manifest.notes, *table.notes))
+            for table in found
+        )
     check_object(manifest.content, source.path, names)
     raise StabtreeError(
         "holds no metrics and names no file that does",

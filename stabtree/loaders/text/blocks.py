@@ -1,4 +1,4 @@
-"""What spreads over several lines of a text log: dicts, boxes of `| key | value |` and tables."""
+"""What spreads over several lines of a text log: dicts, boxes of `| key | value |`, tables, names below each other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
+from stabtree.metrics.names import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 # A longer dict is a dump of something else.
 MAX_LINES = 120
+# Fewer words are no names of columns.
+MIN_COLUMNS = 3
+# So many other lines may stand between two rows of a table: those of an evaluation.
+MAX_BETWEEN = 6
 
 
 class Blocks:
@@ -32,16 +37,29 @@ class Blocks:
         self._group = ""
         self._last: list[str] = []
         self._header: list[str] = []
+        self._names_below: list[str] | None = None
+        self._ruled: list[tuple[str, int]] = []
+        self._columns: list[str] = []
+        self._row: tuple[str, int] = "", 0
+        self._others = 0
 
     def feed(self, line: str, place: int) -> list[tuple[str, int]]:
         """The lines to read now that this one has come, each with its place."""
         ready = list(self._ready(line, place))
-        self.waiting = bool(self._dict or self._box or self._header)
+        self.waiting = bool(self._dict or self._box or self._header or self._columns) or self._names_below is not None
         return ready
 
     def _ready(self, line: str, place: int) -> Iterator[tuple[str, int]]:
         if self._dict:
             yield from self._in_dict(line, place)
+        elif self._columns and self._in_columns(line):
+            yield from self._redrawn(line, place)
+        elif self._names_below is not None and self._is_below(line):
+            self._ruled.append((line, place))
+        elif grammar.RULER.match(line):
+            yield from self._close()
+            self._names_below = []
+            yield line, place
         elif line.startswith(("{", "    {", "  {")) and "}" not in line:
             self._dict = [(line, place)]
         elif "|" in line or "│" in line or "┃" in line:
@@ -51,6 +69,7 @@ class Blocks:
         else:
             yield from self._close()
             self._header = []
+            self._columns = self._columns_of(line) or self._columns
             yield line, place
 
     def end(self) -> Iterator[tuple[str, int]]:
@@ -58,6 +77,7 @@ class Blocks:
         waiting, self._dict = self._dict, []
         yield from waiting
         yield from self._close()
+        yield from self._last_row()
 
     def _in_dict(self, line: str, place: int) -> Iterator[tuple[str, int]]:
         self._dict.append((line, place))
@@ -94,7 +114,69 @@ class Blocks:
             self._header = []
             yield line, place
 
+    def _is_below(self, line: str) -> bool:
+        """Whether a line below a ruler is a name and its value, which then belongs to the block."""
+        found = grammar.NAMED_LINE.fullmatch(line, grammar.past_prefix(line)) if len(self._ruled) < MAX_LINES else None
+        if not found or self._names_below is None:
+            return False
+        pair = f"{found['name']}: {found['value']}"
+        if any(before.startswith(f"{found['name']}: ") for before in self._names_below):
+            return False
+        self._names_below.append(pair)
+        return True
+
+    def _columns_of(self, line: str) -> list[str]:
+        """The names of a line that heads columns: the first one counts, and one of them is a loss or part of one."""
+        words = line.split() if grammar.COLUMNS.fullmatch(line) else []
+        if len(words) < MIN_COLUMNS or role(words[0], self._names).role not in ("step", "epoch"):
+            return []
+        words = [_part(word) for word in words]
+        trains = any(part_of(word) or role(word, self._names).role == "loss" for word in words)
+        return words if trains else []
+
+    def _in_columns(self, line: str) -> bool:
+        """Whether a line is a row below the names of columns; ends the table where too many in turn are none."""
+        cells = line.split(None, len(self._columns))[: len(self._columns)]
+        if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
+            self._others = 0
+            return True
+        self._others += 1
+        if self._others > MAX_BETWEEN:
+            self._columns = []
+        return False
+
+    def _redrawn(self, line: str, place: int) -> Iterator[tuple[str, int]]:
+        """The row before, unless this one draws it anew: the last one of a step or an epoch stands."""
+        cells = line.split(None, len(self._columns))[: len(self._columns)]
+        before = self._row[0].partition(",")[0]
+        row = ", ".join(f"{name}: {cell.rstrip(':')}" for name, cell in zip(self._columns, cells, strict=True))
+        if before != row.partition(",")[0]:
+            yield from self._last_row()
+        self._row = row, place
+
+    def _last_row(self) -> Iterator[tuple[str, int]]:
+        row, self._row = self._row, ("", 0)
+        if row[0]:
+            yield row
+
     def _close(self) -> Iterator[tuple[str, int]]:
+        if self._ruled:
+            lines, pairs = self._ruled, self._names_below or []
+            self._ruled = []
+            if any(role(pair.partition(": ")[0], self._names).role in ("step", "epoch") for pair in pairs):
+                yield _as_dict(pairs), lines[0][1]
+            else:
+                yield from lines
+        self._names_below = None
         if self._box:
             cells, self._box = self._box, []
-            yield "{'" + "', '".join(cells).replace(": ", "': '") + "'}", self._box_place
+            yield _as_dict(cells), self._box_place
+
+
+def _part(name: str) -> str:
+    """The name of a column, in full where it is a part of the loss: `box` is `train/box_loss`."""
+    return next((full for end in ("", "_loss") if part_of(full := f"train/{name}{end}")), name)
+
+
+def _as_dict(pairs: list[str]) -> str:
+    return "{'" + "', '".join(pairs).replace(": ", "': '") + "'}"

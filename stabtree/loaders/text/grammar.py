@@ -36,8 +36,9 @@ KEY = re.compile(
 
 # What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
 PREFIX = re.compile(
-    r"\s*(?:(?:\[(?![^\]]*(?:step|iter|epoch|batch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
-    r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
+    r"\s*(?:(?:\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
+    r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+(?: [A-Z]{3,4}(?= \|))?|\d\d:\d\d:\d\d(?= \|)"
+    r"|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
 RANK_PREFIX = re.compile(
@@ -52,6 +53,17 @@ EVALUATED = re.compile(
     r"(?:(?: set| results)?\s*[\]):|]|\s+-\s|\s+on\b)",
     re.IGNORECASE,
 )
+
+# What stands before the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
+PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
+# Steps that are counted within an epoch where one is told before them.
+WITHIN_EPOCH = frozenset(["batch", "step", "iter", "iteration", "i", "b"])
+
+# The share behind a position: `[640/60000 (1%)]`.
+PERCENT = re.compile(r"\s*\(\s*\d+(?:\.\d+)?%\)")
+
+# Boosted trees number their rows so: `[12]\ttrain-logloss:0.31`.
+ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 
 # What is glued to a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
@@ -96,8 +108,24 @@ ANCHOR = re.compile(
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
 
 BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
+# A line of dashes, behind a time stamp or not; below it may stand names with their values, one a line.
+RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}[-=*#\s]*$")
+NAMED_LINE = re.compile(
+    r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\",=]{1,80})\s*"
+)
+# Names of columns, none of them a number; and what stands in a cell: a number, a unit glued to it.
+COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
+CELL = re.compile(r"(?:\d+/\d+|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[GMk]?|nan|inf|--):?", re.IGNORECASE)
 TABLE_RULE = re.compile(r"[\s:|-]*")
 MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
+
+# Losses that go by their kind or their network alone: `CrossEntropy=`, `SmoothL1=`, `xent:`, `GAN:`, `D_A:`.
+LOSS_KIND = re.compile(
+    r"(?:train|valid|val|test|eval)?[-_ /]?(?:(?:soft)?max)?[-_ ]?(?:(?:binary|cross|smooth|sparse|categorical)[-_ ]?)*"
+    r"(?:\w{0,20}(?:loss|xent|entropy)|nll|b?ce|r?mse|mae|l1|l2|dice|focal|hinge|gan|[dg](?:_[ab])?|elbo|cost|objective"
+    r"|ppl|perplexity)(?:[-_ ]?(?:loss|before|after|pi|v|q))?",
+    re.IGNORECASE,
+)
 
 # Steps and epochs as text logs name them beyond the aliases that every format shares, and after them, best first.
 _STEPS = (
@@ -111,11 +139,17 @@ _STEPS = (
     "nupdates",
     "total_timesteps",
     "samples_count",
+    "num_of_updates",
+    "episode",
+    "itr",
 )
 _MORE = {
     **{name: Meaning(STEP, 1000 + place) for place, name in enumerate(_STEPS)},
-    **dict.fromkeys(("epoch(train)", "epoch(val)"), Meaning(EPOCH, 0)),
+    **dict.fromkeys(("epoch(train)", "epoch(val)", "ep"), Meaning(EPOCH, 0)),
 }
+# Steps that may stand behind a group: `misc/nupdates`.
+_INNER = frozenset(["nupdates", "total_timesteps"])
+_COUNTED = frozenset(["step", "global_step", "iteration", "iter", "epoch"])
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
 
@@ -143,9 +177,22 @@ def _role(name: str, names: Names) -> Meaning:
     if found.role and found.role != RUN:
         return found
     words = name.lower().split()
-    if len(words) > 1 and words[-1] in ("step", "iteration", "iter", "epoch") and words[-2] not in _NO_STEP_AFTER:
+    if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])
-    return UNKNOWN
+    inner = normalize(name.rpartition("/")[2])
+    return role(inner, names) if inner != key and inner in _INNER else UNKNOWN
+
+
+def past_prefix(line: str) -> int:
+    """Where the message behind time stamps and the like begins."""
+    found = PREFIX.match(line)
+    return found.end() if found else 0
+
+
+@lru_cache(maxsize=8192)
+def is_loss(name: str, *, kinds: bool) -> bool:
+    """Whether a name that no metric has may be that of a loss, `kinds` for those without the word."""
+    return "loss" in name.lower() or (kinds and LOSS_KIND.fullmatch(name) is not None)
 
 
 def anchor(names: Names) -> re.Pattern[str]:

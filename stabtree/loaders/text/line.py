@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
+from stabtree.metrics.table import normalize
 from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ class Line:
         step: the pair that names the step best.
         epoch: the pair that names the epoch.
         rank: the pair, or prefix, that names the rank.
-        position: (done, total) of a progress bar or of `[12/391]`.
+        position: (done, total) of a progress bar or of `[12/391]`; of several the last one before the metrics.
         bar: `keras`, `tqdm` or nothing.
+        percent: whether the position is told in percent as well.
+        held: whether it is marked as measured on held-out data.
         words: words of the line that belong to no pair.
         problem: why a line that looks like metrics can't be read.
     """
@@ -57,6 +60,8 @@ class Line:
     rank: Pair | None = None
     position: tuple[int, int] | None = None
     bar: str = ""
+    percent: bool = False
+    held: bool = False
     words: int = 0
     problem: str = ""
 
@@ -72,6 +77,8 @@ _BLANKS = re.compile(r"\s\s+|\s-+\s")
 MAX_PAIRS = 2000
 # No count of steps is longer.
 MAX_DIGITS = 16
+# A line says of so few things how far they have come; a table of ratios says it of more.
+MAX_COUNTS = 4
 MAX_STEP = 2.0**53
 
 
@@ -84,15 +91,15 @@ def to_float(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def parse(line: str, names: Names) -> Line:
-    """Read one line, free of escape codes."""
+def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
+    """Read one line, free of escape codes; `kinds` takes losses that go by their kind alone."""
     found = grammar.MLLOG.search(line)
     if found:
         return _mllog(found[1], names)
     # Braces and quotes are how a dict is written; a blank in their place keeps the names apart.
-    begin = grammar.PREFIX.match(line)
-    start = begin.end() if begin else 0
+    start = grammar.past_prefix(line)
     out = Line()
+    counts: list[Pair] = []
     prefix = grammar.RANK_PREFIX.search(line[:200])
     if prefix:
         place = next(i for i in range(1, 6) if prefix[i] is not None)
@@ -102,24 +109,48 @@ def parse(line: str, names: Names) -> Line:
         if len(out.metrics) >= MAX_PAIRS:
             break
         pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names)
-        if pair:
+        if pair and not (number["total"] and not pair.role):
             out.words += _words(line[end : number.start()], pair.name)
             end = _past(line, number.end())
-            _take(pair, out)
+            if (
+                grammar.PASS.fullmatch(pair.name)
+                and pair.text.isdigit()
+                and line[number.end() : number.end() + 1] != "%"
+            ):
+                counts.append(pair)
+            else:
+                _take(pair, out, kinds=kinds)
         elif _is_digit(number["value"]):
-            if number["total"] and out.position is None:
-                out.position = _position(number["value"], number["total"])
+            _count(number, counts, out)
             out.words += _words(line[end : number.start()], "")
             end = _past(line, number.end())
     out.words += _words(line[end:], "")
-    _finish(line, out, names)
+    _place(counts, out)
+    _finish(line, out, names, kinds=kinds)
     return out
 
 
-def _position(done: str, total: str) -> tuple[int, int] | None:
-    if done.isdigit() and len(done) < MAX_DIGITS and len(total) < MAX_DIGITS:
-        return int(done), int(total)
-    return None
+def _count(number: re.Match[str], counts: list[Pair], out: Line) -> None:
+    """Take a number without a name: how far something has come, if it says of how many."""
+    done, total = number["value"], number["total"]
+    if not total or not done.isdigit() or max(len(done), len(total)) >= MAX_DIGITS or int(done) > int(total):
+        return
+    if out.position is None or (not out.known and len(counts) < MAX_COUNTS):
+        counts.append(Pair("epoch", done, number.start("value"), "epoch"))
+        out.position = int(done), int(total)
+        out.percent = grammar.PERCENT.match(number.string, number.end()) is not None
+
+
+def _place(counts: list[Pair], out: Line) -> None:
+    """Of `[3/100][50/391]`, `[3/100] batch 50` and `Train: 3 [50/391]` the first count is the epoch."""
+    if out.epoch or not out.position or not counts:
+        return
+    first = counts[0]
+    batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
+    if batch or len(counts) > 1:
+        out.epoch = Pair("epoch", first.text, first.start, "epoch")
+    if batch:
+        out.position = None
 
 
 def _past(line: str, end: int) -> int:
@@ -156,7 +187,7 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names) -> Pair | 
     return Pair(name, number["value"], number.start("value"), kind, rank) if name else None
 
 
-def _take(pair: Pair, out: Line) -> None:
+def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
     if pair.role and not plain(pair.text):
         out.problem = f"holds no number for its {clean(pair.name, 40)}: {clean(pair.text, 40)!r}"
     elif pair.role == "step":
@@ -170,11 +201,16 @@ def _take(pair: Pair, out: Line) -> None:
         out.rank = pair
     else:
         out.metrics.append(pair)
-        out.known = out.known or bool(pair.role) or "loss" in pair.name.lower()
+        out.known = out.known or bool(pair.role) or grammar.is_loss(pair.name, kinds=kinds)
 
 
-def _finish(line: str, out: Line, names: Names) -> None:
+def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
     """Settle what only the whole line tells: held-out data, bars, steps that are none."""
+    if kinds and not (out.step or out.epoch) and (first := grammar.ITERATION.match(line)):
+        out.step = Pair("iteration", first[1], first.start(1), "step")
+    elif out.problem and not out.known:
+        # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
+        out.step, out.problem = None, ""
     if out.known:
         _mark_evaluated(line, out, names)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(line)):
@@ -191,7 +227,7 @@ def _finish(line: str, out: Line, names: Names) -> None:
     if (
         not out.problem
         and (out.step or "'" in line)
-        and not any(pair.role in ("loss", "eval_loss") for pair in out.metrics)
+        and not any(pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name) for pair in out.metrics)
         and grammar.LOSS_WITHOUT_NUMBER.search(line)
     ):
         out.problem = "has no number behind its loss"
@@ -212,8 +248,13 @@ def _mark_evaluated(line: str, out: Line, names: Names) -> None:
     for pair in out.metrics:
         before = [held for start, held in tags if start < pair.start - len(pair.name)]
         held = bool(before) and before[-1] and pair.role not in ("", "eval_loss", "lr")
-        marked.append(_named(f"valid/{pair.name}", pair.text, names) if held else pair)
-    out.metrics = marked
+        marked.append(_held_out(pair, names) if held else pair)
+    out.metrics, out.held = marked, True
+
+
+def _held_out(pair: Pair, names: Names) -> Pair:
+    named = _named(f"valid/{pair.name}", pair.text, names)
+    return named if named.role else _named(f"valid/{pair.role}", pair.text, names)
 
 
 def _named(name: str, text: str, names: Names) -> Pair:

@@ -20,12 +20,13 @@ from stabtree.loaders.text.line import parse
 from stabtree.loaders.text.messages import ENDING
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
+from stabtree.loaders.wrapped import is_wrapped, unwrapped
 from stabtree.metrics.names import likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.loaders.source import Source
+    from stabtree.loaders.source import Lines, Source
     from stabtree.metrics.names import Names
 
 # Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
@@ -37,14 +38,20 @@ _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 _MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
 
-def _scan(lines: Iterable[str], names: Names) -> LogReader:
-    reader = LogReader(names)
+def _scan(lines: Iterable[str], names: Names, *, kinds: bool = False) -> LogReader:
+    reader = LogReader(names, kinds=kinds)
     reader.read(lines)
     return reader
 
 
 def _head(source: Source) -> list[str]:
-    return source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]
+    head = source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]
+    return list(unwrapped(head)) if is_wrapped(source.head) else head
+
+
+def _printed(source: Source, lines: Lines) -> Lines | Iterable[str]:
+    """The lines that were printed, out of the JSON that a container's log keeps them in."""
+    return unwrapped(lines) if is_wrapped(source.head) else lines
 
 
 def sniff(source: Source, names: Names) -> Sure:
@@ -57,16 +64,27 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.NO
     reader = _scan(_head(source), names)
     if not reader.losses and not reader.rows.count:
-        reader = _scan(islice(source.lines(), SNIFF_FURTHER), names)
-    if _JSON.match(head):
+        reader = _scan(islice(_printed(source, source.lines()), SNIFF_FURTHER), names)
+    if _JSON.match(head) and not is_wrapped(head):
         # Broken JSON of which nobody else makes anything.
         return Sure.MAYBE if reader.losses else Sure.NO
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
-    named = any("loss" in name for name in reader.rows.columns) or len(reader.rows.events) > 1
-    if reader.losses or named or reader.rows.count >= ENOUGH_ROWS:
-        return Sure.LIKELY
-    return Sure.HARDLY if ENDING.search(head) else Sure.NO
+    if not reader.losses and reader.rows.count < ENOUGH_ROWS:
+        kinds = _scan(_head(source), names, kinds=True)
+        reader = kinds if kinds.rows.count > reader.rows.count else reader
+    return _likely(reader) or (Sure.HARDLY if ENDING.search(head) else Sure.NO)
+
+
+def _likely(reader: LogReader) -> Sure:
+    """How surely a few rows are a log."""
+    rows = reader.rows
+    named = any("loss" in name for name in rows.columns) or len(rows.events) > 1
+    if rows.count == 1 and not rows.events and not rows.located:
+        return Sure.NO  # a word in prose that happens to be a metric
+    if rows.count == 1 and rows.below_bar_head:
+        return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
+    return Sure.LIKELY if reader.losses or named or rows.count >= ENOUGH_ROWS else Sure.NO
 
 
 def hint(source: Source, names: Names) -> str:
@@ -93,7 +111,10 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         StabtreeError: where no line holds a metric.
     """
     lines = source.lines()
-    reader = _scan(lines, names)
+    reader = _scan(_printed(source, lines), names)
+    if not reader.losses:
+        lines = source.lines()
+        reader = _scan(_printed(source, lines), names, kinds=True)
     telling = reader.chatter.telling
     more = (f"{telling.left:,} more lines like its warnings and errors were not kept.",) if telling.left else ()
     notes = (*lines.notes, *more)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from stabtree.metrics.names import Names
 
+RULES = ("-----", "=====", "*****", "#####")
+# A line that names more numbers, or words, before there was any loss tells of settings.
+MAX_FIRST = 30
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 
 
@@ -34,8 +37,8 @@ class LogReader:
         chatter: what its other lines say.
     """
 
-    def __init__(self, names: Names) -> None:
-        self.rows = LogRows(names)
+    def __init__(self, names: Names, *, kinds: bool = False) -> None:
+        self.rows = LogRows(names, kinds)
         self.skips = Skips()
         self.config = ConfigDump()
         self.chatter = Chatter()
@@ -77,7 +80,7 @@ class LogReader:
             text = grammar.ANSI.sub("", text)
         before = self.rows.count
         form = ""
-        if not self._blocks.waiting:
+        if not self._blocks.waiting and not text.rstrip().endswith(RULES):
             form = grammar.DIGITS.sub("", text) if len(text) <= MAX_FORM else ""
             if self.chatter.knows(form, text, place, before):
                 return
@@ -118,7 +121,7 @@ class LogReader:
             return False
         if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
             return False
-        line = parse(text, self._names)
+        line = parse(text, self._names, kinds=self.rows.kinds)
         if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:
             line.metrics.append(Pair(self._training.name, "nan", role="loss"))
             line.known, line.problem = True, ""
@@ -148,8 +151,10 @@ class LogReader:
 
     def _progress(self, line: Line) -> None:
         """A line that says where the run is and nothing else."""
-        if (line.step or line.epoch) and line.words <= 1 and not line.metrics and self._is_header(line):
+        bare = not line.metrics or line.bar == "keras"
+        if (line.step or line.epoch) and line.words <= 1 and bare and self._is_header(line):
             self.rows.header(line)
+            self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
 
@@ -174,15 +179,32 @@ class LogReader:
         located = line.step or line.epoch or dict_row or line.bar
         if not located and not self._may_join(line):
             return
-        if not line.loss and not self.rows.count and not line.step:
+        step = line.step is not None and normalize(line.step.name) != "batch"
+        begins = line.loss or step or ((line.epoch or self.rows.kinds) and self._may_be_loss(line))
+        if not self.rows.count and not begins:
+            return
+        settings = not (self._training.rows or line.loss or step)
+        if settings and max(line.words, len(line.metrics)) > MAX_FIRST:
+            return
+        if line.bar == "tqdm" and self._training.redrawn(line):
             return
         self.rows.add(line, place, dict_row=dict_row)
+        if line.percent and line.position and line.loss:
+            self.rows.share(line.position)
         self._training.saw(line)
         self._forms.learn(text, line)
 
     def _may_join(self, line: Line) -> bool:
         """Whether a line without a step is one of metrics: of a block, or nothing but pairs."""
-        return line.words <= 2 and (self.rows.head is not None or self.rows.count > 0 or len(line.metrics) >= 3)
+        if line.held and self.rows.count:
+            return True
+        alone = line.words == 0 and line.loss is not None
+        if self.rows.kinds and self._may_be_loss(line):
+            return line.words <= max(2, len(line.metrics))
+        return alone or (line.words <= 2 and (bool(self.rows.head or self.rows.count) or len(line.metrics) >= 3))
+
+    def _may_be_loss(self, line: Line) -> bool:
+        return any(grammar.is_loss(pair.name, kinds=self.rows.kinds) for pair in line.metrics)
 
 
 class _Training:
@@ -198,6 +220,7 @@ class _Training:
         self.rows = 0
         self.pairs = 0
         self.name = name
+        self._drawn: tuple[object, ...] = ()
         self._first_epoch: float | None = None
 
     def saw(self, line: Line) -> None:
@@ -206,6 +229,12 @@ class _Training:
             self.rows += 1
             self.pairs = len(line.metrics)
             self.name = line.loss.name
+
+    def redrawn(self, line: Line) -> bool:
+        """Whether a bar stands where it stood and says what it said, as one that is drawn again after a traceback."""
+        before = self._drawn
+        self._drawn = line.position, line.epoch and line.epoch.text, *(pair.text for pair in line.metrics)
+        return self._drawn == before
 
     def position(self, line: Line, head: float | None) -> Pair | None:
         """The step of a line that only says how far the epoch has come, its own or that of the header above.

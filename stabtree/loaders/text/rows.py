@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
+from stabtree.loaders.text.grammar import is_loss
 from stabtree.loaders.text.line import Line, Pair, to_float
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
 FLUSH_ROWS = 8192
+ROLES = ("step", "epoch", "rank", "bar", "below", "below_of", "share", "share_of")
 SKIPPED_NAN = "number of nan iterations"
 
 
@@ -98,16 +100,21 @@ class LogRows:
 
     Attributes:
         names: what the names of a line mean, and so which are wanted.
+        kinds: whether losses that go by their kind are kept as well.
         count: rows so far.
         columns: every metric column met and whether it is wanted, in the order of first appearance.
-        roles: cells of `step`, `epoch`, `rank`, `bar` (the progress bar above a row without a step).
+        roles: cells of `step`, `epoch`, `rank`; of rows without a step `bar`, the progress bar above, and `below` with
+            `below_of`, the one that is drawn next; `share`, `share_of` of positions that are told in percent as well.
+        below_bar_head: whether a bar names the epoch of the lines below it.
+        epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
     """
 
     names: Names
+    kinds: bool = False
     count: int = 0
     columns: dict[str, bool] = field(default_factory=dict)
-    roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ("step", "epoch", "rank", "bar")})
+    roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ROLES})
     cells: dict[str, Cells] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     events: array[int] = field(default_factory=lambda: array("q"))
@@ -118,6 +125,9 @@ class LogRows:
     opened: dict[float | None, Open] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
+    below_bar: list[int] = field(default_factory=list)
+    below_bar_head: bool = False
+    epochs_at: list[tuple[int, float]] = field(default_factory=list)
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
     def wanted(self, name: str) -> bool:
@@ -126,7 +136,8 @@ class LogRows:
         if known is None:
             if len(self.columns) >= MAX_NAMES:
                 return False
-            known = self.columns[name] = self.names.wanted(name)
+            known = self.names.wanted(name) or (self.kinds and is_loss(name, kinds=True))
+            self.columns[name] = known
         return known or name == SKIPPED_NAN
 
     def add(self, line: Line, place: int, *, dict_row: bool = False) -> None:
@@ -176,6 +187,7 @@ class LogRows:
             self._role("step", row.row, step)
         elif self.bar:
             self._role("bar", row.row, self.bar[0])
+            self.below_bar.append(row.row)
         if epoch is not None:
             self._role("epoch", row.row, epoch)
         if rank is not None:
@@ -207,6 +219,8 @@ class LogRows:
             return
         if self.trailing:
             return
+        if epoch is not None and step is None:
+            self.epochs_at.append((self.count, epoch))
         head = self.head
         same = head and (step is None or step == head.step) and (epoch is None or head.epoch in (None, epoch))
         if not head or not same:
@@ -235,8 +249,17 @@ class LogRows:
         self.wanted(norm)
         self.cells.setdefault(name, Cells()).set(row, value)
 
+    def share(self, position: tuple[int, int]) -> None:
+        """The last row tells its position in the epoch in percent as well."""
+        self._role("share", self.count - 1, position[0])
+        self._role("share_of", self.count - 1, position[1])
+
     def moved(self, position: tuple[int, int]) -> None:
         """A progress bar went on: what it says holds for lines that name no step."""
+        for row in self.below_bar:
+            self._role("below", row, position[0])
+            self._role("below_of", row, position[1])
+        self.below_bar.clear()
         if position != self.bar:
             self.bar, self.last_event = position, ("", -1)
 
@@ -246,6 +269,22 @@ class LogRows:
         for block in self.blocks:
             names[block.step_name] += len(block.rows)
         return names.most_common(1)[0][0] if names else "step"
+
+    @property
+    def located(self) -> bool:
+        """Whether any row says where the run is."""
+        return bool(self.step_names or self.roles["epoch"].rows or self.blocks)
+
+    def epochs(self) -> tuple[Floats, Bools]:
+        """The epoch of each row: its own, else that of the header above: (values, logged)."""
+        values, logged = self.dense("epoch")
+        if self.epochs_at and not self.trailing:
+            rows, headed = np.array(self.epochs_at).T
+            above = np.searchsorted(rows, np.arange(self.count), side="right") - 1
+            fill = ~logged & (above >= 0)
+            values[fill] = headed[above[fill]]
+            logged = logged | fill
+        return values, logged
 
     def dense(self, name: str) -> tuple[Floats, Bools]:
         """A column or role over all rows: (values, logged)."""

@@ -17,6 +17,7 @@ from stabtree.loaders.table import (
     epochs_note,
     running_on,
 )
+from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.stats import median
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
 BAR = "progress bar"
+SUMMED = "epoch_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +71,22 @@ def tables(
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
-    step_name, step, logged = _steps(rows, losses)
+    epoch, epoch_logged = rows.epochs()
+    step_name, step, logged = _steps(rows, losses, dense)
+    found = counted_on(step, logged, epoch, epoch_logged, losses)
+    if found is not None:
+        notes = (*notes, "The steps start again in each epoch: they are counted on.")
+        step = found
+    dense |= _apart(dense, rows, logged, epoch_logged)
     if logged.any() and rows.names.role(step_name) != "step":
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
-    epoch, rank = rows.dense("epoch"), rows.dense("rank")
+    rank = rows.dense("rank")
     several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
-    starts = [0] if several_ranks else _starts(step, logged, epoch, losses)
+    starts = [0] if several_ranks else _starts(step, logged, (epoch, epoch_logged), losses)
     if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows.names):
-        notes = (
-            *notes,
-            epochs_note("The steps", len(starts)),
-        )
+        notes = (*notes, epochs_note("The steps", len(starts)))
         step, starts = running_on(step, starts), [0]
-    log = _Log(rows, dense, step_name, (step, logged), epoch, rank, event)
+    log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rank, event)
     parts = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
         count, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
@@ -105,15 +110,33 @@ def tables(
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _steps(rows: LogRows, losses: Bools) -> tuple[str, Floats, Bools]:
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
     """What the steps are called, and (values, logged) of each row."""
     step, logged = rows.dense("step")
     if not logged.any():
         return (BAR, *_bar_steps(rows, losses))
+    share, percent = rows.dense("share")
+    carriers = [has for name, (_, has) in dense.items() if role(name, rows.names).role == "loss" and has.any()]
+    few = bool(carriers) and all(np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) for has in carriers)
+    if few or (percent.any() and are_samples(share[percent], rows.dense("share_of")[0][percent])):
+        return BAR, np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
     if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
         # The line that names the step of the last row was never written.
         step[-1], logged[-1] = 2 * step[-2] - step[-3], True
     return rows.step_name(), step, logged
+
+
+def _apart(
+    dense: dict[str, tuple[Floats, Bools]], rows: LogRows, step_logged: Bools, epoch_logged: Bools
+) -> dict[str, tuple[Floats, Bools]]:
+    """The loss of lines that sum up an epoch, apart from that of its batches where both go by one name."""
+    apart = {}
+    for name, (values, logged) in dense.items():
+        sums = summaries(logged, step_logged, epoch_logged) if role(name, rows.names).role == "loss" else None
+        if sums is not None and SUMMED not in dense:
+            rows.columns[SUMMED] = True
+            apart = {name: (values, logged & ~sums), SUMMED: (values, sums)}
+    return apart
 
 
 def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
@@ -148,6 +171,15 @@ def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     at = bar[losses]
     gaps = np.diff(at)
     regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
+    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
+        return bar, seen
+    below, has = rows.dense("below")
+    carry = np.flatnonzero(losses)
+    steps = from_bar(np.where(has, below, np.nan)[carry], rows.dense("below_of")[0][carry])
+    if steps is not None:
+        placed = np.zeros(rows.count)
+        placed[carry] = steps
+        return placed, losses
     if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
         return bar, seen
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)

@@ -228,7 +228,15 @@ def gradient_growth(factor: float) -> Run:
     return make_run({"loss": rising(800, 400), "lr": np.full(800, 1e-3), "grad_norm": norm})
 
 
+def adversary(factor: float, took: int) -> Run:
+    """A generator's loss that goes to so many times its level within some rows, and stays there."""
+    loss = np.interp(np.arange(500), [0, 300, 300 + took, 500], [1, 1, factor, factor])
+    return make_run({"loss": loss + np.random.default_rng(0).normal(0, 0.05, 500)}, loss_kind="adversarial")
+
+
 HOLDS = (
+    Hold("spike.burst_factor", partial(adversary, took=2), {900: "no spike-persistent", 1100: "spike-persistent"}),
+    Hold("rise.burst_factor", partial(adversary, took=180), {900: "no slow-rise", 1100: "slow-rise"}),
     Hold("Q1.3.flat_rows", clipped, {9: "nan-forward", 11: "nan-unlocated"}),
     Hold("spike.sigma", of_height, {2.7: "healthy", 3.3: "spike-unexplained"}, literal=True),
     Hold("spike.back_sigma", back_to, {0.45: "spike-unexplained", 0.55: "spike-persistent"}, literal=True),

@@ -102,9 +102,9 @@ def test_a_wrong_name_gets_the_right_one_back(tmp_path: Path, columns: dict[str,
 @pytest.mark.parametrize(
     ("header", "hint"),
     [
-        ("step,box_loss", "name it: --column loss=box_loss"),
-        ("Wall time,Value", "name it: --column loss=Value"),
-        ("step,my nll", "name it: --column 'loss=my nll'"),
+        ("step,badness", "name it: --column loss=badness"),
+        ("Wall time,Value", "say what it holds: --column loss=Value, or --column reward=Value"),
+        ("step,my badness", "name it: --column 'loss=my badness'"),
         ("step,lr", "name the file that the trainer wrote its loss to"),
     ],
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import write
 
@@ -37,9 +36,10 @@ def test_old_versions_pad_their_header(tmp_path: Path) -> None:
     ["step,generator_loss,discriminator_loss", "step,boundary_loss,residual_loss", "step,actor_loss,critic_loss"],
 )
 def test_other_parts_are_not_summed_up(tmp_path: Path, head: str) -> None:
-    """How they are weighted is not in the log."""
-    with pytest.raises(StabtreeError, match="known as the training loss"):
-        load_run(write(tmp_path, head + "\n1,1,2\n2,1,2\n"))
+    """How they are weighted is not in the log; the one that is looked at first stands for them."""
+    run = load_run(write(tmp_path, head + "\n1,1,2\n2,1.5,2.5\n"))
+    assert run.series["loss"].origin in head.split(",")
+    assert "To take another one: --column loss=" in run.notes[0]
 
 
 def test_a_total_beside_the_parts_counts(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_few_odd_values_are_left_to_the_tree(tmp_path: Path, share: float) -> 
 
 
 def test_what_may_well_be_logged_is_not_misread() -> None:
-    """Neither a loss that blows up, nor one around 0, nor one that is below 0 for good, nor whole numbers."""
+    """Neither a loss that blows up, nor one around 0 or below it, nor numbers that are whole, all or for their size."""
     rng = np.random.default_rng(5)
     blown = np.append(falling(500), np.floor(np.exp(np.linspace(5, 15, 60))))
     for values in (
@@ -84,6 +84,8 @@ def test_what_may_well_be_logged_is_not_misread() -> None:
         -falling(600),
         np.append(falling(300), -falling(250)),
         np.floor(100 * falling(600)),
+        np.random.default_rng(6).lognormal(16, 2, 600).astype(np.float32).astype(np.float64),
+        np.array([float(f"{value:.6g}") for value in np.random.default_rng(7).lognormal(9, 3, 600)]),
     ):
         assert misread(Column(values), "loss") is None
 

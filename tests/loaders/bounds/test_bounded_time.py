@@ -35,10 +35,18 @@ LINES: dict[str, Callable[[int], str]] = {
     "digits in a bar": lambda n: "1/2 loss: 3 " + "1" * n,
     "open brackets": lambda n: "[" * n + " loss: 2",
     "words of an error": lambda n: "error " * (n // 6),
+    "a ruler that never ends": lambda n: "x" * 50 + "|" + "-" * n + "x",
+    "names of columns": lambda n: "Epoch " + "box_loss " * (n // 9) + "1",
+    "cells of a table": lambda n: "Epoch box_loss cls_loss\n" + "1 " * (n // 2) + "x",
+    "counts": lambda n: "1/2 " * (n // 4) + "loss 2",
+    "a loss by its kind": lambda n: "step 70 " + "cross_" * (n // 6) + "x: 2",
     "slashes": lambda n: "step 70 " + "a/" * (n // 2) + "loss 2",
 }
 FILES: dict[str, Callable[[int], str]] = {
     "blank lines": lambda n: "\n" * n + ROWS,
+    "names below rulers": lambda n: "".join(f"-----\nIteration: {k}\nloss: 2.5\n" for k in range(n // 10)),
+    "text in JSON without line ends": lambda n: '{"stream": "stdout", "log": "loss 2"}\n' * (n // 10) + ROWS,
+    "epochs and batches": lambda n: "".join(f"[{k // 9}/900] batch {k % 9} loss 2.5\n" for k in range(n // 10)),
     "csv": lambda n: "step,loss\n" + "".join(f"{k},{1 / (k + 1)}\n" for k in range(n)),
     "csv with an open quote in each row": lambda n: (
         "step,loss,text\n" + "".join(f'{k},{1 / (k + 1)},"a\n' for k in range(n))

@@ -258,8 +258,8 @@ def test_no_scalars(tmp_path: Path) -> None:
     with pytest.raises(StabtreeError, match="holds no scalars"):
         load(tmp_path, events([]))
     with pytest.raises(StabtreeError, match="no column that is known as the training loss") as error:
-        load(tmp_path, events([(0, {"val/box_loss": 1, "train/box_loss": 1})]))
-    assert error.value.hint == "name it: --column loss=train/box_loss"
+        load(tmp_path, events([(0, {"val/my badness": 1, "train/my badness": 1})]))
+    assert error.value.hint == "name it: --column 'loss=train/my badness'"
 
 
 BASE = events([(step, {"loss": 4 - step / 8, "lr": 0.5}) for step in range(6)])

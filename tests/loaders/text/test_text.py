@@ -76,16 +76,16 @@ def test_overflow_lines_go_to_the_step_that_follows(tmp_path: Path) -> None:
     assert not run.gaps
 
 
-def test_overflows_without_a_loss_say_what_the_log_holds(tmp_path: Path) -> None:
+def test_overflows_without_a_loss_are_a_run_without_one(tmp_path: Path) -> None:
     content = f"{OVERFLOW} Attempted loss scale: 65536, reducing to 32768\n" + "".join(
         f"[2031-04-18 01:47:06,590] [INFO] [logging.py:96:log_dist] [Rank 0] step={i}0, skipped=6, "
         f"lr=[9.6e-06, 9.6e-06],"
         " mom=[(0.9, 0.95), (0.9, 0.95)]\n"
         for i in (1, 2, 3)
     )
-    with pytest.raises(StabtreeError, match="step, loss_scale, grad_norm, skipped, lr") as error:
-        run_of(tmp_path, content)
-    assert "loss_scale" not in error.value.hint
+    run = run_of(tmp_path, content)
+    assert "loss" not in run.series
+    assert "No loss is logged: the run is judged by grad_norm, loss_scale." in run.notes
 
 
 def test_ranks_that_log_for_themselves_are_kept_apart(tmp_path: Path) -> None:
@@ -280,3 +280,50 @@ def test_a_broken_line_breaks_nothing(line: str, tmp_path: Path) -> None:
     good = [f"[2031-01-02 03:04] step {i} | loss: {i}.5 | x 1-2-3-4-5-6-7-8-9-10 |\n" for i in range(1, 9)]
     run = run_of(tmp_path, "".join(good[:4]) + line + "\n" + "".join(good[4:]))
     assert {(i, i + 0.5) for i in range(1, 9)} <= set(points(run, "loss")) | {(3, 3.5)}
+
+
+def test_the_sum_of_an_epoch_is_kept_apart_from_its_batches(tmp_path: Path) -> None:
+    """Lines that sum up an epoch under the name of its batches' loss are a column of their own."""
+    lines = [
+        line
+        for e in range(3)
+        for line in (
+            *(f"Epoch {e} - Batch {b} - loss: {e}.{b}\n" for b in (10, 20, 30)),
+            f"Epoch {e} - loss: 9.5 - val_loss: {e}.75\n",
+        )
+    ]
+    run = run_of(tmp_path, "".join(lines))
+    assert points(run, "loss") == [(e * 30 + b, float(f"{e}.{b}")) for e in range(3) for b in (10, 20, 30)]
+    assert points(run, "eval_loss") == [(e * 30 + 30, e + 0.75) for e in range(3)]
+    assert "epoch_loss" in {use.name for use in run.sources[0].columns}
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("[Epoch {e}][Batch {b}], Speed: 123.4 samples/sec, CrossEntropy={v}, SmoothL1=0.2", "CrossEntropy"),
+        ("[2031-05-08 04:06:17,722 INFO] Step {s}/900; acc:  12.00; xent: {v}; lr: 1.0; 112/870 tok/s; 4 sec", "xent"),
+        ("(epoch: {e}, iters: {b}, time: 0.008, data: 3.5) GAN: {v} ", "GAN"),
+        ("17:44:4{e} |   [update] seat0: Qloss={v} EV=+0.12", "Qloss"),
+    ],
+)
+def test_a_loss_that_goes_by_its_kind_can_be_named(line: str, column: str, tmp_path: Path) -> None:
+    """Lines whose only loss has the name of its kind are rows, and `--column` reads them."""
+    rows = [line.format(e=e, b=b, s=30 * e + b, v=f"{e}.{b}") + "\n" for e in range(1, 4) for b in (10, 20, 30)]
+    run = load_run(write(tmp_path, "".join(rows), "train.log"), columns={"loss": column})
+    assert [value for _, value in points(run, "loss")] == [float(f"{e}.{b}") for e in range(1, 4) for b in (10, 20, 30)]
+
+
+def test_a_bar_that_is_drawn_again_after_a_traceback_is_no_row(tmp_path: Path) -> None:
+    """A bar that stands where it stood and says the same is no progress after an error."""
+    bar = "Epoch 0:  50%|##  | {0}/90 [00:01<00:01, 50.0it/s, loss={0}.5]\n"
+    rows = "".join(map(bar.format, range(1, 10)))
+    error = "Traceback (most recent call last):\nRuntimeError: CUDA error\n"
+    run = run_of(tmp_path, rows + error + bar.format(9))
+    assert run.sources[0].rows == 9
+
+
+def test_prose_that_holds_a_metric_is_no_log(tmp_path: Path) -> None:
+    """A version or a word of documentation that has the name of a metric makes no log of it."""
+    text = "---\nbase_model: x\n---\n\n## Versions\n\n- TRL: 1.16\n- Torch: 2.5\n"
+    assert sniff(open_source(write(tmp_path, text, "README.md")), Names()) == Sure.NO

@@ -258,4 +258,94 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         ),
         {"loss": [(0, 2.5), (1, 2.25), (2, 2.0)]},
     ),
+    "batches that start again in each epoch": (
+        "".join(f"[{e}/3] batch {b}/30 loss: {e}.{b}\n" for e in (1, 2, 3) for b in (10, 20, 30)),
+        {"loss": [((e - 1) * 30 + b, e + b / 100) for e in (1, 2, 3) for b in (10, 20, 30)]},
+    ),
+    "two counts in brackets": (
+        "".join(f"INFO Train: [{e}/300][{b}/40]\tlr 0.1\tloss {e}.{b} (9.9)\n" for e in (0, 1) for b in (0, 20, 39)),
+        {"loss": [(e * 40 + b, float(f"{e}.{b}")) for e in (0, 1) for b in (0, 20, 39)]},
+    ),
+    "an epoch before the position": (
+        "".join(f"Train: {e} [{b:4d}/40 ({b}%)]  Loss: {e}.{b} (9.9)\n" for e in (0, 1) for b in (0, 20, 39)),
+        {"loss": [(e * 40 + b, float(f"{e}.{b}")) for e in (0, 1) for b in (0, 20, 39)]},
+    ),
+    "batches under the header of an epoch": (
+        "".join(f"Epoch {e}/3\n" + "".join(f"  step {b} loss {e}.{b}\n" for b in (10, 20, 30)) for e in (1, 2, 3)),
+        {"loss": [((e - 1) * 30 + b, e + b / 100) for e in (1, 2, 3) for b in (10, 20, 30)]},
+    ),
+    "samples are no steps": (
+        "".join(f"Train Epoch: {e} [{b}/6400 ({b}%)]\tLoss: {e}.{b}\n" for e in (1, 2) for b in (0, 640, 1280))
+        + "\nTest set: Average loss: 0.5, Accuracy: 98/100 (98%)\n",
+        {
+            "loss": [(3 * (e - 1) + b // 640, float(f"{e}.{b}")) for e in (1, 2) for b in (0, 640, 1280)],
+            "eval_loss": [(5, 0.5)],
+        },
+    ),
+    "rows without a step among those with one": (
+        "".join(f"Epoch 0, Loss: {i}.5, Score: 1\n" + f"[INFO] step={i}, lr=[0.1]\n" * (i % 4 == 3) for i in range(8)),
+        {"loss": [(i, i + 0.5) for i in range(8)]},
+    ),
+    "losses and nothing else": (
+        "".join(f"loss: {i}.5 acc: 0.5\n" for i in range(5)),
+        {"loss": [(i, i + 0.5) for i in range(5)]},
+    ),
+    "columns below their names": (
+        "".join(
+            f"\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+            f"      {e}/4       3.5G       9.9       9.9        9.9         12        640:   0%\n"
+            f"                 Class     Images  Instances      Box(P          R      mAP50\n"
+            f"      {e}/4       3.5G      1.{e}        2.0       0.5         12        640: 100%|###| 9/9\n"
+            for e in (1, 2, 3, 4)
+        ),
+        {"loss": [(e, 3.5 + e / 10) for e in (1, 2, 3, 4)]},
+    ),
+    "names below each other between rulers": (
+        "".join(
+            f"{'=' * 60}\ntime elapsed: 0:06:5{i}\nnum of updates: {i}000\nloss: {i}.5\nlr: 0.{i}\n"
+            for i in range(1, 5)
+        )
+        + "=" * 60,
+        {"loss": [(i * 1000, i + 0.5) for i in range(1, 5)], "lr": [(i * 1000, i / 10) for i in range(1, 5)]},
+    ),
+    "names below each other behind a time stamp": (
+        "".join(
+            f"2031-01-02 03:04:0{i}.5 PST | {line}\n"
+            for i in range(4)
+            for line in ("-----  ------", f"Iteration     {i}", f"Loss     -0.{i}", "Entropy   1.5", "-----  ------")
+        ),
+        {"loss": [(i, -i / 10) for i in range(4)]},
+    ),
+    "a trainer's bar drawn anew below each row": (
+        "\r  0%|  | 0/40 [00:00<00:09, 9.0it/s]\n"
+        + "".join(
+            f"  1%|  | {i - 2}/40 [00:00<00:09, 9.0it/s]\n{{'loss': '{i}.5', 'epoch': '0.0{i}'}}\n"
+            f"  1%|  | {i}/40 [00:00<00:09, 9.0it/s]\n"
+            for i in (5, 10, 15, 20, 25)
+        ),
+        {"loss": [(i, i + 0.5) for i in (5, 10, 15, 20, 25)]},
+    ),
+    "the last state of a bar": (
+        (
+            "`Trainer.fit` stopped: `max_epochs=12` reached.\n"
+            "Epoch 11/11 ━━━━━━━━━━━━━━━━ 43/43 0:00:00 •        113.42it/s v_num: 0.000     \n"
+            "                                   0:00:00                     train_loss: 2.25 \n"
+            "                                                               val_loss: 2.5    \n"
+        ),
+        {"loss": [(11, 2.25)], "eval_loss": [(11, 2.5)]},
+    ),
+    "printed text wrapped in JSON": (
+        "["
+        + "\n,".join(
+            f'{{"stream_name":"stdout","time":{i}.5,"data":"step {i} "}}\n'
+            f',{{"stream_name":"stdout","time":{i}.5,"data":"loss {i}.5\\r\\n"}}'
+            for i in range(5)
+        )
+        + "]\n",
+        {"loss": [(i, i + 0.5) for i in range(5)]},
+    ),
+    "a rate is no step": (
+        "".join(f"{i}/20000 train_loss: {i}.5 train_time: 0.0m tok/s: 747{i}117\n" for i in range(1, 5)),
+        {"loss": [(i, i + 0.5) for i in range(1, 5)]},
+    ),
 }

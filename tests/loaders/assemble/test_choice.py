@@ -1,0 +1,165 @@
+"""Which series a run is judged by where no column has a known name of the loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree import StabtreeError, diagnose, load_run
+from stabtree.tree.load import load_trees
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TREES = load_trees()
+ROWS = 120
+AT = np.arange(ROWS)
+FALLING = 2 * np.exp(-AT / 30) + 0.5 + np.random.default_rng(1).normal(0, 0.02, ROWS)
+RISING = 3 - FALLING
+
+
+def table(**columns: object) -> str:
+    """A CSV of the columns; a number stands for one that is the same in every row."""
+    held = {name: np.broadcast_to(np.asarray(values), ROWS) for name, values in columns.items()}
+    rows = zip(*held.values(), strict=True)
+    return ",".join(held) + "\n" + "".join(",".join(f"{value:.6g}" for value in row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "chosen"),
+    [
+        ({"step": AT, "loss_vae": FALLING}, "loss_vae"),
+        ({"step": AT, "xent": FALLING, "ppl": FALLING, "sec": FALLING}, "xent"),
+        ({"step": AT, "box_loss": FALLING, "loss_overall": FALLING}, "loss_overall"),
+        ({"step": AT, "eval_c4_loss": FALLING, "aux_mse": FALLING}, "aux_mse"),
+        ({"step": AT, "a_loss": 0.5, "b_loss": FALLING}, "b_loss"),
+        ({"step": AT, "D_loss": FALLING, "G_loss": RISING}, "G_loss"),
+        ({"step": AT, "loss": FALLING, "xent": RISING}, "loss"),
+    ],
+)
+def test_the_column_most_like_a_loss_is_taken(tmp_path: Path, columns: dict[str, object], chosen: str) -> None:
+    """A known name first, then a total, one that moves, the training side; and a note says how to take another."""
+    run = load_run(write(tmp_path, table(**columns)))
+    assert run.series["loss"].origin == chosen
+    assert (chosen == "loss") or any("--column loss=" in note for note in run.notes)
+
+
+def test_the_one_that_is_logged_densely_is_taken(tmp_path: Path) -> None:
+    """A total that is logged with every hundredth row says less than a part in every row."""
+    rows = "".join(f"{i},{FALLING[i]:.4g},{FALLING[i] if not i % 40 else ''}\n" for i in range(ROWS))
+    run = load_run(write(tmp_path, "step,seg_loss,loss_overall\n" + rows))
+    assert run.series["loss"].origin == "seg_loss"
+
+
+def test_its_eval_loss_goes_with_it(tmp_path: Path) -> None:
+    """The same name on the other side is the eval loss."""
+    run = load_run(write(tmp_path, table(step=AT, train_loss_per_byte=FALLING, validation_loss_per_byte=FALLING + 0.1)))
+    assert run.series["eval_loss"].origin == "validation_loss_per_byte"
+
+
+def test_an_eval_loss_alone_is_judged_as_the_loss(tmp_path: Path) -> None:
+    """With a note."""
+    run = load_run(write(tmp_path, table(step=AT, val_loss=FALLING)))
+    assert "No training loss is logged: the loss on held-out data, val_loss, is judged as the loss." in run.notes
+    assert diagnose(run, TREES).verdict == "ok"
+
+
+def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
+    """Its verdict rests on the reward: one that is lost at the end is an alarm, one that rises is ok."""
+    rises = load_run(write(tmp_path, table(**{"time/total_timesteps": AT, "rollout/ep_rew_mean": RISING}), "a.csv"))
+    lost = np.where(AT < 70, RISING, 0.2)
+    falls = load_run(write(tmp_path, table(iteration=AT, AverageReturn=lost, n_koeff=0.1, novelty=AT), "b.csv"))
+    assert "loss" not in rises.series
+    assert [str(diagnose(run, TREES).verdict) for run in (rises, falls)] == ["ok", "critical"]
+    assert diagnose(falls, TREES).findings[0].leaf.id == "reward-collapse"
+
+
+def test_a_reward_without_steps_or_time_is_no_run(tmp_path: Path) -> None:
+    """A table of samples or of results is no log."""
+    for text in (table(sample_idx=AT, reward=RISING), table(mse=FALLING, mae=FALLING, reward=RISING)):
+        with pytest.raises(StabtreeError, match="known as the training loss"):
+            load_run(write(tmp_path, text))
+
+
+def test_gradients_alone_are_judged_for_overflow(tmp_path: Path) -> None:
+    """A loss scale that collapses is seen without a loss; a healthy one is not called ok."""
+    bad = AT >= 80
+    norm, scale = np.where(bad, np.inf, 1.0 + FALLING), 65536.0 / 2.0 ** np.clip(AT - 79, 0, None)
+    collapsed = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=norm, loss_scale=scale), "a.csv")), TREES)
+    quiet = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=FALLING, loss_scale=65536), "b.csv")), TREES)
+    assert collapsed.findings[0].leaf.id == "scale-collapse"
+    assert quiet.verdict == "unknown"
+
+
+def test_a_log_of_overflows_alone_is_not_judged(tmp_path: Path) -> None:
+    """How many steps went well between them is not in it."""
+    scale = 65536.0 / 2.0 ** (AT // 2)
+    found = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=np.inf, loss_scale=scale))), TREES)
+    assert {visit.question.id: str(visit.answer.verdict) for visit in found.path}["Q3.1"] == "unknown"
+    assert "scale-collapse" not in {finding.leaf.id for finding in found.findings}
+
+
+def test_a_learning_rate_alone_is_no_run(tmp_path: Path) -> None:
+    """Nothing can be judged by it."""
+    with pytest.raises(StabtreeError, match="known as the training loss"):
+        load_run(write(tmp_path, table(step=AT, lr=FALLING)))
+
+
+BURSTS = np.where(AT % 17 == 5, 30.0, 1.0) + AT * 0.05
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"D_loss": FALLING, "G_loss": BURSTS}, "adversarial"),
+        ({"actor_loss": BURSTS}, "policy"),
+        ({"td_loss": BURSTS}, "value"),
+    ],
+)
+def test_a_loss_that_moves_by_nature_raises_no_alarm_for_it(
+    tmp_path: Path, columns: dict[str, object], kind: str
+) -> None:
+    """Bursts and rises of it are none; NaN, and a thousand times its level for good, are."""
+    run = load_run(write(tmp_path, table(step=AT, **columns)))
+    assert run.setting("loss_kind") == kind
+    assert diagnose(run, TREES).verdict in ("ok", "note")
+    name = list(columns)[-1]
+    for late in (np.nan, 1e5 * (1 + FALLING)):
+        text = table(step=AT, **{**columns, name: np.where(AT < 60, BURSTS, late)})
+        assert diagnose(load_run(write(tmp_path, text)), TREES).verdict in ("critical", "warning")
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("run-x-tag-train_loss.csv", "loss"),
+        ("sac_reward.csv", "reward"),
+        ("run-a-tag-epoch_val_loss.csv", "loss"),
+        ("a.csv", "loss"),
+    ],
+)
+def test_an_export_of_one_series_is_called_after_its_file(tmp_path: Path, name: str, metric: str) -> None:
+    """TensorBoard's `Wall time,Step,Value`: by the tag in the name, by the name, else by its course."""
+    text = "Wall time,Step,Value\n" + "".join(f"{1e9 + i},{i},{FALLING[i]:.5g}\n" for i in range(ROWS))
+    run = load_run(write(tmp_path, text, name))
+    assert list(run.series) == [metric]
+    assert "one series" in run.notes[0]
+
+
+def test_the_folder_says_what_an_export_holds(tmp_path: Path) -> None:
+    """`reward/ddpg.csv` is a reward, and what rises from below 0 in a file without a name is one too."""
+    rows = "".join(f"{1e9 + i},{i},{RISING[i] - 1:.5g}\n" for i in range(ROWS))
+    (tmp_path / "Reward").mkdir()
+    for path, where in (("ddpg.csv", tmp_path / "Reward"), ("ddpg.csv", tmp_path)):
+        assert list(load_run(write(where, "Wall time,Step,Value\n" + rows, path)).series) == ["reward"]
+
+
+def test_an_export_that_can_be_anything_asks(tmp_path: Path) -> None:
+    """A rise of positive values is a reward, or a loss that diverges: the user has to say."""
+    rows = "".join(f"{1e9 + i},{i},{RISING[i]:.5g}\n" for i in range(ROWS))
+    with pytest.raises(StabtreeError) as error:
+        load_run(write(tmp_path, "Wall time,Step,Value\n" + rows, "a.csv"))
+    assert "--column reward=Value" in error.value.hint

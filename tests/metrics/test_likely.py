@@ -1,0 +1,73 @@
+"""What a column is taken for that the table of metrics doesn't know."""
+
+from __future__ import annotations
+
+import pytest
+
+from stabtree.metrics.likely import guess
+from stabtree.metrics.names import Names
+from stabtree.metrics.table import words
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "order"),
+    [
+        ("train_loss_local", "", 1),
+        ("LossAfter", "", 1),
+        ("Loss/total_loss", "", 0),
+        ("xent", "", 2),
+        ("CrossEntropy", "", 2),
+        ("train/error", "", 2),
+        ("recon_loss", "", 2),
+        ("kl_loss", "", 6),
+        ("Qloss", "value", 3),
+        ("train/critic_loss", "value", 3),
+        ("LossPi", "policy", 4),
+        ("train/policy_gradient_loss", "policy", 4),
+        ("Generator_loss_0", "adversarial", 3),
+        ("D_loss", "adversarial", 4),
+        ("G_A", "adversarial", 3),
+    ],
+)
+def test_losses_by_the_words_of_their_names(name: str, kind: str, order: int) -> None:
+    """Whatever the spelling, with the kind of those that move by nature, and the total before the parts."""
+    found = guess(name)
+    assert found is not None
+    assert (found.metric, found.kind, found.order, found.held_out) == ("loss", kind, order, False)
+
+
+@pytest.mark.parametrize("name", ["eval_wikitext_loss", "validation_loss_nats_per_byte", "test/mse"])
+def test_held_out_losses_are_told_apart(name: str) -> None:
+    """A loss on held-out data is no training loss."""
+    found = guess(name)
+    assert found is not None
+    assert found.held_out
+
+
+@pytest.mark.parametrize("name", ["AverageEpRet", "env/0/reward", "eval/return", "Train_AverageReturn", "rewards"])
+def test_rewards_by_the_words_of_their_names(name: str) -> None:
+    """Rewards and returns of any spelling."""
+    found = guess(name)
+    assert found is not None
+    assert found.metric == "reward"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("val_acc", "loss_weight", "loss_ratio", "best_loss", "train/entropy_loss", "judge_err", "total_cost"),
+        *("reward_std", "min_reward", "perplexity", "loss_time", "objective/kl", "accuracy", "value", "x" * 5000),
+    ],
+)
+def test_what_is_no_loss_is_none(name: str) -> None:
+    """Ratios, counts, times, accuracies, perplexities, spreads, money: neither a loss nor a reward."""
+    assert guess(name) is None
+
+
+def test_known_metrics_in_camel_case() -> None:
+    """A known name is known in any spelling of its words."""
+    names = Names()
+    known = {"TrainLoss": "loss", "ValLoss": "eval_loss", "train_losses": "loss", "AverageReturn": "reward"}
+    assert {name: names.metric(name) for name in known} == known
+    assert names.role("TimestepsSoFar") == "step"
+    assert words("WGANLoss") == ["wgan", "loss"]
