@@ -286,8 +286,8 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     """
     steps, values = finite(loss)
     first, rows = float(values[0]), max(rows, 1)
-    if run.get("reward") is not None or bool((values < 0).any()):
-        return unknown("a reward is logged, or the loss goes below 0: it may move by nature", "loss")
+    if run.moves_by_nature or bool((values < 0).any()):
+        return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
         return unknown(f"the loss begins at {first:.3g}, of which a multiple says little", "loss")
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows))

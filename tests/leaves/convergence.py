@@ -154,7 +154,7 @@ def zero_rows(count: int) -> Run:
 
 def repeated(rows: int) -> Run:
     """A loss that is the same to the last digit in so many rows."""
-    return make_run(healthy(loss=np.where((AT >= 300) & (AT < 300 + rows), 1.2345678, falling(ROWS))))
+    return make_run(healthy(loss=np.where((AT >= 300) & (300 + rows > AT), 1.2345678, falling(ROWS))))
 
 
 def climbs(times: float) -> Run:

@@ -30,7 +30,7 @@ def rated(lr: Floats) -> Run:
 def rate_gone(share: float, to: float = 0.0, before: float = 0.5) -> Run:
     """A rate that falls to one share of its peak, and in one row to another for a share of the rows, at the end."""
     lr = np.interp(AT, [0, 0.05, 1 - share], [0.1, 1.0, before])
-    lr[AT >= 1 - share] = to
+    lr[1 - share <= AT] = to
     return rated(1.23e-3 * lr)
 
 
@@ -44,7 +44,7 @@ def rate_printed(digits: float) -> Run:
 def rate_back(factor: float, at: float = 0.7) -> Run:
     """A rate that decays and comes back to so many times its peak, at a share of the steps."""
     decayed = WARM * np.exp(-3 * AT)
-    return rated(1e-3 * np.where(AT < at, decayed / decayed.max(), factor))
+    return rated(1e-3 * np.where(at > AT, decayed / decayed.max(), factor))
 
 
 def rate_steps(levels: float) -> Run:
@@ -63,7 +63,7 @@ def zeros(share: float, lowest: float = 0.5) -> Run:
     """A loss that is 0 for the last share of its rows, after having come down to a share of its median."""
     loss = 2 + noise(ROWS)
     loss[100] = 2 * lowest
-    loss[AT >= 1 - share] = 0
+    loss[1 - share <= AT] = 0
     return make_run({"loss": loss})
 
 
