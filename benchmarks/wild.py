@@ -193,9 +193,8 @@ def main() -> int:
         for log in sorted(logs, key=lambda log: (wrong(log), log.file)):
             if wrong(log):
                 alarms = " ".join(f"{leaf}@{onset}" for leaf, onset, _ in log.alarms[:5])
-                print(
-                    f"{wrong(log):24s} {log.label:18s} {log.onset or '':>7} {log.verdict:9s} {log.file} {alarms} {log.why[:110]}"
-                )
+                told = f"{wrong(log):24s} {log.label:18s} {log.onset or '':>7} {log.verdict:9s}"
+                print(f"{told} {log.file} {alarms} {log.why[:110]}")
         print()
     report(logs)
     return 0

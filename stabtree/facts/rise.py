@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.levels import Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
-from stabtree.stats import change_noise, median
+from stabtree.stats import blocks, change_noise, median
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -109,6 +109,7 @@ def rise(
     lost_noise: float,
     lost_share: float,
     burst_factor: float,
+    earlier_share: float,
 ) -> Rise | Absent | Unknown:
     """The rise of the loss to its end; the parameters are those of `Bars`.
 
@@ -116,7 +117,8 @@ def rise(
     which a stuck loader fed one batch again and again. By the document's letter (`strict`) it takes that every change
     of the last `window_steps` is a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with
     the values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the
-    loss moves by nature without one, only if it ends `burst_factor` times as high as it usually is.
+    loss moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must
+    also exceed `earlier_share` of the largest that the run had before it within as many rows, and got over.
     """
     bars = Bars(
         trend_z,
@@ -145,6 +147,11 @@ def rise(
         text = f"{run.moves_by_nature} may rise, here from {found.low:.4g} to {found.end:.4g}; it takes "
         text += f"{burst_factor:,.0f} times its median"
         return Absent((Evidence(text, "loss", (found.low_step, last), found.trend_z, trend_z),))
+    earlier = _earlier(loss, found, levels)
+    if found.rise <= earlier_share * earlier:
+        text = f"the loss rises from {found.low:.4g} around step {found.low_step:,} to {found.end:.4g}, by "
+        text += f"{found.rise:.3g}; it had risen by {earlier:.3g} within as many rows before, and fell again"
+        return Absent((Evidence(text, "loss", (found.low_step, last), found.rise, earlier_share * earlier),))
     spared = _reward_holds(reward, levels) if reward is not None else None
     if spared:
         text = f"the loss rises from {found.low:.4g} to {found.end:.4g}, as it may where a reward is learned from"
@@ -193,6 +200,18 @@ def _rising(loss: Series, bars: Bars, levels: Levels) -> tuple[Course | None, Co
         start = _from_start(loss, whole, levels.rows)
         rising = start if bars.lost(start) else None
     return whole, rising
+
+
+def _earlier(loss: Series, found: Course, levels: Levels) -> float:
+    """The largest rise of the levels before a course, within as many rows as it has; 0 with fewer than three levels."""
+    steps, values = finite(loss)
+    before = int(np.searchsorted(steps, found.low_step))
+    size = max(1, len(values) // max(1, levels.count(len(values))))
+    if before < 3 * size:
+        return 0.0
+    medians, _ = blocks(values[:before], before // size)
+    reach = max(1, (len(values) - before) // size)
+    return max(float(medians[at : at + reach + 1].max() - medians[at]) for at in range(len(medians)))
 
 
 def _from_start(loss: Series, whole: Course, rows: int) -> Course:

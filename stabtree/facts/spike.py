@@ -60,6 +60,9 @@ def spike(
     log_share: float,
     short_rows: int,
     burst_factor: float,
+    shift_rows: Count,
+    shift_sigma: float,
+    shift_share: float,
 ) -> Spike | Absent | Unknown:
     """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
 
@@ -80,6 +83,9 @@ def spike(
         tail_exponent,
         log_share,
         short_rows,
+        max(shift_rows, 1),
+        shift_sigma,
+        shift_share,
     )
     search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.facts.registry import finite, per_series
 from stabtree.facts.spike_short import BEFORE_ROWS, expected, heights
-from stabtree.stats import NORMAL_99, Tail, interval, quantiles, row_medians, trailing_moments, upper_tail
+from stabtree.stats import NORMAL_99, Tail, interval, quantiles, row_medians, span, trailing_moments, upper_tail
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6
+NO_SPREAD = 1e-150  # its square is no number above 0
 
 
 class SpikeLook(NamedTuple):
@@ -35,6 +37,10 @@ class SpikeLook(NamedTuple):
         tail_exponent: its exponent below that; measured on labelled runs 1.6 to 5 where rows are enough, median 3.8.
         log_share: the most that a window takes of all rows; a log of one row an epoch would else be all window.
         short_rows: a log of fewer rows has no windows: see `spike_short`.
+        shift_rows: rows, from a high one on, whose median is looked at for a shift.
+        shift_sigma: how far that median must stand above the mean before them, where the window is long; twice as far
+            where it has no more than `shift_rows` rows.
+        shift_share: by how much of all that the loss covers it must rise.
     """
 
     window_steps: int
@@ -50,6 +56,9 @@ class SpikeLook(NamedTuple):
     tail_exponent: float
     log_share: float
     short_rows: int
+    shift_rows: int
+    shift_sigma: float
+    shift_share: float
 
     @property
     def guarded(self) -> bool:
@@ -76,6 +85,11 @@ class SpikeLook(NamedTuple):
         """Whether a log is too short for windows."""
         return self.guarded and len(finite(series)[0]) < self.short_rows
 
+    def shift_bar(self, rows: int) -> float:
+        """How many sigmas of a window of so many rows make a shift."""
+        # A sigma of few rows is a rough one, and rougher still where neighbours are alike.
+        return self.shift_sigma * (1 + self.shift_rows / rows)
+
     def _within_log(self, rows: int, all_rows: int, least: int) -> int:
         return min(rows, max(least, round(self.log_share * all_rows)))
 
@@ -93,6 +107,7 @@ class Excursion:
         expected: how many steps this high chance allows over the whole run.
         recovered_step: first step at which it was back, None if it never was.
         last_good_step: the logged step before it.
+        shift_sigma: how far the median of the rows from it on stands over `mean`, if that made it stand out; else 0.
     """
 
     step: int
@@ -104,6 +119,7 @@ class Excursion:
     expected: float
     recovered_step: int | None
     last_good_step: int
+    shift_sigma: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +183,19 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
         exponent = 1 / max(float(np.mean(np.log(np.maximum(highest[1:], base) / base))), 1e-3)
     elif len(others):
         base = max(quantiles(others, 0.99)[0], NORMAL_99)
-    power = least * (max(height, base) / base) ** -exponent
-    return max(upper_tail(scores, rows).expected(height), float(power))
+    tail = upper_tail(scores, rows)
+
+    def allowed(at: float) -> float:
+        return max(tail.expected(at), float(least * (max(at, base) / base) ** -exponent))
+
+    return min(allowed(height), in_a_row(allowed(top.shift_sigma), len(scores), look) if top.shift_sigma else math.inf)
+
+
+def in_a_row(single: float, rows: int, look: SpikeLook) -> float:
+    """How many times `single` high rows of all fill the greater half of `shift_rows` in a row by chance."""
+    half = (look.shift_rows + 1) // 2
+    share = min(single / max(rows, 1), 1.0)
+    return float(rows * math.comb(look.shift_rows, half) * share**half)
 
 
 def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
@@ -194,12 +221,12 @@ def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
     # The tail is that of the first look: with the spikes taken out, their own flanks would stand out in it.
     tail = upper_tail(scored[2], rows)
     bar = min(max(look.sigma, tail.height(look.chance)), 1e300) if guarded else look.sigma
-    least = look.back_rows if guarded else 1
-    scan = _scan(steps, values, scored, rows, tail, bar, look.back_sigma, least)
+    shifts = _shifts(values, scored, rows, look)
+    scan = _scan(steps, values, scored, rows, tail, bar, shifts, look)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
     if healed:
         scored = _scores(values, _without(steps, values, healed, rows), rows, guarded)
-        scan = _scan(steps, values, scored, rows, tail, bar, look.back_sigma, least)
+        scan = _scan(steps, values, scored, rows, tail, bar, _shifts(values, scored, rows, look), look)
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - look.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
@@ -264,11 +291,40 @@ def _scores(values: Floats, level: Floats, rows: int, guarded: bool) -> tuple[Fl
     # In place: these arrays are as long as the log.
     scores = np.abs(mean)
     scores *= RELATIVE_RESOLUTION
-    np.maximum(scores, 1e-150, out=scores)
+    np.maximum(scores, NO_SPREAD, out=scores)
     np.maximum(spread, scores, out=spread)
     np.subtract(values[rows + 1 :], mean, out=scores)
     scores /= spread
+    # A window of nothing but zeros is no training: how far a loss stands above it says nothing.
+    scores[spread <= NO_SPREAD] = 0.0
     return mean, spread, scores
+
+
+class Shifts(NamedTuple):
+    """Rows of the scores from which on the whole level stands high, and how high in units of sigma; both (m,)."""
+
+    rows: Ints
+    heights: Floats
+
+    def at(self, row: int) -> float:
+        """The height of the shift that begins at a row, 0 where none does."""
+        at = int(np.searchsorted(self.rows, row))
+        return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
+
+
+def _shifts(values: Floats, scored: tuple[Floats, Floats, Floats], rows: int, look: SpikeLook) -> Shifts:
+    """Where the level shifts: none by the document's letter, nor with fewer than `shift_rows` rows to come."""
+    mean, spread, scores = scored
+    count = len(scores) - look.shift_rows + 1
+    if not look.guarded or count < 1:
+        return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
+    bar = look.shift_bar(rows)
+    high = np.flatnonzero(scores[:count] > bar)
+    windows = np.lib.stride_tricks.sliding_window_view(values[rows + 1 :], look.shift_rows)
+    level = row_medians(windows[high])
+    heights = (level - mean[high]) / spread[high]
+    lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
+    return Shifts(high[lasting], heights[lasting])
 
 
 def _scan(
@@ -278,21 +334,22 @@ def _scan(
     rows: int,
     tail: Tail,
     bar: float,
-    back_sigma: float,
-    least: int,
+    shifts: Shifts,
+    look: SpikeLook,
 ) -> Search:
-    """All excursions above `bar`; the median of `least` rows must be back for one to have healed."""
+    """All excursions above `bar` and all shifts; the median of `back_rows` rows must be back for one to have healed."""
     mean, spread, scores = scored
-    top = int(np.argmax(scores))
+    top, least = int(np.argmax(scores)), look.back_rows if look.guarded else 1
     found: list[Excursion] = []
-    hits = np.flatnonzero(scores > bar)
+    hits = np.union1d(np.flatnonzero(scores > bar), shifts.rows)
     at = 0
     while at < len(hits):
         hit = int(hits[at])
         row, m, s = hit + rows + 1, float(mean[hit]), float(spread[hit])
-        back = _first_below(values, row + 1, m + back_sigma * s, least)
+        back = _first_below(values, row + 1, m + look.back_sigma * s, least)
         end = back if back is not None else len(values)
         peak = row + int(np.argmax(values[row:end]))
+        shifted, single = shifts.at(hit), tail.expected(float(scores[hit]))
         found.append(
             Excursion(
                 step=int(steps[row]),
@@ -301,9 +358,10 @@ def _scan(
                 height_sigma=(float(values[peak]) - m) / s,
                 mean=m,
                 sigma=s,
-                expected=tail.expected(float(scores[hit])),
+                expected=in_a_row(tail.expected(shifted), len(scores), look) if shifted else single,
                 recovered_step=int(steps[back]) if back is not None else None,
                 last_good_step=int(steps[row - 1]),
+                shift_sigma=shifted,
             )
         )
         at = int(np.searchsorted(hits, end - rows - 1))

@@ -44,6 +44,20 @@ METRICS: tuple[Metric, ...] = (
         log="the loss on held-out data every few hundred steps",
     ),
     Metric(
+        "eval_quality",
+        "what the model gets right on held-out data, higher is better: accuracy, mAP, BLEU, F1, ...",
+        names(
+            "eval_accuracy val_accuracy valid_accuracy validation_accuracy test_accuracy dev_accuracy eval_acc val_acc "
+            "valid_acc validation_acc test_acc dev_acc val_acc_epoch val_accuracy_epoch val_acc1 test_acc1 eval_top1 "
+            "val_top1 eval_acc_top1 val_categorical_accuracy val_sparse_categorical_accuracy val_binary_accuracy "
+            "eval_mean_token_accuracy eval_token_accuracy val_token_accuracy eval_f1 val_f1 valid_f1 test_f1 "
+            "eval_macro_f1 eval_f1_macro val_f1_score val_macro_f1 eval_exact_match eval_bleu val_bleu valid_bleu "
+            "eval_rougel eval_rouge_l eval_auc val_auc val_auroc eval_map val_map metrics_map50_95(b) metrics_map50_95 "
+            "val_miou val_mean_iou val_iou val_dice val_psnr eval_matthews_correlation eval_pearson"
+        ),
+        log="eval_accuracy, or another measure of what the model gets right, beside every eval_loss",
+    ),
+    Metric(
         "grad_norm",
         "global L2 norm of the unscaled gradient before clipping",
         names(

@@ -22,20 +22,27 @@ LINE = 300
 SECONDS = 2.0
 
 
+# Ctrl-C, and the head of a traceback, which says nothing of what was raised.
+BY_HAND = re.compile(r"^(?:\S+\s){0,5}?KeyboardInterrupt\b")
+HEAD = "Traceback (most recent call last)"
+
+
 @predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line of the log matches {pattern}")
-def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
+def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done: bool = False) -> Answer:
     """Does a line of the text log match the pattern?
 
     The pattern is a regular expression, searched without regard to case in the lines that the loader kept because they
     may tell of errors; `stabtree tree check` refuses one that could take forever on some line. With `ends` a line
-    counts as what ended the run only where no row of metrics comes after it: else the run has `survived` it.
+    counts as what ended the run only where no row of metrics comes after it: else the run has `survived` it; with
+    `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. What a run
+    prints after it was stopped by hand, the traceback of that included, counts for nothing.
     """
     if not run.lines:
         return unknown("the log is no text log, or none of its lines tells of an error")
     look = re.compile(pattern, re.IGNORECASE).search
     found = []
     until = process_time() + SECONDS
-    for line in run.lines if pattern else ():
+    for line in _before_stop(run.lines) if pattern else ():
         if look(line.text[:LINE]):
             found.append(line)
         if process_time() > until:
@@ -43,8 +50,22 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
     if not found:
         text = f"none of the {len(run.lines):,} lines that may tell of an error says so"
         return Answer(NO, (Evidence(text, "", (), 0.0, 1.0),))
-    last = [line for line in found if line.at_end] if ends else found
+    last = [line for line in found if line.at_end and not (unless_done and _done(run))] if ends else found
     return Answer(YES if last else SURVIVED, (_quoted(last or found),))
+
+
+def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
+    """The lines up to where someone stopped the run by hand at its end, without the tracebacks of that."""
+    stop = next((at for at, line in enumerate(lines) if line.at_end and BY_HAND.search(line.text)), None)
+    if stop is None:
+        return lines
+    return tuple(line for line in lines[: stop + 1] if not (line.at_end and HEAD in line.text))
+
+
+def _done(run: Run) -> bool:
+    """Whether the run made the last of its planned steps."""
+    planned, loss = run.setting("max_steps"), run.get("loss")
+    return isinstance(planned, int) and loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= planned
 
 
 def _quoted(lines: list[LogLine]) -> Evidence:

@@ -1,4 +1,4 @@
-"""How the loss gets on: does it leave its beginning, hold, stop too soon, and does the eval loss follow?"""
+"""How the loss gets on: does it leave its beginning, hold, or stop too soon?"""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def leaves_start(
     run: Run,
     loss: Series,
     lr: Series | None = None,
+    token_accuracy: Series | None = None,
     *,
     least_share: float,
     least_fall: float,
@@ -84,6 +85,8 @@ def leaves_start(
     trend_z: float,
     at_chance: float,
     thrown: float,
+    noisy_share: float,
+    knows_share: float,
     warm_share: float,
     late_start_steps: int,
     late_start_rows: int,
@@ -99,19 +102,24 @@ def leaves_start(
     all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
     or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
     flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
-    against `trend_z`; for `thrown` see `first_level`.
+    against `trend_z`; for `thrown` see `first_level`. Not asked where the rows scatter by more than `noisy_share` of
+    the first level (labelled runs that do not learn: by at most a fifth), nor of a model that gets `knows_share` of
+    its tokens right from the beginning: one that was trained before starts good, and may stay there.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    early = _too_early(run, loss, lr, bars)
+    noise = change_noise(values)
+    early = _too_early(run, loss, lr, bars) or _starts_good(token_accuracy, knows_share)
+    if not early and noise > noisy_share * abs(first):
+        early = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}: that says too little"
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
-    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 1e9
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
     if first <= 0 and abs(share) > least_share:
         return unknown("the loss begins at or below 0, where a share of it says little", "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
@@ -120,7 +128,7 @@ def leaves_start(
     if share > least_share or -share > worse_share:
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
     trend = kendall_z(medians)
-    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * change_noise(values)
+    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * noise
     why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
     why = why or (_trained_before(run, first, at_chance) if falls else None)
     if why:
@@ -130,6 +138,14 @@ def leaves_start(
         return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
     told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
     return Answer("flat", (found, told), onset_step=int(steps[0]))
+
+
+def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
+    """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
+    _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
+    if not len(right) or (began := float(median(right[:3]))) < knows_share:
+        return ""
+    return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
 
 def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:
@@ -218,62 +234,6 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
     return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
-
-
-@predicate(source="convergence, overfitting; SFT and RL guide, overfitting", min_points=2)
-def overfits(
-    loss: Series,
-    eval_loss: Series,
-    *,
-    rise: float,
-    least_rise: float,
-    range_share: float,
-    half: float,
-    thrown: float,
-    least_rows: int,
-) -> Answer:
-    """Does the eval loss rise for good while the training loss goes on falling?
-
-    Compared is the end of the eval loss (median of its last three) with its lowest level (medians of three): a rise by
-    more than `rise` of the lowest value, or more than `least_rise` nats (a constant may have been added to the loss),
-    and by more than `range_share` of all that it had fallen, while the training loss has fallen since that lowest
-    point, or lies below `half` of the eval loss and has not risen by `half` as much.
-    A training loss that does not end below where it began has learned nothing, so nothing by heart either. Labelled
-    healthy runs rise by at most 5% and 1%, labelled overfitting ones by at least 34% and 20%.
-    """
-    steps, values = finite(eval_loss)
-    if len(values) < max(least_rows, 3):
-        return unknown(f"eval_loss has {len(values)} finite values, {least_rows} are needed", "eval_loss")
-    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
-    at = int(np.argmin(inner)) + 1
-    low, end = float(inner[at - 1]), float(median(values[-3:]))
-    fallen = float(values[: at + 1].max()) - low
-    relative = (end - low) / abs(low) if low else math.inf
-    far = end - low > least_rise if low < 0 else relative > rise or (end - low > least_rise and low < NATS)
-    share = (end - low) / fallen if fallen > 0 else math.inf
-    turned = int(steps[at])
-    text = f"eval_loss is lowest at {low:.4g} around step {turned:,} and ends at {end:.4g}: {min(relative, 1e6):.1%} "
-    text += f"higher (takes {rise:.0%}), {min(share, 1e6):.1%} of what it had fallen (takes {range_share:.0%})"
-    text += f"; that is {end - low:.3g} nats (takes {least_rise:g})" if far and not relative > rise else ""
-    found = Evidence(text, "eval_loss", (turned, int(steps[-1])), min(relative, 1e300), rise)
-    if not far or share <= range_share:
-        return Answer(NO, (found,))
-    own, trained = finite(loss)
-    around = trained[np.abs(own - turned) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
-    if not len(around):
-        return unknown(f"the training loss was not logged around step {turned:,}, where eval_loss is lowest", "loss")
-    before, last = float(median(around)), float(median(trained[-max(5, len(trained) // 20) :]))
-    if last >= (began := first_level(trained, thrown)):
-        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
-        return Answer(NO, (found, Evidence(text, "loss", (int(own[0]), int(own[-1])), last, began)))
-    if last > before and (last >= half * end or last - before >= half * (end - low)):
-        text = f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
-        return Answer(NO, (found, Evidence(text, "loss", (turned, int(own[-1])), last, before)))
-    text = f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
-    told = (found, Evidence(text, "loss", (turned, int(own[-1])), last, before))
-    past = np.flatnonzero((values > low * (1 + rise) if low > 0 else values > low) & (steps > turned))
-    onset = int(steps[past[0]]) if len(past) else turned
-    return Answer(YES, told, onset_step=onset, last_good_step=turned)
 
 
 @predicate(source="measured: runs with a learning rate a thousand times too high", min_points=8)

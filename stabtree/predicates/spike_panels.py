@@ -65,6 +65,7 @@ def spike_cause(
     start_factor: float,
     start_rows: int,
     no_chance: float,
+    far_factor: float,
 ) -> Answer:
     """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
 
@@ -72,12 +73,13 @@ def spike_cause(
     like, and what the other two look like as well, so it is asked last. A panel that confirms its cause decides (a
     high grad_norm only for a spike that is rare as well). Without one a spike counts only when it is rare (the run's
     own noise does not explain it: fewer than `far_chance` such steps expected in the whole run, and a rise by
-    more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile), and a panel makes its cause
-    likely, or it goes above `start_factor` times the loss of the first `start_rows` rows, or takes longer than
-    `horizon_steps` to come back, or chance allows less than `no_chance` of it (labelled healthy runs, thinned and cut
-    in every way, come down to 2e-4, where 24 rows are left). One that goes so high and takes so long
-    counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by themselves, up to
-    1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is minor.
+    more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile, or above `far_factor` times the
+    mean before it), and a panel makes its cause likely, or it goes above `start_factor` times the loss of the first
+    `start_rows` rows, or takes longer than `horizon_steps` to come back, or chance allows less than `no_chance` of it
+    (labelled healthy runs stay above 0.004; thinned and cut in 24 ways, 0.6% of them go below). One that goes so high
+    and takes so long counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by
+    themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is
+    minor.
     """
     top, guarded = spike.top, spike.look.guarded
     lr_bars = LrPanel(lr_factor, lr_usual_factor, lr_back_factor, nearby_rows)
@@ -91,8 +93,9 @@ def spike_cause(
     gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
     share = spike.share(top.peak)
     expected = rarest(loss, top, spike.look)
-    rare = expected < far_chance and share > far_share
-    height = Evidence(_rarity_text(expected, far_chance, share, far_share), "loss", (top.step,), expected, far_chance)
+    rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
+    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before "
+    height = Evidence(f"{text}(takes {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=expected < no_chance)
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
@@ -111,6 +114,11 @@ def spike_cause(
     told = (*panel.evidence, height, *(e for e in notes if e not in panel.evidence))
     good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
     return Answer(label, told, missing=gaps, onset_step=top.step, last_good_step=good)
+
+
+def _times(top: Excursion) -> float:
+    """The peak over the mean before it; 0 for a loss that is not positive."""
+    return min(top.peak / top.mean, 1e300) if top.mean > 0 else 0.0
 
 
 def _rarity_text(expected: float, far_chance: float, share: float, far_share: float) -> str:

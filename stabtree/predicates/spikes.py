@@ -38,13 +38,18 @@ def spike(spike: Spike) -> Answer:
     Document: loss[t] > mean + `sigma` sigma of the `window_steps` steps before t. On pure noise that fires by
     chance, on the labelled healthy runs in more than half of them, so a step must also stand so high
     that the upper tail of the run's own scores makes fewer than `chance` such steps expected in the
-    whole run. A chance of 1 is the document's letter. Where a reward is logged, the loss of reinforcement learning
-    bursts by nature, and the reward is what tells.
+    whole run. A level that shifts counts as well, however high the tail of single rows is: the median of `shift_rows`
+    rows above `shift_sigma`, and by `shift_share` of all that the loss covers. A chance of 1 is the document's letter.
+    Where a reward is logged, the loss of reinforcement learning bursts by nature, and the reward is what tells.
     """
     top, search = spike.top, spike.search
     allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "none"
     text = f"{_describe(top)} (σ of {spike.window}; chance allows {allowed} so high)"
-    first = Evidence(text, "loss", (top.step, top.peak_step), top.height_sigma, search.bar)
+    height, bar = top.height_sigma, search.bar
+    if top.shift_sigma:
+        height, bar = top.shift_sigma, spike.look.shift_bar(search.rows)
+        text += f"; the level shifts: the median of {spike.look.shift_rows} rows stands {height:.3g}σ up"
+    first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
     if len(others) > LISTED:
@@ -71,7 +76,7 @@ def spike_recovers(
     by no more than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
     need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
-    explain (fewer than `open_chance` such steps expected); after a smaller one it is unknown. `climbs`: the loss took
+    explain (fewer than `open_chance` such steps expected), and in its upper half; else it is unknown. `climbs`: the loss took
     longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way up, so it is a divergence
     and no spike: a jump that is logged every 100 steps takes one row, or two where rows are means.
     """
@@ -85,14 +90,15 @@ def spike_recovers(
         text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
-    steps, _ = finite(loss)
+    steps, values = finite(loss)
     last = int(steps[-1])
     if last - top.step < horizon_steps or int((steps > top.step).sum()) < look.back_rows:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, look)
         reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
         found = (Evidence(f"{reason}so high", "loss", (top.step, last), share, open_share),)
-        wide = share > open_share and (expected < open_chance or not late_counts)
+        still = float(values[-1]) > (top.mean + top.peak) / 2  # on its way back otherwise
+        wide = still and share > open_share and (expected < open_chance or not late_counts)
         return Answer("open", found) if wide else unknown(f"{reason}so high", "loss")
     ends = end_level(spike, loss)
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"

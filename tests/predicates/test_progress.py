@@ -9,12 +9,13 @@ import numpy as np
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import load_trees
-from tests.conftest import make_run
+from tests.conftest import falling, make_run
 from tests.leaves.make import with_rerun
 from tests.leaves.precision import never_held
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
 
 TREES = load_trees()
 
@@ -37,6 +38,25 @@ def test_what_has_not_learned_does_not_overfit() -> None:
     loss[0] = 2.5
     found = diagnose(make_run({"loss": loss, "eval_loss": eval_loss}), TREES)
     assert "overfitting" not in [finding.leaf.id for finding in found.findings]
+
+
+def test_the_level_of_a_loss_says_nothing_by_itself() -> None:
+    """A constant that is added to the loss turns no healthy run into one that learns slowly, and hides no flat one."""
+    rng = np.random.default_rng(3)
+    flat, fell = 2.3 + rng.normal(0, 0.03, 600), falling(600)
+    for added in (-10.0, 0.0, 10.0, 1000.0):
+        assert leaves(make_run({"loss": flat + added})) >= {"flat-from-start"}
+        assert not leaves(make_run({"loss": fell + added})) & {"flat-from-start", "slow-learning", "worse-than-start"}
+
+
+def test_a_loss_of_nothing_but_zeros_is_flat() -> None:
+    """All labels masked: no share of 0 can be taken, and none is needed."""
+    assert "flat-from-start" in leaves(make_run({"loss": np.zeros(600)}))
+
+
+def leaves(run: Run) -> set[str]:
+    """What is found in a run."""
+    return {finding.leaf.id for finding in diagnose(run, TREES).findings}
 
 
 def test_a_run_that_never_holds_needs_another_rate_to_tell() -> None:

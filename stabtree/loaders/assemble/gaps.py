@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 # What a trainer may write once more when it is done.
-ASIDE = ("eval_loss", "lr")
+EVALUATED = ("eval_loss", "eval_quality")
+ASIDE = (*EVALUATED, "lr")
 MIN_POINTS = 5
 MIN_ROWS = 3
 FACTOR = 3.0
@@ -79,8 +80,8 @@ def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
         return False
     if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE):
         return False
-    evaluated = metrics.get("eval_loss")
-    return not _is_step(steps, metrics) or bool(evaluated and evaluated.mask[-1])
+    evaluated = any(name in EVALUATED and column.mask[-1] for name, column in metrics.items())
+    return evaluated or not _is_step(steps, metrics)
 
 
 def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
@@ -119,7 +120,7 @@ def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple
     training = np.zeros(len(logged), dtype=np.bool_)
     evaluated = np.zeros(len(logged), dtype=np.bool_)
     for name, column in metrics.items():
-        if name == "eval_loss":
+        if name in EVALUATED:
             evaluated |= column.mask
         elif name != metric:
             training |= column.mask

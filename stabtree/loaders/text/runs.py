@@ -117,13 +117,24 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]])
         return (BAR, *_bar_steps(rows, losses))
     share, percent = rows.dense("share")
     carriers = [has for name, (_, has) in dense.items() if role(name, rows.names).role == "loss" and has.any()]
-    few = bool(carriers) and all(np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) for has in carriers)
+    few = bool(carriers) and all(
+        np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) and not _room(step, has & logged, has)
+        for has in carriers
+    )
     if few or (percent.any() and are_samples(share[percent], rows.dense("share_of")[0][percent])):
         return BAR, np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
     if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
         # The line that names the step of the last row was never written.
         step[-1], logged[-1] = 2 * step[-2] - step[-3], True
     return rows.step_name(), step, logged
+
+
+def _room(step: Floats, named: Bools, rows: Bools) -> bool:
+    """Whether the steps that some rows name leave one for each of the rows between them."""
+    places = np.flatnonzero(named)
+    between = np.diff(np.cumsum(rows)[places])
+    rises = np.diff(step[places])
+    return len(rises) > 0 and bool((rises >= between).all())
 
 
 def _apart(

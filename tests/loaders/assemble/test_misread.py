@@ -232,12 +232,12 @@ def test_rows_whose_step_nothing_tells_leave_the_run_unjudged(tmp_path: Path) ->
     assert verdict(run) == "unknown"
 
 
-def test_parts_of_a_batch_share_their_step(tmp_path: Path) -> None:
-    """Four lines of each step, of which the first names it, leave no room for steps of their own."""
+def test_rows_for_which_there_are_no_steps_are_numbered(tmp_path: Path) -> None:
+    """Four lines of each step, of which the first names it: every one of them is kept."""
     lines = "".join(f"{f'step {i // 4} ' if i % 4 == 0 else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
     run = load_run(write(tmp_path, lines, "a.log"))
-    assert run.series["loss"].steps.tolist() == [*range(150)]
-    assert not any("hides" in note for note in run.notes)
+    assert run.series["loss"].steps.tolist() == [*range(600)]
+    assert any("numbered" in note for note in run.notes)
 
 
 def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
@@ -254,7 +254,8 @@ def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
     )
     unread = diagnose(load_run(write(tmp_path, lines)))
     assert f"{np.count_nonzero(ODD)} of 600 lines could not be read" in headline(unread)
-    assert "Too little was logged" in headline(diagnose(load_run(write(tmp_path, as_csv(LOSS[:5])))))
+    short = diagnose(load_run(write(tmp_path, as_csv(LOSS[:5]))))
+    assert "Nothing wrong in §1; §2 and §4 not judged" in headline(short)
 
 
 def test_inspect_counts_misread_cells(tmp_path: Path) -> None:

@@ -1,0 +1,159 @@
+"""Does the eval loss rise for good while the training loss goes on falling?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
+from stabtree.predicates.progress import NATS, first_level
+from stabtree.predicates.registry import predicate
+from stabtree.stats import change_noise, median, row_medians
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
+    from stabtree.run import Series
+
+BETTER = "better"
+
+
+class Turn(NamedTuple):
+    """The eval loss at its lowest and in its last third.
+
+    Attributes:
+        step: the step of the lowest evaluation.
+        low: the lowest level; of three evaluations, where there are enough of them.
+        end: the median of the last third.
+        least: the lowest value in it.
+        past: whether the lowest evaluation lies before it.
+        fallen: how far it had fallen to `low`.
+        noise: the scatter of single evaluations.
+    """
+
+    step: int
+    low: float
+    end: float
+    least: float
+    past: bool
+    fallen: float
+    noise: float
+
+    @property
+    def rise(self) -> float:
+        """How far the last third stands above the low."""
+        return self.end - self.low
+
+    @property
+    def relative(self) -> float:
+        """The same as a share of the low."""
+        return self.rise / abs(self.low) if self.low else math.inf
+
+
+def _turn(steps: Ints, values: Floats, single_rows: int) -> Turn:
+    if len(values) < single_rows:
+        levels = values
+    else:
+        inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
+        levels = np.concatenate(([np.mean(values[:2])], inner, [np.mean(values[-2:])]))
+    at = int(np.argmin(levels))
+    lowest = max(at - 1, 0) + int(np.argmin(values[max(at - 1, 0) : at + 2]))
+    third = len(values) - max(2, len(values) // 3)
+    last, low = values[third:], float(levels[at])
+    fallen = float(values[: at + 1].max()) - low
+    past = lowest < third
+    return Turn(int(steps[lowest]), low, float(median(last)), float(last.min()), past, fallen, change_noise(values))
+
+
+@predicate(source="convergence, overfitting; SFT and RL guide, overfitting", labels=(YES, BETTER, NO), min_points=2)
+def overfits(
+    loss: Series,
+    eval_loss: Series,
+    eval_quality: Series | None = None,
+    *,
+    rise: float,
+    least_rise: float,
+    range_share: float,
+    half: float,
+    thrown: float,
+    least_rows: int,
+    few_rows: int,
+    single_rows: int,
+    noise_factor: float,
+    rest_share: float,
+    gap_factor: float,
+    quality_noise: float,
+) -> Answer:
+    """Does the eval loss rise for good while the training loss goes on falling?
+
+    Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single
+    ones below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have
+    been added to the loss), and by more than `range_share` of all that it had fallen, while the training loss has
+    fallen since, or lies below `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more
+    than `noise_factor` times the scatter of the evaluations, and the whole last third at least `rest_share` of the rise
+    above the low. Noisy evaluations that lie further above the training loss than `gap_factor` times all that this has
+    fallen are no luck, whatever their scatter. Fewer than `few_rows` evaluations count only under a training loss
+    below `half` of them.
+    A training loss that does not end below where it began has learned nothing, so nothing by heart either. `better`:
+    a quality that was measured beside it is still higher in the last third, by more than `quality_noise` times its
+    scatter; a model that grows too sure of its few mistakes loses nats, not answers.
+    """
+    steps, values = finite(eval_loss)
+    if len(values) < max(least_rows, 3):
+        return unknown(f"eval_loss has {len(values)} finite values, {max(least_rows, 3)} are needed", "eval_loss")
+    turn = _turn(steps, values, max(single_rows, 3))
+    own, trained = finite(loss)
+    began, last = first_level(trained, thrown), float(median(trained[-max(5, len(trained) // 20) :]))
+    apart = last < half * turn.end
+    wide = apart and turn.end - last > gap_factor * (began - last)
+    by_nats = turn.rise > least_rise and turn.low < NATS
+    far = by_nats if turn.low < 0 else turn.relative > rise or by_nats
+    lasting = turn.past and turn.rise > noise_factor * turn.noise and turn.least - turn.low > rest_share * turn.rise
+    text = f"eval_loss is lowest at {turn.low:.4g} around step {turn.step:,}, its last third stands at {turn.end:.4g}: "
+    text += f"{min(turn.relative, 1e6):.1%} higher (takes {rise:.0%}), {_times(turn.rise, turn.fallen):.1%} of what it "
+    text += f"had fallen (takes {range_share:.0%}), {_times(turn.rise, turn.noise):.3g}× its scatter (takes "
+    text += f"{noise_factor:g})"
+    text += f"; that is {turn.rise:.3g} nats (takes {least_rise:g})" if far and not turn.relative > rise else ""
+    found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), min(turn.relative, 1e300), rise)
+    if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
+        return Answer(NO, (found,))
+    around = trained[np.abs(own - turn.step) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
+    if not len(around):
+        return unknown(f"the training loss was not logged around step {turn.step:,}, where eval_loss is lowest", "loss")
+    before = float(median(around))
+    verdict, text = YES, f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
+    if last >= began:
+        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
+        verdict, before = NO, began
+    elif last > before and (not apart or last - before >= half * turn.rise):
+        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
+    elif len(values) < few_rows and not apart:
+        verdict, text = NO, f"{text}: with {len(values)} evaluations it takes one below {half:g}× the eval loss"
+    told = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
+    better = _better(eval_quality, turn.step, quality_noise) if verdict == YES and eval_quality is not None else None
+    if better:
+        verdict = BETTER
+        told.append(better)
+    if verdict == NO:
+        return Answer(NO, tuple(told))
+    return Answer(verdict, tuple(told), onset_step=turn.step, last_good_step=turn.step)
+
+
+def _times(rise: float, of: float) -> float:
+    return max(-1e6, min(rise / of, 1e6)) if of > 0 else 1e6
+
+
+def _better(quality: Series, turned: int, quality_noise: float) -> Evidence | None:
+    """That what the model gets right is still more at the end than where the eval loss was lowest."""
+    steps, values = finite(quality)
+    if len(values) < 3:
+        return None
+    at = int(np.argmin(np.abs(steps - turned)))
+    then = float(median(values[max(0, at - 1) : at + 2]))
+    now = float(median(values[-max(2, len(values) // 3) :]))
+    bar = quality_noise * change_noise(values)
+    if now - then <= bar:
+        return None
+    text = f"eval_quality was {then:.4g} there and is {now:.4g} in the last third: more than its scatter of {bar:.2g}"
+    return Evidence(text, "eval_quality", (turned, int(steps[-1])), now - then, bar)
