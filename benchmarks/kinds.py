@@ -20,6 +20,8 @@ RL |= {"rl-grad-norm-high", "rl-no-gradient", "clipping-heavy", "sampler-diverge
 OVERFIT = {"overfitting", "eval-far-above", "memorised"}
 PRECISION = {"scale-constant", "scale-collapse", "fp16-overflow", "fp16-suspected", "grad-nonfinite", "fp16-underflow"}
 PRECISION |= {"skips-rise", "minimum-loss-scale", "scale-drifts-down"}
+PRECISION |= {"grad-never-finite", "grad-nonfinite-fp32"}
+NAN |= {"grad-never-finite", "grad-nonfinite-fp32"}
 RESUME = {"resume-jump"}
 DROP = {"loss-collapses", *ZERO}
 

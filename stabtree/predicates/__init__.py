@@ -105,6 +105,8 @@ PREDICATES: dict[str, Predicate] = {
         cross_entropy.zero_rows,
         cross_entropy.loss_repeats,
         progress.overshoots,
+        gradients.nonfinite_in_fp32,
+        gradients.never_finite_again,
     )
 }
 

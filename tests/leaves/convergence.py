@@ -162,6 +162,11 @@ def climbs(times: float) -> Run:
     return make_run(healthy(loss=np.where((AT > 2) & (AT < 40), 4 * times, falling(ROWS))))
 
 
+def infinite(row: int) -> Run:
+    """A gradient in fp32 that is infinite from a row on."""
+    return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
+
+
 def sound() -> Run:
     """A run that logs all that the tree asks for, with nothing wrong in it."""
     lr = 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))
@@ -198,6 +203,8 @@ RUNS: dict[str, Maker] = {
     "loss-zero-rows": partial(zero_rows, 5),
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.2),
+    "grad-never-finite": partial(infinite, 570),
+    "grad-nonfinite-fp32": partial(infinite, 595),
     **dict.fromkeys(
         ("learning-ok", "schedule-ok", "eval-ok", "units-ok", "gradients-ok", "convergence-ok"),
         sound,
@@ -250,6 +257,8 @@ NEAR: dict[str, Maker] = {
     "lr-rises-late: factor": partial(rate_comes_back, 2.8),
     "loss-zero: share of the rows": partial(zero_from, 480),
     "loss-repeats: rows": partial(repeated, 180),
+    "grad-never-finite: share of the rows": partial(infinite, 572),
+    "grad-nonfinite-fp32: rows": partial(infinite, 598),
     "climbs-far: factor": partial(climbs, 2.8),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),

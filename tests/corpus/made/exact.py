@@ -107,7 +107,28 @@ def thrown(times: float, rows: int = 20, begin: float = 4.0) -> Run:
     return make_run({"loss": loss + 0.01 * noise(ROWS)})
 
 
+def overflows(count: float, rows: int = ROWS, *, last: bool = False) -> Run:
+    """A gradient in fp32 that is infinite in so many rows: the last ones, or others evenly."""
+    norm = np.ones(rows)
+    norm[np.arange(rows - int(count), rows) if last else np.linspace(5, rows - 5, int(count)).astype(int)] = np.inf
+    return make_run({"loss": learned(rows), "grad_norm": norm}, dtype="fp32")
+
+
 HOLDS = (
+    Hold("O4.fp32.rows", overflows, {2: "no grad-nonfinite-fp32", 3: "grad-nonfinite-fp32"}),
+    Hold(
+        "O4.fp32.share",
+        lambda share: overflows(2000 * share, 2000),
+        {0.0045: "no grad-nonfinite-fp32", 0.0055: "grad-nonfinite-fp32"},
+    ),
+    Hold(
+        "O4.last.rows", partial(overflows, last=True, rows=300), {19: "no grad-never-finite", 20: "grad-never-finite"}
+    ),
+    Hold(
+        "O4.last.share",
+        lambda share: overflows(2000 * share, 2000, last=True),
+        {0.045: "no grad-never-finite", 0.055: "grad-never-finite"},
+    ),
     Hold("O23.zero.least_share", rate_gone, {0.23: "no lr-zero", 0.27: "lr-zero"}),
     Hold("O23.zero.zero_share", partial(rate_gone, 0.4), {0.9e-3: "lr-zero", 1.1e-3: "no lr-zero"}),
     Hold("O23.zero.sudden", partial(rate_gone, 0.4, 0.9e-3), {0.09: "no lr-zero", 0.11: "lr-zero"}),
