@@ -66,6 +66,22 @@ def change_noise(values: Floats) -> float:
     return NORMAL_MAD * float(median(np.abs(changes - median(changes)))) / 2**0.5
 
 
+def resolution(values: Floats) -> float:
+    """The power of ten that all values are whole multiples of, as far as they were printed with so few digits; else 0.
+
+    A loss printed as 0.0123 has one of 1e-4. No value but 0 gives 0 as well.
+    """
+    sizes = np.abs(values[values != 0])
+    if not len(sizes):
+        return 0.0
+    top = math.floor(math.log10(float(sizes.max())))
+    for power in range(top, top - 8, -1):
+        scaled = sizes / 10.0**power
+        if bool((np.abs(scaled - np.round(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()):
+            return float(10.0**power)
+    return 0.0
+
+
 def interval(steps: Ints) -> float:
     """Median distance between neighbouring steps; 1 for fewer than two steps."""
     if len(steps) < 2:

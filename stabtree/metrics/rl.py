@@ -1,7 +1,6 @@
 """The metrics of reinforcement learning and fine-tuning, as TRL, axolotl, swift, verl, OpenRLHF and SB3 spell them.
 
-Left out are names that mean another thing: `objective/kl` is a sum over the answer, `approx_kl` and `ppo_kl` measure
-the last update and not the distance from the reference, `entropy_loss` has the other sign.
+Left out are names that mean another thing: `objective/kl` is a sum over the answer, `entropy_loss` has the other sign.
 """
 
 from __future__ import annotations
@@ -72,6 +71,32 @@ RL_METRICS: tuple[Metric, ...] = (
             "policy_clipfrac_avg ppo_policy_clipfrac"
         ),
         log="clip_ratio: the share of tokens whose update is clipped",
+    ),
+    Metric(
+        "approx_kl",
+        "mean divergence of the policy from that of the last update, nats per token or action",
+        trained(
+            "approx_kl policy_approxkl policy_approxkl_avg approxkl old_approx_kl losses_approx_kl actor_ppo_kl ppo_kl"
+        ),
+        log="approx_kl: the mean divergence of the policy from that of the last update",
+    ),
+    Metric(
+        "value_loss",
+        "error of the value function",
+        trained("value_loss loss_value_avg losses_value_loss critic_vf_loss vf_loss"),
+        log="value_loss: the error of the value function",
+    ),
+    Metric(
+        "preference_accuracy",
+        "share of pairs whose chosen answer gets the higher reward, 0 to 1",
+        trained("rewards_accuracies reward_accuracies preference_accuracy"),
+        log="rewards/accuracies: the share of pairs whose chosen answer gets the higher reward",
+    ),
+    Metric(
+        "preference_margin",
+        "mean reward of the chosen answers less that of the rejected ones",
+        trained("rewards_margins reward_margins preference_margin"),
+        log="rewards/margins: the mean reward of the chosen answers less that of the rejected ones",
     ),
     Metric(
         "completion_length",

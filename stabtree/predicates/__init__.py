@@ -59,6 +59,9 @@ PREDICATES: dict[str, Predicate] = {
         layers.units_die,
         gradients.gradients_add_up,
         one_metric.stays_above,
+        one_metric.stays_below,
+        one_metric.shoots_up,
+        one_metric.outgrows,
         one_metric.stays_near_zero,
         one_metric.no_trend,
         one_metric.falls_back,
@@ -95,6 +98,15 @@ PREDICATES: dict[str, Predicate] = {
         cross_entropy.follows_padding,
         gradients.norm_is_multiple,
         layers.groups_apart,
+        schedule.lr_at_zero,
+        schedule.lr_rises_late,
+        schedule.lr_restarts,
+        cross_entropy.loss_at_zero,
+        cross_entropy.zero_rows,
+        cross_entropy.loss_repeats,
+        progress.overshoots,
+        gradients.nonfinite_in_fp32,
+        gradients.never_finite_again,
     )
 }
 

@@ -1,4 +1,4 @@
-"""The loss as a cross-entropy over classes: where it begins, what it does not fall below, what it is averaged over."""
+"""The loss as a cross-entropy over classes: where it begins, what it does not fall below, what no batch gives."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import predicate
-from stabtree.stats import median
+from stabtree.predicates.registry import Count, predicate
+from stabtree.stats import median, resolution, stretches
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Floats
     from stabtree.run import Run, Series
+
+# A loss of these is 0 wherever the margin is kept, or by construction.
+ZERO_BY_NATURE = ("hinge", "margin", "triplet", "contrastive", "grpo", "rl", "ppo", "gan", "wgan", "relu", "quantile")
 
 
 def n_classes(run: Run) -> int | None:
@@ -114,3 +118,102 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, leas
         return unknown("loss and pad_share can't be compared", "pad_share")
     text = f"changes of the loss and of the share of padding have a correlation of {value:.2f} over {len(a):,} rows"
     return Answer(YES if value < -correlation else NO, (Evidence(text, "pad_share", (), value, -correlation),))
+
+
+def _may_be_zero(run: Run, values: Floats) -> str:
+    """Why a loss of exactly 0 says nothing in this run; empty where it does."""
+    kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
+    reasons = {
+        "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
+        is not None,
+        "the loss goes below 0: it is no cross-entropy, and 0 is a value like any other": bool((values < 0).any()),
+        f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+@predicate(source="masked labels: every label -100", min_points=8)
+def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> Answer:
+    """Is the loss exactly 0 throughout, or from some row on?
+
+    Yes where at least `share` of the rows are exactly 0, the last one as well, and the loss did not come down to 0
+    through small values: the smallest one above 0 is more than `gap_share` of the median of those above 0.
+    """
+    steps, values = finite(loss)
+    why = _may_be_zero(run, values)
+    if why:
+        return unknown(why, "loss")
+    zero = values == 0
+    seen, above = float(zero.mean()), values[~zero]
+    text = f"the loss is exactly 0 in {int(zero.sum()):,} of {len(values):,} rows"
+    text += f"; its other values go from {above.min():.3g} to {above.max():.3g}" if len(above) else ""
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
+    came_down = bool(len(above)) and float(above.min()) <= gap_share * median(above)
+    if seen < share or came_down or not zero[-1]:
+        return Answer(NO, found)
+    at = int(np.argmax(zero))
+    return Answer(YES, found, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]) if at else None)
+
+
+@predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=12)
+def zero_rows(run: Run, loss: Series, *, near_rows: Count, near_share: float, digits: float, share: float) -> Answer:
+    """Are single rows of the loss exactly 0, beside ordinary ones?
+
+    A row counts where each of the `near_rows` rows other than 0 on either side is at least `near_share` of their
+    median, and that median has `digits` steps of the last digit printed: then 0 is no small value rounded, nor one
+    that the loss was on its way to. At most `share` of the rows may be 0, else it is the level of the loss.
+    """
+    steps, values = finite(loss)
+    why = _may_be_zero(run, values)
+    if why:
+        return unknown(why, "loss")
+    zero = np.flatnonzero(values == 0)
+    if not len(zero) or len(zero) > share * len(values):
+        text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
+        return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),))
+    others, last_digit = np.flatnonzero(values != 0), resolution(values)
+    alone = []
+    for at in zero:
+        place = int(np.searchsorted(others, at))
+        near = values[others[max(0, place - near_rows) : place + near_rows]]
+        level = median(near)
+        if float(near.min()) >= near_share * level and level >= digits * last_digit:
+            alone.append(int(at))
+    text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
+    text += f", the first at step {int(steps[alone[0]]):,}" if alone else ""
+    found = (Evidence(text, "loss", tuple(int(steps[at]) for at in alone[:5]), len(alone) / len(values), share),)
+    if not alone:
+        return Answer(NO, found)
+    before = alone[0] - 1
+    return Answer(
+        YES, found, onset_step=int(steps[alone[0]]), last_good_step=int(steps[before]) if before >= 0 else None
+    )
+
+
+@predicate(source="stuck loggers and loaders", min_points=20)
+def loss_repeats(loss: Series, *, rows: Count, values_most: Count, digits: float, plain: float) -> Answer:
+    """Does the loss repeat to the last digit?
+
+    Yes where one value other than 0 stands in `rows` neighbouring rows or more, or the whole log holds at most
+    `values_most` different values. Each must have `digits` steps of the last digit printed, so that rounding does not
+    make different losses equal; a log of one single value needs no more than to be `plain` or above, since no loss
+    that is trained stays within a rounding of so large a number from the first row to the last.
+    """
+    steps, values = finite(loss)
+    last_digit = resolution(values)
+    fine = bool(np.all(np.abs(values) >= digits * last_digit)) and last_digit < 1
+    different = np.unique(values)
+    same = np.concatenate(([False], (np.diff(values) == 0) & (np.abs(values[1:]) >= digits * last_digit)))
+    same[1:] &= values[1:] != 0
+    begin, end = max(stretches(same), key=lambda part: part[1] - part[0], default=(1, 1))
+    count = end - begin + 1
+    text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
+    text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different):,} different values in {len(values):,} rows"
+    found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
+    few = (len(different) <= values_most and fine and bool((different != 0).all())) or (
+        len(different) == 1 and abs(float(different[0])) >= plain
+    )
+    if count < rows and not few:
+        return Answer(NO, found)
+    at = 0 if few else begin - 1
+    return Answer(YES, found, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]) if at else None)

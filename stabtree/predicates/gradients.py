@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median
+from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -205,3 +205,44 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     middle = float(median(late)) / float(clip)
     found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
     return Answer(YES if above >= share and middle > depth else NO, found)
+
+
+@predicate(source="measured: single-precision runs whose gradient overflows", min_points=1)
+def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *, share: float, rows: Count) -> Answer:
+    """Is the gradient of a run in fp32 infinite or NaN again and again?
+
+    Yes where at least `rows` rows of grad_norm and `share` of them are not finite, under a loss that is. No scaler
+    skips such a step there: each one puts NaN into the weights, or is left out by the loop's own check.
+    """
+    if run.setting("dtype") != "fp32":
+        return Answer(NO, (Evidence("the run is not known to be in fp32: §3 asks of its gradient", "grad_norm"),))
+    if loss is not None and not bool(np.isfinite(loss.values).all()):
+        return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
+    bad = ~np.isfinite(grad_norm.values)
+    count, seen = int(bad.sum()), float(bad.mean())
+    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (takes {rows:,} and {share:.0%})"
+    at = int(np.argmax(bad))
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), seen, share),)
+    if count < rows or seen < share:
+        return Answer(NO, found)
+    good = int(grad_norm.steps[at - 1]) if at else None
+    return Answer(YES, found, onset_step=int(grad_norm.steps[at]), last_good_step=good)
+
+
+@predicate(source="precision P10; Q3.2", min_points=1)
+def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: float, rows: Count) -> Answer:
+    """Is the gradient not finite in any of the last rows?
+
+    Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
+    ones, under a loss that is finite: with a loss scale every one of these steps is skipped.
+    """
+    if loss is not None and not bool(np.isfinite(loss.values).all()):
+        return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
+    bad = ~np.isfinite(grad_norm.values)
+    count = true_at_end(bad)
+    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (takes {rows:,} and {share:.0%})"
+    at = len(bad) - count
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, len(bad) - 1)]),), float(count), float(rows)),)
+    if count < rows or count < share * len(bad):
+        return Answer(NO, found)
+    return Answer(YES, found, onset_step=int(grad_norm.steps[at]), last_good_step=int(grad_norm.steps[at - 1]))

@@ -16,7 +16,7 @@ from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools
+    from stabtree._lazy import Bools, Floats
     from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
 
@@ -104,6 +104,80 @@ def stays_near_zero(
     bad = np.abs(finite(run.series[metric])[1]) <= level
     told = f"within {level:g} of 0" if level else "exactly 0"
     return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source="public preference-tuning logs")
+def stays_below(
+    run: Run, *, metric: str = "preference_accuracy", level: float, share: float, rows: Count, steps: int
+) -> Answer:
+    """Does a metric stay at or below a level to the end?
+
+    As `stays_above`, from the other side.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    bad = finite(run.series[metric])[1] <= level
+    return stays(run, metric, bad, f"at most {level:g}", level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=f"{GUIDE}; key metrics for RL")
+def shoots_up(run: Run, *, metric: str = "kl", factor: float, rows: Count, least: float, before_rows: Count) -> Answer:
+    """Does a metric shoot up within a few rows?
+
+    Yes where the median of `rows` neighbouring rows exceeds `factor` times that of the `before_rows` before them, and
+    `least`: a multiple of next to nothing is nothing.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    rows, before_rows = max(rows, 1), max(before_rows, 1)
+    if len(values) < rows + before_rows:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows + before_rows} are needed", metric)
+    windows = np.lib.stride_tricks.sliding_window_view
+    after, before = row_medians(windows(values, rows)[before_rows:]), row_medians(windows(values, before_rows)[:-rows])
+    jumps = after / np.maximum(np.abs(before), least / factor)
+    most = int(np.argmax(jumps))
+    text = f"{metric} goes from {before[most]:.3g} to {after[most]:.3g} within {rows} rows of step "
+    text += f"{int(at[before_rows + most]):,} (takes {factor:g}× and {least:g})"
+    jump = min(float(jumps[most]), 1e300)
+    found = Evidence(text, metric, (int(at[before_rows + most]),), jump, factor)
+    if jump <= factor:
+        return Answer(NO, (found,))
+    first = before_rows + int(np.argmax(jumps > factor))
+    return Answer(YES, (found,), onset_step=int(at[first]), last_good_step=int(at[first - 1]))
+
+
+@predicate(source="stable-baselines3, RL tips")
+def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count, beside: str) -> Answer:
+    """Does a metric grow by a large factor while another one gets nowhere?
+
+    Yes where the median of its last tenth, `rows` rows at least, is more than `factor` times that of its first, and
+    that of `beside` is no higher than at its own beginning.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    if run.get(beside) is None:
+        return unknown(f"{beside} was not logged", beside)
+    ends = [_ends(finite(run.series[name])[1], max(rows, 1)) for name in (metric, beside)]
+    if None in ends:
+        return unknown(f"{metric} or {beside} has fewer than {2 * max(rows, 1)} finite rows", metric)
+    (begin, end), (first, last) = (item for item in ends if item)
+    at, values = finite(run.series[metric])
+    text = f"{metric} goes from {begin:.3g} to {end:.3g} (takes {factor:g}×), {beside} from {first:.3g} to {last:.3g}"
+    found = Evidence(text, metric, (int(at[0]), int(at[-1])), min(end / begin, 1e300) if begin > 0 else 0.0, factor)
+    if begin <= 0 or end <= factor * begin or last > first:
+        return Answer(NO, (found,))
+    past = int(np.argmax(values > factor * begin))
+    return Answer(YES, (found,), onset_step=int(at[past]), last_good_step=int(at[past - 1]) if past else None)
+
+
+def _ends(values: Floats, rows: int) -> tuple[float, float] | None:
+    """The medians of the first and of the last tenth of the rows; None for too few of them."""
+    part = max(rows, len(values) // 10)
+    return (float(median(values[:part])), float(median(values[-part:]))) if len(values) >= 2 * part else None
 
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")

@@ -239,3 +239,28 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
     return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
+
+
+@predicate(source="measured: runs with a learning rate a thousand times too high", min_points=8)
+def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero: float) -> Answer:
+    """Does the loss climb far above where it began, wherever it ends?
+
+    Yes where the median of `rows` neighbouring rows exceeds `factor` times the first level. Not asked of a loss that
+    moves by nature, one with a reward or with values below 0, nor of one that begins below `near_zero` of its median:
+    there a multiple of the beginning says little.
+    """
+    steps, values = finite(loss)
+    first, rows = float(values[0]), max(rows, 1)
+    if run.moves_by_nature or bool((values < 0).any()):
+        return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
+    if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
+        return unknown(f"the loss begins at {first:.3g}, of which a multiple says little", "loss")
+    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows))
+    top, at = float(smooth.max()), int(np.argmax(smooth))
+    text = f"the loss begins at {first:.4g} and stands at {top:.4g} around step {int(steps[at + rows // 2]):,}, "
+    text += f"{top / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[at])), top / first, factor),)
+    if top <= factor * first:
+        return Answer(NO, found)
+    past = int(np.argmax(values > factor * first))
+    return Answer(YES, found, onset_step=int(steps[past]), last_good_step=int(steps[past - 1]))

@@ -1,4 +1,4 @@
-"""The learning rate against the schedule that is configured."""
+"""The learning rate: against the schedule that is configured, and by itself where none is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
+from stabtree.stats import resolution, stretches
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -80,3 +81,95 @@ def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_s
         low |= values <= floor + FIXED * peak
     high = np.flatnonzero(~low)
     return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
+
+
+@predicate(source="measured: runs whose schedule was built for fewer steps", min_points=8)
+def lr_at_zero(
+    lr: Series, loss: Series | None = None, *, zero_share: float, least_share: float, sudden: float, digits: float
+) -> Answer:
+    """Does the run go on with a learning rate of nothing?
+
+    Yes where the rate, once it has peaked, stays at `zero_share` of its peak or below for `least_share` of the rows
+    and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from `sudden`
+    of the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
+    one is more than `digits` of its peak may only look like 0.
+    """
+    steps, values = finite(lr)
+    peak = float(values.max())
+    if peak <= 0:
+        return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
+    top, low = int(np.argmax(values)), values <= zero_share * peak
+    low[:top] = False
+    found = max(stretches(low), key=lambda part: part[1] - part[0], default=(0, 0))
+    begin, end = found
+    rows = (end - begin) / len(values)
+    if end == begin:
+        text = f"lr never falls to {zero_share:g} of its peak, {peak:.3g}"
+        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(values[top:].min()) / peak, zero_share),))
+    at, last = int(steps[begin]), int(steps[end - 1])
+    text = (
+        f"lr is {values[begin]:.2g}, from a peak of {peak:.3g}, in {end - begin:,} of {len(values):,} rows, from step "
+    )
+    text += f"{at:,} to {last:,} (takes {least_share:.0%} of them)"
+    evidence = (Evidence(text, "lr", (at, last), rows, least_share),)
+    long = rows >= least_share and last - at >= least_share * (int(steps[-1]) - int(steps[0]))
+    trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
+    gone = float(values[begin:end].max()) == 0 or values[begin - 1] >= sudden * peak
+    if not (long and trained and gone) or resolution(values) > digits * peak:
+        return Answer(NO, evidence)
+    return Answer(YES, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
+
+
+@predicate(source="measured: schedules whose rate comes back above where it was", min_points=8)
+def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, warm_levels: Count) -> Answer:
+    """Does the learning rate rise far above its first peak, long after the start?
+
+    Yes where it exceeds `factor` times the peak of the first `first_share` of the steps. One warm-up from the start is
+    healthy however long it is: a rate that never falls and goes up in `warm_levels` levels at least.
+    """
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    steps, values = finite(lr)
+    first = steps <= int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
+    peak, most = float(values[first].max()), float(values.max())
+    text = f"lr reaches {most:.3g} at step {int(steps[np.argmax(values)]):,}; in its first "
+    text += f"{first_share:.0%} of the steps it peaks at {peak:.3g} (takes {factor:g}×)"
+    evidence = (Evidence(text, "lr", (int(steps[np.argmax(values)]),), most / peak if peak > 0 else 0.0, factor),)
+    if peak <= 0 or most <= factor * peak or "cycl" in schedule:
+        return Answer(NO, evidence)
+    above = int(np.argmax(values > factor * peak))
+    before = values[: above + 1]
+    if bool((np.diff(before) >= 0).all()) and len(np.unique(before)) > warm_levels:
+        return Answer(NO, evidence)
+    start = int(np.argmax(before[: int(first.sum())]))
+    at = (
+        start + 1 + int(np.flatnonzero(values[start:above] <= values[start:above].min())[-1])
+        if above > start
+        else above
+    )
+    return Answer(YES, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+
+
+@predicate(source="measured: resumed runs whose schedule began anew", min_points=8)
+def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float) -> Answer:
+    """Does the learning rate warm up again where the run was resumed?
+
+    Yes where the first rate after a resume is below `low_share` of the last one before it, and later rows reach
+    `back_share` of that again.
+    """
+    if not run.resumes:
+        return Answer(NO, (Evidence("the log never goes back: no resume", "lr", (), 0.0, low_share),))
+    steps, values = finite(lr)
+    for resume in run.resumes:
+        at = int(np.searchsorted(steps, resume.to_step))
+        if not 0 < at < len(steps) or values[at - 1] <= 0:
+            continue
+        before, after, later = float(values[at - 1]), float(values[at]), float(values[at:].max())
+        if after < low_share * before and later >= back_share * before:
+            text = (
+                f"lr is {before:.3g} before the resume at step {int(steps[at]):,}, {after:.3g} after it, and climbs to "
+            )
+            text += f"{later:.3g} again"
+            found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share)
+            return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+    text = f"lr goes on at its level after {len(run.resumes):,} resumes"
+    return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))

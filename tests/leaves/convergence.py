@@ -133,6 +133,47 @@ def with_norm(growth: float, jitter: float) -> Run:
     return make_run({"loss": noisy(falling(ROWS), sigma=0.1), "grad_norm": summed(growth, jitter)})
 
 
+def rate_ends_at(share: float) -> Run:
+    """A rate that falls to 0 with a share of the run to go."""
+    return make_run(healthy(lr=1.03e-3 * np.clip(1 - AT / (ROWS * (1 - share)), 0, 1)))
+
+
+def rate_comes_back(factor: float) -> Run:
+    """A rate that decays, and comes up to so many times its peak at the end."""
+    return make_run(healthy(lr=1e-3 * np.interp(AT, [0, 400, ROWS - 1], [1, 0.1, factor])))
+
+
+def rate_restarts() -> Run:
+    """A run that was resumed with a scheduler that began anew."""
+    lr = 1e-3 * np.where(AT < 300, np.minimum(1, AT / 50), np.minimum(1, (AT - 299) / 50))
+    return replace(make_run(healthy(lr=lr)), resumes=(Resume(320, 300, 20),))
+
+
+def zero_from(row: int) -> Run:
+    """A loss of exactly 0 from a row on."""
+    return make_run(healthy(loss=np.where(row > AT, 1 + falling(ROWS), 0.0)))
+
+
+def zero_rows(count: int) -> Run:
+    """A loss with so many rows of exactly 0."""
+    return make_run(healthy(loss=np.where(np.isin(AT, np.linspace(100, 500, count).astype(int)), 0.0, falling(ROWS))))
+
+
+def repeated(rows: int) -> Run:
+    """A loss that is the same to the last digit in so many rows."""
+    return make_run(healthy(loss=np.where((AT >= 300) & (300 + rows > AT), 1.2345678, falling(ROWS))))
+
+
+def climbs(times: float) -> Run:
+    """A loss whose first updates throw it to so many times its beginning, and that comes back."""
+    return make_run(healthy(loss=np.where((AT > 2) & (AT < 40), 4 * times, falling(ROWS))))
+
+
+def infinite(row: int) -> Run:
+    """A gradient in fp32 that is infinite from a row on."""
+    return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
+
+
 def sound() -> Run:
     """A run that logs all that the tree asks for, with nothing wrong in it."""
     lr = 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))
@@ -163,6 +204,15 @@ RUNS: dict[str, Maker] = {
     "groups-apart": partial(apart, 1e-4, 0.0113),
     "scale-drifts-down": partial(sinking, 3, 3),
     "overconfident": partial(overconfident, 3.0),
+    "lr-zero": partial(rate_ends_at, 0.3),
+    "lr-rises-late": partial(rate_comes_back, 3.2),
+    "lr-restarts": rate_restarts,
+    "loss-zero": partial(zero_from, 0),
+    "loss-zero-rows": partial(zero_rows, 5),
+    "loss-repeats": partial(repeated, 220),
+    "climbs-far": partial(climbs, 3.2),
+    "grad-never-finite": partial(infinite, 570),
+    "grad-nonfinite-fp32": partial(infinite, 595),
     **dict.fromkeys(
         ("learning-ok", "schedule-ok", "eval-ok", "units-ok", "gradients-ok", "convergence-ok"),
         sound,
@@ -212,6 +262,13 @@ NEAR: dict[str, Maker] = {
     "groups-apart: factor": partial(apart, 1e-4 * 0.9, 1e-4 * 79),
     "scale-drifts-down: octaves": partial(sinking, 2, 3),
     "scale-drifts-down: late halvings": partial(sinking, 5, 2),
+    "lr-zero: share of the rows": partial(rate_ends_at, 0.22),
+    "lr-rises-late: factor": partial(rate_comes_back, 2.8),
+    "loss-zero: share of the rows": partial(zero_from, 480),
+    "loss-repeats: rows": partial(repeated, 180),
+    "grad-never-finite: share of the rows": partial(infinite, 572),
+    "grad-nonfinite-fp32: rows": partial(infinite, 598),
+    "climbs-far: factor": partial(climbs, 2.8),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),

@@ -43,6 +43,10 @@ HEALTHY: dict[str, Any] = {
     "ebft_diversity": 0.05 + np.abs(noise(0.02, 14)),
     "cfm_loss": 8 - 5 * AT + noise(0.4, 15),
     "token_accuracy": 0.5 + 0.2 * AT,
+    "approx_kl": 0.015 + np.abs(noise(0.005, 17)),
+    "value_loss": 0.5 + 2.0 * AT + noise(0.1, 18),
+    "preference_accuracy": np.clip(0.5 + 0.3 * AT + noise(0.05, 19), 0, 1),
+    "preference_margin": 0.1 + 0.5 * AT + noise(0.03, 20),
     "eval_loss": 1.5 - 0.5 * AT + noise(0.01, 16),
 }
 
@@ -67,6 +71,11 @@ BARS = (
     Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=10, steps=10, low=True),
     Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=10, steps=10),
     Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=10, steps=10, most=1.0),
+    Bar("little-advantage", "frac_reward_zero_std", 0.8, share=0.9, rows=10, steps=0, most=0.99),
+    Bar("rl-grad-norm-raised", "grad_norm", 1.0, share=0.9, rows=20, steps=20),
+    Bar("importance-ratio-below-usual", "importance_ratio_min", 0.1, share=0.9, rows=10, steps=10, low=True),
+    Bar("update-too-far", "approx_kl", 0.2, share=0.5, rows=10, steps=10),
+    Bar("preferences-swapped", "preference_accuracy", 0.45, share=0.9, rows=20, steps=20, low=True),
     Bar("ebft-alignment-low", "ebft_alignment", 0.3, share=0.9, rows=50, steps=100, low=True),
     Bar("ebft-mode-collapse", "ebft_diversity", 1.0, share=0.9, rows=10, steps=10),
     Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=50),
@@ -109,9 +118,25 @@ def collapsed(share: float = 0.56, **changed: Any) -> Run:
     return learning(**{"reward": reward, **changed})
 
 
+def thrown(to: float) -> Run:
+    """A kl that jumps from 0.1 to a level and stays there."""
+    return learning(kl=np.where(AT < 0.6, 0.11, to) + np.abs(noise(0.002, 6)))
+
+
+def exploded(times: float, **changed: Any) -> Run:
+    """A value loss that grows so many times over, beside a reward that falls a little."""
+    value_loss = np.exp(np.log(times) * np.clip((AT - 0.2) / 0.6, 0, 1))
+    return learning(**{"value_loss": value_loss, "reward": 0.3 - 0.05 * AT + noise(0.01, 1), **changed})
+
+
 def useless(**changed: Any) -> Run:
     """A run without an advantage in any prompt: no reward, no spread, no gradient."""
     return learning(**{"reward": ZERO, "frac_reward_zero_std": ZERO + 1, "grad_norm": ZERO, **changed})
+
+
+def swapped(**changed: Any) -> Run:
+    """A run that comes to prefer what it should not."""
+    return learning(**{"preference_accuracy": ZERO + 0.2, **changed})
 
 
 def unrewarded(**changed: Any) -> Run:
@@ -127,6 +152,8 @@ def unrisen(**changed: Any) -> Run:
 RUNS: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
     "reward-collapse": collapsed,
+    "kl-jumps": partial(thrown, 1.35),
+    "value-explodes": partial(exploded, 115.0),
     "reward-not-rising": partial(reward_still, 0.15),
     "ebft-alignment-flat": partial(alignment_still, 0.075),
     "ebft-cfm-flat": partial(cfm_still, -2.5),
@@ -139,6 +166,9 @@ EDGE: dict[str, Maker] = {f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, l
 NEAR: dict[str, Maker] = {
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
     "reward-collapse: share": partial(collapsed, 0.42),
+    "kl-jumps: factor": partial(thrown, 0.9),
+    "value-explodes: factor": partial(exploded, 85.0),
+    "value-explodes: the reward rises": partial(exploded, 115.0, reward=0.1 + 0.5 * AT),
     "reward-not-rising: trend": partial(reward_still, 0.18),
     "reward-not-rising: rows": partial(reward_still, 0.15, 88),
     "ebft-alignment-flat: trend": partial(alignment_still, 0.1575),
@@ -160,6 +190,7 @@ CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
     (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
+    (Bar("G23.margin", "preference_margin", 0.0, share=0.9, rows=20, steps=20, low=True), swapped),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
 

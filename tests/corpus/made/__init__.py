@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.corpus.made import causes, checks, convergence, facts, levels, overfitting, panels, phase19, precision
+from tests.corpus.made import (
+    causes,
+    checks,
+    convergence,
+    exact,
+    facts,
+    levels,
+    overfitting,
+    panels,
+    phase19,
+    precision,
+)
 from tests.corpus.made.hold import Hold, pins
 
 HOLDS: tuple[Hold, ...] = (
@@ -12,6 +23,7 @@ HOLDS: tuple[Hold, ...] = (
     *convergence.HOLDS,
     *checks.HOLDS,
     *overfitting.HOLDS,
+    *exact.HOLDS,
     *levels.HOLDS,
     *precision.HOLDS,
     *causes.HOLDS,

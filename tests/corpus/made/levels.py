@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,7 @@ class Level:
     steps: int
     low: bool = False
     beside: Mapping[str, Values] | None = None
+    beyond: float = 2.0
 
     def holds(self) -> Iterator[Hold]:
         """Its thresholds, each with a run on either side."""
@@ -71,7 +73,7 @@ class Level:
 
     @property
     def _bad(self) -> float:
-        return 0.5 * self.level if self.low else 2 * self.level
+        return self.level / self.beyond if self.low else self.level * self.beyond
 
     def _of_level(self, value: float) -> Run:
         return self._run(np.full(ROWS, value), 1)
@@ -149,6 +151,20 @@ LEVELS = (
     Level("G1", "reward-zero", "reward", 0.0, 0.95, 5, 20, low=True),
     Level("G4", "reward-no-spread", "reward_std", 0.0, 0.95, 5, 0, low=True, beside={"reward": 0.5}),
     Level("G5", "no-advantage", "frac_reward_zero_std", 1.0, 0.9, 5, 0, beside=REWARD),
+    Level("G5.most", "little-advantage", "frac_reward_zero_std", 0.8, 0.9, 10, 0, beside=REWARD, beyond=1.2),
+    Level("G6.raised", "rl-grad-norm-raised", "grad_norm", 1.0, 0.9, 20, 20, beside=REWARD),
+    Level(
+        *("G12.most", "importance-ratio-below-usual", "importance_ratio_min", 0.1, 0.9, 10, 10),
+        low=True,
+        beside=REWARD,
+    ),
+    Level("G22", "update-too-far", "approx_kl", 0.2, 0.5, 10, 10, beside=REWARD),
+    Level("G23", "preferences-swapped", "preference_accuracy", 0.45, 0.9, 20, 20, low=True),
+    Level(
+        *("G23.margin", "preferences-swapped G23.margin", "preference_margin", 0.0, 0.9, 20, 20),
+        low=True,
+        beside={"preference_accuracy": 0.2},
+    ),
     Level("G6", "rl-grad-norm-high", "grad_norm", 10.0, 0.2, 20, 20, beside=REWARD),
     Level("G7", "rl-no-gradient", "grad_norm", 0.0, 1.0, 20, 20, low=True, beside=REWARD),
     Level("G8", "entropy-collapse", "entropy", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
@@ -209,7 +225,26 @@ def tuned(rows: float) -> Run:
     return make_run({"loss": loss, "token_accuracy": np.full(len(loss), 0.5)})
 
 
+def kl_jumps(to: float, *, from_: float = 0.1, rows: int = ROWS, before: int = 100) -> Run:
+    """A kl that jumps from one level to another for so many rows, that many rows after the beginning."""
+    at = np.arange(ROWS)
+    kl = np.where((at >= before) & (at < before + rows), to, from_)
+    return beside(REWARD, {"kl": series("kl", kl)})
+
+
+def value_grows(times: float, *, rows: int = ROWS) -> Run:
+    """A value loss that ends so many times above its beginning, beside a reward that does not move."""
+    values = np.interp(np.arange(rows), [0, 0.2 * rows, 0.5 * rows, rows], [1.0, 1.0, times, times])
+    return beside(REWARD, {"value_loss": series("value_loss", values)})
+
+
 HOLDS = (
+    Hold("G10.jump.factor", kl_jumps, {0.9: "no kl-jumps", 1.1: "kl-jumps"}),
+    Hold("G10.jump.least", partial(kl_jumps, from_=0.001), {0.45: "no kl-jumps", 0.55: "kl-jumps"}),
+    Hold("G10.jump.rows", lambda rows: kl_jumps(1.9, rows=int(rows)), {2: "no kl-jumps", 3: "kl-jumps"}),
+    Hold("G10.jump.before_rows", lambda rows: kl_jumps(1.9, before=int(rows)), {9: "no kl-jumps", 20: "kl-jumps"}),
+    Hold("G21.factor", value_grows, {90: "no value-explodes", 110: "value-explodes"}),
+    Hold("G21.rows", lambda rows: value_grows(1000, rows=int(rows)), {9: "no value-explodes", 10: "value-explodes"}),
     *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
     Hold("S1.least_rows", tuned, {90: "no sft-loss-plateau", 110: "sft-loss-plateau"}),
     Hold("G3.noise_factor", swelling, {2.6: "reward-not-rising", 3.4: "no reward-not-rising"}),

@@ -1,0 +1,158 @@
+"""The thresholds of the checks that need no statistics, from both sides: rates of 0, exact zeros, repeated values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.run import Resume
+from tests.conftest import make_run
+from tests.corpus.made.convergence import ROWS, noise
+from tests.corpus.made.hold import Hold
+from tests.corpus.made.phase19 import learned
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+    from tests.corpus.made.phase19 import Floats
+
+AT = np.arange(ROWS) / ROWS
+WARM = np.minimum(1, 20 * AT)
+
+
+def rated(lr: Floats) -> Run:
+    """A loss that falls beside a rate."""
+    return make_run({"loss": learned(ROWS), "lr": lr})
+
+
+def rate_gone(share: float, to: float = 0.0, before: float = 0.5) -> Run:
+    """A rate that falls to one share of its peak, and in one row to another for a share of the rows, at the end."""
+    lr = np.interp(AT, [0, 0.05, 1 - share], [0.1, 1.0, before])
+    lr[1 - share <= AT] = to
+    return rated(1.23e-3 * lr)
+
+
+def rate_printed(digits: float) -> Run:
+    """A rate printed so that its last digit is a share of its peak, and is 0 for half of the rows."""
+    lr = np.linspace(1, 0.3, ROWS)
+    lr[ROWS // 2 :] = 0
+    return rated(np.round(lr / digits) * 1e-5)
+
+
+def rate_back(factor: float, at: float = 0.7) -> Run:
+    """A rate that decays and comes back to so many times its peak, at a share of the steps."""
+    decayed = WARM * np.exp(-3 * AT)
+    return rated(1e-3 * np.where(at > AT, decayed / decayed.max(), factor))
+
+
+def rate_steps(levels: float) -> Run:
+    """A rate that goes up in so many steps, and never down."""
+    return rated(1e-4 * 2.0 ** np.floor(AT * levels))
+
+
+def rate_again(first: float, later: float) -> Run:
+    """A run whose rate is a share of the last one before a resume, and warms up to another."""
+    lr = np.full(ROWS, 1e-3)
+    lr[200:] = 1e-3 * np.linspace(first, later, 200)
+    return replace(rated(lr), resumes=(Resume(240, 200, 40),))
+
+
+def zeros(share: float, lowest: float = 0.5) -> Run:
+    """A loss that is 0 for the last share of its rows, after having come down to a share of its median."""
+    loss = 2 + noise(ROWS)
+    loss[100] = 2 * lowest
+    loss[1 - share <= AT] = 0
+    return make_run({"loss": loss})
+
+
+def single_zero(near: float, place: int = 1) -> Run:
+    """A loss with one row of 0 and, so many rows after it, one at a share of its level."""
+    loss = 2 + noise(ROWS)
+    loss[200], loss[200 + place] = 0, 2 * near
+    return make_run({"loss": loss})
+
+
+def scattered_zeros(share: float) -> Run:
+    """A loss of which a share of the rows is 0, evenly among the others."""
+    loss = 2 + noise(ROWS)
+    loss[np.diff(np.floor(AT * ROWS * share), prepend=0) > 0] = 0
+    return make_run({"loss": loss})
+
+
+def printed(level: float) -> Run:
+    """A loss of so many times its last digit, with one row of 0."""
+    loss = 1e-3 * np.resize([level, level + 1, level - 1], ROWS)
+    loss[ROWS // 2] = 0
+    return make_run({"loss": loss})
+
+
+def stuck(rows: float, level: float = 2345) -> Run:
+    """A loss printed to so many times its last digit that stands at that value for so many rows."""
+    loss = level + np.arange(ROWS) % 7 + 1
+    loss[100 : 100 + int(rows)] = level
+    return make_run({"loss": 1e-3 * loss})
+
+
+def cycled(count: float, level: float = 2345, last: float = 1e-3) -> Run:
+    """A loss of so many values, each so many times its last digit or more."""
+    return make_run({"loss": last * np.resize(level + np.arange(int(count)), ROWS)})
+
+
+def thrown(times: float, rows: int = 20, begin: float = 4.0) -> Run:
+    """A loss that climbs to so many times its beginning for some rows, and falls below it."""
+    loss = np.full(ROWS, 3.0)
+    loss[0], loss[2 : 2 + rows] = begin, times * begin
+    return make_run({"loss": loss + 0.01 * noise(ROWS)})
+
+
+def overflows(count: float, rows: int = ROWS, *, last: bool = False) -> Run:
+    """A gradient in fp32 that is infinite in so many rows: the last ones, or others evenly."""
+    norm = np.ones(rows)
+    norm[np.arange(rows - int(count), rows) if last else np.linspace(5, rows - 5, int(count)).astype(int)] = np.inf
+    return make_run({"loss": learned(rows), "grad_norm": norm}, dtype="fp32")
+
+
+HOLDS = (
+    Hold("O4.fp32.rows", overflows, {2: "no grad-nonfinite-fp32", 3: "grad-nonfinite-fp32"}),
+    Hold(
+        "O4.fp32.share",
+        lambda share: overflows(2000 * share, 2000),
+        {0.0045: "no grad-nonfinite-fp32", 0.0055: "grad-nonfinite-fp32"},
+    ),
+    Hold(
+        "O4.last.rows", partial(overflows, last=True, rows=300), {19: "no grad-never-finite", 20: "grad-never-finite"}
+    ),
+    Hold(
+        "O4.last.share",
+        lambda share: overflows(2000 * share, 2000, last=True),
+        {0.045: "no grad-never-finite", 0.055: "grad-never-finite"},
+    ),
+    Hold("O23.zero.least_share", rate_gone, {0.23: "no lr-zero", 0.27: "lr-zero"}),
+    Hold("O23.zero.zero_share", partial(rate_gone, 0.4), {0.9e-3: "lr-zero", 1.1e-3: "no lr-zero"}),
+    Hold("O23.zero.sudden", partial(rate_gone, 0.4, 0.9e-3), {0.09: "no lr-zero", 0.11: "lr-zero"}),
+    Hold("O23.zero.digits", rate_printed, {0.04: "lr-zero", 0.06: "no lr-zero"}),
+    Hold("O23.late.factor", rate_back, {2.8: "no lr-rises-late", 3.2: "lr-rises-late"}),
+    Hold("O23.late.first_share", partial(rate_back, 5.0), {0.31: "no lr-rises-late", 0.36: "lr-rises-late"}),
+    Hold("O23.late.warm_levels", rate_steps, {4: "lr-rises-late", 9: "no lr-rises-late"}),
+    Hold("O23.resume.low_share", lambda low: rate_again(low, 1), {0.18: "lr-restarts", 0.22: "no lr-restarts"}),
+    Hold("O23.resume.back_share", partial(rate_again, 0.1), {0.45: "no lr-restarts", 0.55: "lr-restarts"}),
+    Hold("O14.zero.share", zeros, {0.23: "no loss-zero", 0.27: "loss-zero"}),
+    Hold("O14.zero.gap_share", partial(zeros, 0.4), {0.045: "no loss-zero", 0.055: "loss-zero"}),
+    Hold("O14.rows.share", scattered_zeros, {0.23: "loss-zero-rows", 0.27: "no loss-zero-rows"}),
+    Hold("O14.rows.near_share", single_zero, {0.27: "no loss-zero-rows", 0.33: "loss-zero-rows"}),
+    Hold(
+        "O14.rows.near_rows",
+        lambda place: single_zero(0.1, int(place)),
+        {4: "no loss-zero-rows", 5: "loss-zero-rows"},
+    ),
+    Hold("O14.rows.digits", printed, {95: "no loss-zero-rows", 105: "loss-zero-rows"}),
+    Hold("O14.repeat.rows", stuck, {190: "no loss-repeats", 210: "loss-repeats"}),
+    Hold("O14.repeat.digits", partial(stuck, 250), {95: "no loss-repeats", 105: "loss-repeats"}),
+    Hold("O14.repeat.values_most", cycled, {3: "loss-repeats", 4: "no loss-repeats"}),
+    Hold("O14.repeat.plain", lambda level: cycled(1, 1, level), {0.4: "no loss-repeats", 0.6: "loss-repeats"}),
+    Hold("O22.peak.factor", thrown, {2.8: "no climbs-far", 3.2: "climbs-far"}),
+    Hold("O22.peak.rows", lambda rows: thrown(5.0, int(rows)), {2: "no climbs-far", 3: "climbs-far"}),
+    Hold("O22.peak.near_zero", lambda begin: thrown(20.0, 20, begin), {0.27: "no climbs-far", 0.33: "climbs-far"}),
+)
