@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree._lazy import Ints
+    from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.assemble.steps import Steps
     from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
@@ -81,7 +82,12 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
     if "step" in roles:
         used["step"] = _best_step(table, roles["step"])
-    metrics = _metrics(table, used, names)
+    wrong = {
+        role: found
+        for role, name in used.items()
+        if (column := table.columns[name]) and (found := misread(column, role))
+    }
+    metrics = _metrics(table, used, names, wrong)
     steps = _steps(table, used, asked=names.step_column is not None)
     ranks = _ranks(table, used.get("rank"))
     at = steps.values
@@ -92,7 +98,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, Plan(roles, used, steps.source, summed.names, steps.lost)),
+        columns=column_uses(table, Plan(roles, used, steps.source, wrong, summed.names, steps.lost)),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(steps.source, 80),
@@ -104,19 +110,19 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         origins={metric: used[metric] for metric in metrics},
         ranks=ranks,
         source=source,
-        notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(table, used)),
+        notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(table, used, wrong)),
         loss_kind=choice.kind,
     )
 
 
-def _metrics(table: Table, used: Mapping[str, str], names: Names) -> dict[str, Column]:
+def _metrics(table: Table, used: Mapping[str, str], names: Names, wrong: Mapping[str, Misread]) -> dict[str, Column]:
     """The columns that hold metrics.
 
     Raises:
         StabtreeError: where the loss is one of them and holds nothing.
     """
     metrics = {
-        role: column.without(wrong.cells) if (wrong := misread(column, role)) else column
+        role: column.without(wrong[role].cells) if role in wrong else column
         for role, name in used.items()
         if role not in AXES and (column := table.columns[name]) and column.count
     }
@@ -251,13 +257,12 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
     return places.astype(np.int64) if column.coded else values.astype(np.int64)
 
 
-def _bad_notes(table: Table, used: Mapping[str, str]) -> list[str]:
+def _bad_notes(table: Table, used: Mapping[str, str], wrong: Mapping[str, Misread]) -> list[str]:
     found = []
     for role, name in used.items():
         shown, column = clean(name, 40), table.columns[name]
         if column and column.bad:
             found.append(f"Cells of {shown} that are no numbers: {column.bad}, not logged ({column.bad_example}).")
-        if column:
-            wrong = misread(column, role)
-            found += wrong.notes(shown) if wrong else []
+        if role in wrong:
+            found += wrong[role].notes(shown)
     return found

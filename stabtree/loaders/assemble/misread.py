@@ -71,15 +71,17 @@ def misread(column: Column, metric: str) -> Misread | None:
     """The cells of a column that lost their point, or have another sign; None where there are few or none."""
     if metric not in CHECKED or column.coded:
         return None
-    there = np.flatnonzero(column.mask & np.isfinite(column.values))
-    values = column.values[there]
+    there = np.isfinite(column.values) if column.logged is None else column.logged & np.isfinite(column.values)
+    values = column.values if there.all() else column.values[there]
     if len(values) < BLOCK:
         return None
+    lost, flipped = _lost_points(values), _flipped(values) if metric != "grad_norm" else None
+    if not lost.any() and (flipped is None or not flipped.any()):
+        return None
     points, signs = (np.zeros(len(column.values), dtype=np.bool_) for _ in range(2))
-    points[there] = _lost_points(values)
-    signs[there] = _flipped(values) if metric != "grad_norm" else False
-    found = Misread(points, signs)
-    return found if found.total else None
+    points[there] = lost
+    signs[there] = False if flipped is None else flipped
+    return Misread(points, signs)
 
 
 def _lost_points(values: Floats) -> Bools:

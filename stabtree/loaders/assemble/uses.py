@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.loaders.assemble.misread import misread
 from stabtree.metrics.names import RUN, Names
 from stabtree.run import ColumnUse
 from stabtree.text import clean
@@ -14,6 +13,7 @@ from stabtree.text import clean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.table import Column, Table
 
 
@@ -25,6 +25,7 @@ class Plan:
         columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
         used: by role the column that does.
         steps_from: the column that the steps were read from, or `row number`.
+        wrong: by role the cells that are proved to be misread.
         parts: columns whose sum stands for a loss.
         lost: rows without a step that hide a loss.
     """
@@ -32,6 +33,7 @@ class Plan:
     columns: Mapping[str, tuple[str, ...]]
     used: Mapping[str, str]
     steps_from: str
+    wrong: Mapping[str, Misread]
     parts: frozenset[str] = frozenset()
     lost: int = 0
 
@@ -48,7 +50,7 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
         elif why := _ignored(name, role, column, plan):
             uses.append(ColumnUse(shown, None, why))
         else:
-            uses.append(_use(shown, role, column, plan.lost if role == "step" else 0))
+            uses.append(_use(shown, role, column, plan.wrong.get(role), plan.lost if role == "step" else 0))
     return tuple(uses)
 
 
@@ -77,7 +79,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
     return ""
 
 
-def _use(shown: str, role: str, column: Column, lost: int) -> ColumnUse:
+def _use(shown: str, role: str, column: Column, wrong: Misread | None, lost: int) -> ColumnUse:
     values = column.held
     no_steps = int(np.count_nonzero((values < 0) | (values != np.floor(values)))) if role == "step" else 0
     finite = np.isfinite(values)
@@ -93,6 +95,6 @@ def _use(shown: str, role: str, column: Column, lost: int) -> ColumnUse:
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=bad,
-        misread=max(column.bad, lost) + no_steps + (wrong.total if (wrong := misread(column, role)) else 0),
+        misread=max(column.bad, lost) + no_steps + (wrong.total if wrong else 0),
         filled=len(finite) + max(column.bad, lost),
     )
