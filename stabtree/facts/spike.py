@@ -63,6 +63,7 @@ def spike(
     shift_rows: Count,
     shift_sigma: float,
     shift_share: float,
+    shift_jump: float,
 ) -> Spike | Absent | Unknown:
     """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
 
@@ -86,6 +87,7 @@ def spike(
         max(shift_rows, 1),
         shift_sigma,
         shift_share,
+        shift_jump,
     )
     search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:

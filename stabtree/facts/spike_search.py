@@ -41,6 +41,7 @@ class SpikeLook(NamedTuple):
         shift_sigma: how far that median must stand above the mean before them, where the window is long; twice as far
             where it has no more than `shift_rows` rows.
         shift_share: by how much of all that the loss covers it must rise.
+        shift_jump: the most of that rise that as many rows before may have made: a level that creeps up is no spike.
     """
 
     window_steps: int
@@ -59,6 +60,7 @@ class SpikeLook(NamedTuple):
     shift_rows: int
     shift_sigma: float
     shift_share: float
+    shift_jump: float
 
     @property
     def guarded(self) -> bool:
@@ -107,7 +109,7 @@ class Excursion:
         expected: how many steps this high chance allows over the whole run.
         recovered_step: first step at which it was back, None if it never was.
         last_good_step: the logged step before it.
-        shift_sigma: how far the median of the rows from it on stands over `mean`, if that made it stand out; else 0.
+        shift_sigma: how far the median of the rows from it on stands over `mean` where the level shifts; else 0.
     """
 
     step: int
@@ -157,8 +159,10 @@ def rarity(series: Series, step: int, look: SpikeLook) -> float:
 
 
 @per_series
-def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
+def rarest(loss: Series, top: Excursion, look: SpikeLook, alone: bool = False) -> float:
     """How many rows as high as a spike's highest one chance allows, however heavy the tail of the run's noise.
+
+    Of a shift, how many stretches as high; `alone` asks about the single row all the same.
 
     The more pessimistic of two tails: the exponential one of `Tail`, and a power law through the highest hundredth of
     the rows outside of the spike (Hill 1975). Runs of fewer than `tail_rows` rows have no hundredth to
@@ -188,7 +192,10 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook) -> float:
     def allowed(at: float) -> float:
         return max(tail.expected(at), float(least * (max(at, base) / base) ** -exponent))
 
-    return min(allowed(height), in_a_row(allowed(top.shift_sigma), len(scores), look) if top.shift_sigma else math.inf)
+    single = allowed(height)
+    if alone or not top.shift_sigma:
+        return single
+    return min(single, in_a_row(allowed(top.shift_sigma), len(scores), look))
 
 
 def in_a_row(single: float, rows: int, look: SpikeLook) -> float:
@@ -324,6 +331,11 @@ def _shifts(values: Floats, scored: tuple[Floats, Floats, Floats], rows: int, lo
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
     lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
+    # The rows right before a jump are still at the old level; half way up already, it creeps.
+    first = rows + 1 - look.shift_rows
+    if first >= 0:
+        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], look.shift_rows)[high])
+        lasting &= before - mean[high] < look.shift_jump * (level - mean[high])
     return Shifts(high[lasting], heights[lasting])
 
 

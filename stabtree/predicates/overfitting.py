@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BETTER = "better"
 
 
-class Turn(NamedTuple):
+class Rebound(NamedTuple):
     """The eval loss at its lowest and in its last third.
 
     Attributes:
@@ -51,7 +51,7 @@ class Turn(NamedTuple):
         return self.rise / abs(self.low) if self.low else math.inf
 
 
-def _turn(steps: Ints, values: Floats, single_rows: int) -> Turn:
+def _turn(steps: Ints, values: Floats, single_rows: int) -> Rebound:
     if len(values) < single_rows:
         levels = values
     else:
@@ -63,7 +63,7 @@ def _turn(steps: Ints, values: Floats, single_rows: int) -> Turn:
     last, low = values[third:], float(levels[at])
     fallen = float(values[: at + 1].max()) - low
     past = lowest < third
-    return Turn(int(steps[lowest]), low, float(median(last)), float(last.min()), past, fallen, change_noise(values))
+    return Rebound(int(steps[lowest]), low, float(median(last)), float(last.min()), past, fallen, change_noise(values))
 
 
 @predicate(source="convergence, overfitting; SFT and RL guide, overfitting", labels=(YES, BETTER, NO), min_points=2)

@@ -102,17 +102,14 @@ def leaves_start(
     all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
     or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
     flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
-    against `trend_z`; for `thrown` see `first_level`. Not asked where the rows scatter by more than `noisy_share` of
-    the first level (labelled runs that do not learn: by at most a fifth), nor of a model that gets `knows_share` of
-    its tokens right from the beginning: one that was trained before starts good, and may stay there.
+    against `trend_z`; for `thrown` see `first_level`. A loss that does not fall says nothing where its rows scatter by
+    more than `noisy_share` of the first level (labelled runs that do not learn: by at most a fifth), and is no failure
+    of a model that gets `knows_share` of its tokens right from the beginning: what was trained before may stay there.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    noise = change_noise(values)
-    early = _too_early(run, loss, lr, bars) or _starts_good(token_accuracy, knows_share)
-    if not early and noise > noisy_share * abs(first):
-        early = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}: that says too little"
+    early = _too_early(run, loss, lr, bars)
     if early:
         return unknown(early, "loss")
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
@@ -120,8 +117,16 @@ def leaves_start(
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
     share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
+    noise = change_noise(values)
+    little = ""
     if first <= 0 and abs(share) > least_share:
-        return unknown("the loss begins at or below 0, where a share of it says little", "loss")
+        little = "the loss begins at or below 0, where a share of it says little"
+    elif share <= least_share and noise > noisy_share * abs(first):
+        little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
+    elif -worse_share <= share <= least_share:
+        little = _starts_good(token_accuracy, knows_share)
+    if little:
+        return unknown(little, "loss")
     text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
     text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
@@ -143,7 +148,7 @@ def leaves_start(
 def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
     _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
-    if not len(right) or (began := float(median(right[:3]))) < knows_share:
+    if not len(right) or not knows_share <= (began := float(median(right[:3]))) <= 1:
         return ""
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 

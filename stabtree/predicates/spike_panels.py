@@ -76,7 +76,7 @@ def spike_cause(
     more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile, or above `far_factor` times the
     mean before it), and a panel makes its cause likely, or it goes above `start_factor` times the loss of the first
     `start_rows` rows, or takes longer than `horizon_steps` to come back, or chance allows less than `no_chance` of it
-    (labelled healthy runs stay above 0.004; thinned and cut in 24 ways, 0.6% of them go below). One that goes so high
+    (labelled healthy runs stay above 0.004; thinned and cut in 24 ways, 0.3% of them go below). One that goes so high
     and takes so long counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by
     themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is
     minor.
@@ -96,7 +96,9 @@ def spike_cause(
     rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
     text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before "
     height = Evidence(f"{text}(takes {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
-    beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=expected < no_chance)
+    # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
+    unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
+    beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]

@@ -76,9 +76,10 @@ def spike_recovers(
     by no more than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
     need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
-    explain (fewer than `open_chance` such steps expected), and in its upper half; else it is unknown. `climbs`: the loss took
-    longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way up, so it is a divergence
-    and no spike: a jump that is logged every 100 steps takes one row, or two where rows are means.
+    explain (fewer than `open_chance` such steps expected), and with its last rows still above; else it is unknown.
+    `climbs`: the loss took longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way
+    up, so it is a divergence and no spike: a jump that is logged every 100 steps takes one row, or two where rows are
+    means.
     """
     top, look = spike.top, spike.look
     horizon_steps = look.horizon(loss)
@@ -97,8 +98,10 @@ def spike_recovers(
         share, expected = spike.share(top.peak), rarest(loss, top, look)
         reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
         found = (Evidence(f"{reason}so high", "loss", (top.step, last), share, open_share),)
-        still = float(values[-1]) > (top.mean + top.peak) / 2  # on its way back otherwise
-        wide = still and share > open_share and (expected < open_chance or not late_counts)
+        still = float(median(values[steps > top.peak_step][-look.back_rows :])) > top.mean + look.back_sigma * top.sigma
+        wide = (
+            (still or steps[-1] == top.peak_step) and share > open_share and (expected < open_chance or not late_counts)
+        )
         return Answer("open", found) if wide else unknown(f"{reason}so high", "loss")
     ends = end_level(spike, loss)
     text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"

@@ -94,12 +94,15 @@ def runs(draw: st.DrawFn, name: str) -> Run:
     return Run("any", found, config, resumes=resumes, lines=lines, rerun=rerun)
 
 
-def plain(name: str, end: float = 1.0) -> Run:
-    """A run with all that a predicate asks for, whose series fall, a spike in each, and the value at their ends."""
+def plain(name: str, end: float = 1.0, every: int = 1) -> Run:
+    """A run with all that a predicate asks for, whose series fall, a spike in each, and the value at their ends.
+
+    It is logged every so many steps.
+    """
     values = np.linspace(4, 1, 150) * np.exp(np.random.default_rng(0).normal(0, 0.01, 150))
     values[120:125] *= 30
     values[145:] = end
-    found = {metric: Series(metric, np.arange(150), values) for metric in ("loss", *about(name))}
+    found = {metric: Series(metric, np.arange(150) * every, values) for metric in ("loss", *about(name))}
     config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
     config["dtype"] = Setting("fp16", "test")
     return Run("plain", found, config, rerun=Run("other", found, config))
@@ -119,6 +122,7 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     @given(run=runs(name))
     @example(run=plain(name))
     @example(run=plain(name, math.inf))
+    @example(run=plain(name, every=10))
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(PREDICATES[name], run).verdict)
 

@@ -103,6 +103,7 @@ def test_a_format_knows_of_no_other_but_for_cells_and_json() -> None:
                 ("loaders", "tables", "cells"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
+                ("loaders", "json", "wrapped"),
             }, f"{own} imports {shared}"
 
 

@@ -11,9 +11,9 @@ from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.lines import parse, repeated
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
+from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
-from stabtree.loaders.wrapped import is_wrapped
 from stabtree.metrics.likely import guess
 from stabtree.text import clean
 

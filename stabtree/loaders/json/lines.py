@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Skips, Table
-from stabtree.loaders.wrapped import is_wrapped
 from stabtree.text import clean
 
 if TYPE_CHECKING:

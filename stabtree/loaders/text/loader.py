@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
+from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import MAX_LINE
@@ -20,7 +21,6 @@ from stabtree.loaders.text.line import parse
 from stabtree.loaders.text.messages import ENDING
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.loaders.wrapped import is_wrapped, unwrapped
 from stabtree.metrics.names import likely_loss
 
 if TYPE_CHECKING:

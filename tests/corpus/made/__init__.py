@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.corpus.made import causes, checks, convergence, exact, facts, levels, panels, phase19, precision
+from tests.corpus.made import (
+    causes,
+    checks,
+    convergence,
+    exact,
+    facts,
+    levels,
+    overfitting,
+    panels,
+    phase19,
+    precision,
+)
 from tests.corpus.made.hold import Hold, pins
 
 HOLDS: tuple[Hold, ...] = (
@@ -11,6 +22,7 @@ HOLDS: tuple[Hold, ...] = (
     *phase19.HOLDS,
     *convergence.HOLDS,
     *checks.HOLDS,
+    *overfitting.HOLDS,
     *exact.HOLDS,
     *levels.HOLDS,
     *precision.HOLDS,

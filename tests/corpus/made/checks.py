@@ -76,7 +76,7 @@ HOLDS = (
         partial(padded, first=0.5),
         {0.42: "no starts-near-zero O15.padding", 0.58: "starts-near-zero O15.padding"},
     ),
-    Hold("O16.share", begins_at, {0.045: "starts-near-zero", 0.055: "no starts-near-zero"}),
+    Hold("O16.share", begins_at, {0.0045: "starts-near-zero", 0.0055: "no starts-near-zero"}),
     Hold("O22.factor", lambda times: apart(0.5e-4, times * 0.5e-4), {90: "no groups-apart", 110: "groups-apart"}),
     Hold("O24.octaves", partial(scale_halved, late=4), {5: "no scale-drifts-down", 6: "scale-drifts-down"}),
     Hold("O24.late_halvings", partial(scale_halved, 8), {2: "no scale-drifts-down", 3: "scale-drifts-down"}),

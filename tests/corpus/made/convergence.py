@@ -215,7 +215,7 @@ HOLDS = (
     Hold("O27.half", partial(trained_up, 0.9), {0.95: "overfitting", 1.05: "no overfitting"}),
     Hold("O27.half", lambda rise: trained_up(0.1, 0.1 + rise), {0.45: "overfitting", 0.55: "no overfitting"}),
     Hold("O27.least_rise", eval_rises, {0.18: "no overfitting", 0.22: "overfitting"}),
-    Hold("O27.least_rows", evaluated, {4: "no overfitting", 6: "overfitting"}),
+    Hold("O27.least_rows", evaluated, {2: "no overfitting", 4: "overfitting"}),
     Hold("O27.range_share", overfitted, {0.045: "no overfitting", 0.055: "overfitting"}),
     Hold("O25.dead_share", partial(dead, 0.01), {0.45: "no dead-units", 0.55: "dead-units"}),
     Hold("O25.growth", lambda times: dead(0.9 / times, 0.9), {1.4: "no dead-units", 1.6: "dead-units"}),
