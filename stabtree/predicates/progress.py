@@ -332,8 +332,11 @@ def ends_at_start(
     steps, values = finite(loss)
     _, rates = finite(lr)
     first, part = first_level(values, thrown), max(5, len(values) // 10)
-    if run.moves_by_nature or not nats <= first <= most_nats or int(steps[-1]) - int(steps[0]) < least_steps:
-        return unknown(f"the loss begins at {first:.3g}, or the log is short", "loss")
+    if run.moves_by_nature or int(steps[-1]) - int(steps[0]) < least_steps:
+        return unknown(run.moves_by_nature or f"the log covers fewer than {least_steps:,} steps", "loss")
+    if not nats <= first <= most_nats:
+        text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))
     peak, end = float(rates.max()), float(median(values[-part:]))
     share = (first - end) / first
     text = (
