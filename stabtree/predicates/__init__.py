@@ -105,6 +105,8 @@ PREDICATES: dict[str, Predicate] = {
         cross_entropy.zero_rows,
         cross_entropy.loss_repeats,
         progress.overshoots,
+        progress.stands_at_chance,
+        progress.ends_at_start,
         gradients.nonfinite_in_fp32,
         gradients.never_finite_again,
     )

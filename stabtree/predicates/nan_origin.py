@@ -221,8 +221,9 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
     if here is None or there is None:
-        place = f"at step {here or there:,} in the {'run' if there is None else 'rerun'} alone"
-        return Answer("gone", (Evidence(f"the loss breaks {place}", "loss", (int(here or there or 0),)),))
+        step = max(-1 if at is None else at for at in (here, there))  # one of them is None
+        place = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
+        return Answer("gone", (Evidence(f"the loss breaks {place}", "loss", (step,)),))
     batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
     known = None not in batches
     same = here == there if not known else batches[0] == batches[1]

@@ -264,3 +264,86 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
         return Answer(NO, found)
     past = int(np.argmax(values > factor * first))
     return Answer(YES, found, onset_step=int(steps[past]), last_good_step=int(steps[past - 1]))
+
+
+ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
+
+
+@predicate(source="convergence O1; a guess among C classes costs ln(C)", min_points=12)
+def stands_at_chance(
+    run: Run,
+    loss: Series,
+    lr: Series | None = None,
+    *,
+    near: float,
+    thrown: float,
+    above: float,
+    skip: float,
+    levels: Count,
+    trend_z: float,
+    least_steps: int,
+    least_progress: float,
+    warm_share: float,
+) -> Answer:
+    """Does the loss stand where a guess among the classes stands, from its first rows on?
+
+    Yes where every level after the first `skip` of the rows lies within `near` of ln(C), without a falling trend of
+    `trend_z`; where the loss began more than `thrown` times as high, up to `above` higher: logits that were thrown far
+    leave it there. C is configured, or one of 2, 10, 100 and 1000. Not asked of a loss that moves by nature.
+    """
+    steps, values = finite(loss)
+    early = _too_early(run, loss, lr, Young(12, least_steps, least_progress, warm_share, 10, 5))
+    if early or run.moves_by_nature:
+        return unknown(early or f"{run.moves_by_nature} may stand anywhere", "loss")
+    later = values[max(1, int(skip * len(values))) :]
+    medians, _ = blocks(later, min(max(levels, 4), len(later) // 3))
+    known = n_classes(run)
+    chances = [(count, math.log(count)) for count in ((known,) if known else ROUND)]
+    count, chance = min(chances, key=lambda item: abs(median(medians) - item[1]))
+    high = above if values[0] > thrown * chance else near
+    low, top, trend = float(medians.min()), float(medians.max()), kendall_z(medians)
+    text = f"after its first rows the loss stands between {low:.4g} and {top:.4g}; a guess among {count:,} classes "
+    text += f"costs ln({count:,}) = {chance:.4g} (takes {near:.1%} below to {high:.1%} above it, and no falling trend)"
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high),)
+    stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
+    return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)
+
+
+@predicate(source="measured: runs of which most is frozen or left out of the optimizer", min_points=30)
+def ends_at_start(
+    run: Run,
+    loss: Series,
+    lr: Series,
+    *,
+    nats: float,
+    most_nats: float,
+    least_share: float,
+    done_share: float,
+    least_steps: int,
+    rise_share: float,
+    thrown: float,
+) -> Answer:
+    """Is the schedule over, and the loss still near where an untrained model begins?
+
+    Yes where lr has come down to `done_share` of its peak, and the loss, which began between `nats` and `most_nats`,
+    has lost less than `least_share` of that and not risen by `rise_share`. No trained model begins there, so it is no
+    fine-tune that knew its task.
+    """
+    steps, values = finite(loss)
+    _, rates = finite(lr)
+    first, part = first_level(values, thrown), max(5, len(values) // 10)
+    if run.moves_by_nature or int(steps[-1]) - int(steps[0]) < least_steps:
+        return unknown(run.moves_by_nature or f"the log covers fewer than {least_steps:,} steps", "loss")
+    if not nats <= first <= most_nats:
+        text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))
+    peak, end = float(rates.max()), float(median(values[-part:]))
+    share = (first - end) / first
+    text = (
+        f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to {end:.4g}: {share:.1%} "
+    )
+    text += f"lower (learning takes {least_share:.0%} by then)"
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
+    over = peak > 0 and float(rates[-1]) <= done_share * peak
+    stands = over and -rise_share < share < least_share
+    return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)

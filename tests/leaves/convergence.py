@@ -174,6 +174,19 @@ def infinite(row: int) -> Run:
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
 
 
+def thrown_to_chance(above: float) -> Run:
+    """A loss that begins far up, and at once comes to rest a share above that of a guess among ten classes."""
+    loss = (1 + above) * math.log(10) + np.random.default_rng(2).normal(0, 0.01, ROWS)
+    loss[:5] = [50.0, 20.0, 8.0, 4.0, 3.0]
+    return make_run({"loss": loss})
+
+
+def hardly_falls(share: float) -> Run:
+    """A loss that loses a share of where it began by the end of its schedule."""
+    loss = 4.9 * (1 - share * np.clip(AT / 400, 0, 1)) + np.random.default_rng(2).normal(0, 0.01, ROWS)
+    return make_run({"loss": loss, "lr": 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))})
+
+
 def sound() -> Run:
     """A run that logs all that the tree asks for, with nothing wrong in it."""
     lr = 1e-3 * (0.55 + 0.45 * np.cos(np.pi * AT / ROWS))
@@ -211,6 +224,8 @@ RUNS: dict[str, Maker] = {
     "loss-zero-rows": partial(zero_rows, 5),
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.2),
+    "at-chance": partial(thrown_to_chance, 0.09),
+    "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
     **dict.fromkeys(
@@ -268,6 +283,8 @@ NEAR: dict[str, Maker] = {
     "loss-repeats: rows": partial(repeated, 180),
     "grad-never-finite: share of the rows": partial(infinite, 572),
     "grad-nonfinite-fp32: rows": partial(infinite, 598),
+    "at-chance: above": partial(thrown_to_chance, 0.12),
+    "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),

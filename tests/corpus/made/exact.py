@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from stabtree.run import Resume
 from tests.conftest import make_run
 from tests.corpus.made.convergence import ROWS, noise
 from tests.corpus.made.hold import Hold
-from tests.corpus.made.phase19 import learned
+from tests.corpus.made.phase19 import learned, ordered
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -114,7 +115,61 @@ def overflows(count: float, rows: int = ROWS, *, last: bool = False) -> Run:
     return make_run({"loss": learned(rows), "grad_norm": norm}, dtype="fp32")
 
 
+def at_chance(off: float, *, first: float = 1.0, rows: int = 200, skip: float = 0.0, **config: Any) -> Run:
+    """A loss that stands a share above ln(10), after a first row and a share of the rows that are higher by factors."""
+    loss = np.full(rows, (1 + off) * math.log(10))
+    loss[: 1 + int(skip * rows)] *= first
+    return make_run({"loss": loss}, **config)
+
+
+def peaks_late(share: float) -> Run:
+    """A loss at chance under a rate that stays at a share of its peak until the last rows."""
+    lr = np.where(np.arange(200) < 0.85 * 200, share, 1.0) * 1e-3
+    return make_run({"loss": np.full(200, math.log(10)), "lr": lr})
+
+
+def drifts(score: float) -> Run:
+    """A loss about chance whose levels fall with a trend of so many z."""
+    return make_run({"loss": math.log(10) * (1 - 0.005 * np.repeat(ordered(20, score), 20))})
+
+
+def hardly(share: float = 0.05, first: float = 5.0, rate: float = 0.1, rows: int = 250) -> Run:
+    """A loss that begins at so many nats and loses a share of it, by when the rate is down to a share of its peak."""
+    way = np.clip((np.arange(rows) / rows - 0.1) / 0.5, 0, 1)
+    lr = np.interp(np.arange(rows), [0, 10, rows - 1], [0.0, 1e-3, rate * 1e-3])
+    return make_run({"loss": first * (1 - share * way) + 1e-3 * np.sin(np.arange(rows)), "lr": lr})
+
+
 HOLDS = (
+    Hold("O1.chance.near", at_chance, {0.009: "at-chance", 0.011: "no at-chance"}),
+    Hold("O1.chance.above", partial(at_chance, first=5.0), {0.09: "at-chance", 0.11: "no at-chance"}),
+    Hold(
+        "O1.chance.thrown",
+        lambda first: at_chance(0.05, first=first / 1.05),
+        {1.45: "no at-chance", 1.55: "at-chance"},
+    ),
+    Hold(
+        "O1.chance.skip",
+        lambda skip: at_chance(0.0, first=1.2, skip=skip),
+        {0.04: "at-chance", 0.15: "no at-chance"},
+    ),
+    Hold("O1.chance.least_steps", lambda rows: at_chance(0.0, rows=int(rows)), {99: "no at-chance", 110: "at-chance"}),
+    Hold(
+        "O1.chance.least_progress",
+        lambda done: at_chance(0.0, max_steps=round(199 / done)),
+        {0.23: "no at-chance", 0.27: "at-chance"},
+    ),
+    Hold("O1.chance.warm_share", peaks_late, {0.85: "no at-chance", 0.95: "at-chance"}),
+    Hold("O1.end.least_share", hardly, {0.09: "ends-at-start", 0.11: "no ends-at-start"}),
+    Hold("O1.end.rise_share", lambda rise: hardly(-rise), {0.045: "ends-at-start", 0.055: "no ends-at-start"}),
+    Hold("O1.end.nats", partial(hardly, 0.08), {3.9: "no ends-at-start", 4.1: "ends-at-start"}),
+    Hold("O1.end.most_nats", partial(hardly, 0.08), {13.9: "ends-at-start", 14.1: "no ends-at-start"}),
+    Hold("O1.end.done_share", partial(hardly, 0.08, 5.0), {0.28: "ends-at-start", 0.32: "no ends-at-start"}),
+    Hold(
+        "O1.end.least_steps",
+        lambda rows: hardly(0.08, rows=int(rows)),
+        {199: "no ends-at-start", 210: "ends-at-start"},
+    ),
     Hold("O4.fp32.rows", overflows, {2: "no grad-nonfinite-fp32", 3: "grad-nonfinite-fp32"}),
     Hold(
         "O4.fp32.share",
