@@ -142,21 +142,39 @@ def rise(
         return Unknown(reason, ("loss",))
     if found is None:
         return Absent((_level(whole, bars, int(loss.steps[-1])),))
-    last = int(loss.steps[-1])
-    if reward is None and run.moves_by_nature and found.end <= burst_factor * median(np.abs(finite(loss)[1])):
-        text = f"{run.moves_by_nature} may rise, here from {found.low:.4g} to {found.end:.4g}; it takes "
-        text += f"{burst_factor:,.0f} times its median"
-        return Absent((Evidence(text, "loss", (found.low_step, last), found.trend_z, trend_z),))
-    earlier = _earlier(loss, found, levels)
-    if found.rise <= earlier_share * earlier:
-        text = f"the loss rises from {found.low:.4g} around step {found.low_step:,} to {found.end:.4g}, by "
-        text += f"{found.rise:.3g}; it had risen by {earlier:.3g} within as many rows before, and fell again"
-        return Absent((Evidence(text, "loss", (found.low_step, last), found.rise, earlier_share * earlier),))
-    spared = _reward_holds(reward, levels) if reward is not None else None
+    spared = _by_nature(run, loss, found, reward, levels, burst_factor) or _as_before(
+        loss, found, levels, earlier_share
+    )
     if spared:
-        text = f"the loss rises from {found.low:.4g} to {found.end:.4g}, as it may where a reward is learned from"
-        return Absent((Evidence(text, "loss", (found.low_step, last), found.trend_z, trend_z), spared))
+        return spared
+    last = int(loss.steps[-1])
     return Rise(found.low_step, found.low, found.end, last, found, bars, _told(found, bars, last))
+
+
+def _by_nature(
+    run: Run, loss: Series, found: Course, reward: Series | None, levels: Levels, burst_factor: float
+) -> Absent | None:
+    """Why a loss may rise that is no learning signal; None where it is one, or where it may not."""
+    steps = (found.low_step, int(loss.steps[-1]))
+    if reward is not None:
+        holds = _reward_holds(reward, levels)
+        text = f"the loss rises from {found.low:.4g} to {found.end:.4g}, as it may where a reward is learned from"
+        return Absent((Evidence(text, "loss", steps, found.trend_z), holds)) if holds else None
+    if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
+        return None
+    text = f"{run.moves_by_nature} may rise, here from {found.low:.4g} to {found.end:.4g}; it takes "
+    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),))
+
+
+def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
+    """Why a rise is none beyond what the run did before; None where it is."""
+    earlier = _earlier(loss, found, levels)
+    if found.rise > earlier_share * earlier:
+        return None
+    text = f"the loss rises from {found.low:.4g} around step {found.low_step:,} to {found.end:.4g}, by "
+    text += f"{found.rise:.3g}; it had risen by {earlier:.3g} within as many rows before, and fell again"
+    steps = (found.low_step, int(loss.steps[-1]))
+    return Absent((Evidence(text, "loss", steps, found.rise, earlier_share * earlier),))
 
 
 def _told(found: Course, bars: Bars, last: int) -> Evidence:

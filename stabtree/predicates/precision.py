@@ -179,15 +179,16 @@ def overflow_fingerprint(
     and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
     logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. In bf16
     and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it;
-    `isolated` in fp16, where single overflows are how a scaler works, if late in the run never more than `most_in_row`
-    came in a row and in all at most `single_share` of the steps (`most_single` in a short log).
+    `isolated` in fp16, where single overflows are how a scaler works, and where nothing says that the run is not, if
+    late in the run never more than `most_in_row` came in a row and in all at most `single_share` of the steps
+    (`most_single` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
         late = _late_overflows(loss, grad_norm)
         few = late.in_row <= most_in_row and late.total <= max(most_single, single_share * len(loss) / 2)
-        if run.setting("dtype") == "fp16" and bad and few and isinstance(loss_break, Absent):
+        if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))

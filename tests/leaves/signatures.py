@@ -53,11 +53,11 @@ def early(rows: int, **config: Any) -> Run:
     return make_run({"loss": nan_from(rows, LOSS)}, **config)
 
 
-def single(rows: int, metric: str) -> Run:
+def single(rows: int, metric: str, **config: Any) -> Run:
     """A metric that is NaN so many rows in a row, and comes back."""
     columns = {"loss": LOSS, "grad_norm": GRAD}
     columns[metric] = np.where((AT >= 90) & (90 + rows > AT), np.nan, columns[metric])
-    return make_run(columns)
+    return make_run(columns, **config)
 
 
 def tiny_scale(loss: Floats) -> Run:
@@ -135,10 +135,10 @@ TOLD: dict[str, Maker] = {
     "T11": lambda: replace(jumped(), config=fine(grad_clip=0).config),
     "T12": partial(climbing, 1.3, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
     "T13": partial(single, 2, "loss"),
-    "T14": partial(single, 2, "grad_norm"),
+    "T14": partial(single, 2, "grad_norm", dtype="bf16"),
     "T15": partial(early, 0),
     "T17": lambda: tiny_scale(LOSS),
-    "T20": partial(single, 2, "grad_norm"),
+    "T20": partial(single, 2, "grad_norm", dtype="bf16"),
     "T21": partial(resumed, 0.46),
     "T22": partial(resumed, 0.46),
     "T23": partial(thrown, 2.25, 0.88e-7),
@@ -184,10 +184,10 @@ NOT_TOLD: dict[str, Maker] = {
     "T11": lambda: replace(jumped(), config=fine(grad_clip=1.0).config),
     "T12": partial(climbing, 1.68, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
     "T13": lambda: make_run({"loss": np.where((AT >= 90) & (AT < 93), np.nan, LOSS)}),
-    "T14": partial(single, 3, "grad_norm"),
+    "T14": partial(single, 3, "grad_norm", dtype="bf16"),
     "T15": partial(early, 1),
     "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
-    "T20": partial(single, 3, "grad_norm"),
+    "T20": partial(single, 3, "grad_norm", dtype="bf16"),
     "T21": partial(resumed, 0.37),
     "T22": partial(resumed, 0.46, seam=False),
     "T23": partial(thrown, 2.25, 1.12e-7),
