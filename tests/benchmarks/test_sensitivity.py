@@ -44,11 +44,11 @@ def test_every_threshold_stands_in_one_place_and_may_be_set() -> None:
 
 
 def test_a_moved_threshold_changes_what_it_decides(tmp_path: Path) -> None:
-    """The spike is an alarm with the shipped bars at every row, and none where it takes a hundred times the range."""
+    """The spike is an alarm with the shipped bars at every row, and none where it takes a thousand times the sigmas."""
     split = bench(tmp_path)
     shipped = sensitivity.outcome(split, None)
     assert shipped.false_alarms == {("spike-unexplained", 1), ("spike-unexplained", 2)}
-    moved = sensitivity.outcome(split, (Knob("Q2.3", "far_share", 0.1), 1000.0))
+    moved = sensitivity.outcome(split, (Knob("Q2.1", "sigma", 3.0), 1000.0))
     assert not moved.false_alarms
     assert moved.changed(shipped) == 2
     assert shipped.among(["spike-unexplained"]) == (2, 0)

@@ -73,7 +73,7 @@ HOLDS = (
     ),
     Hold(
         "O15.padding.correlation",
-        partial(padded, first=0.5),
+        partial(padded, first=0.03),
         {0.42: "no starts-near-zero O15.padding", 0.58: "starts-near-zero O15.padding"},
     ),
     Hold("O16.share", begins_at, {0.0045: "starts-near-zero", 0.0055: "no starts-near-zero"}),

@@ -55,7 +55,7 @@ def close_up(end: Floats, times: float, *, top: float = 2.0) -> Run:
     `top` is where the loss begins, and so what it covers in all.
     """
     at = np.arange(1100)
-    swing = 1.5 + 0.4 * np.sin(at * (2 * np.pi / 100)) + np.maximum(0, (top - 2) * (1 - at / 700))
+    swing = 1.5 + 0.15 * np.sin(at * (2 * np.pi / 100)) + np.maximum(0, (top - 2) * (1 - at / 700))
     noise = (end[-1] - end[0]) / (times * NORMAL_MAD * MEDIAN_ERROR / 10**0.5)
     return make_run({"loss": np.concatenate([swing, LEVEL + end + np.resize([noise, -noise], 400)])})
 
@@ -73,11 +73,6 @@ def climbs_by(times: float) -> Run:
 def climbs_far_below(times: float) -> Run:
     """The same, of a loss that covers thirty times as much."""
     return close_up(np.linspace(0, 0.3, 400), times, top=11)
-
-
-def climbs_from_low(share: float) -> Run:
-    """A plain rise by a share of the lowest level, of a loss that covers far more."""
-    return close_up(np.linspace(0, share, 400), 13.0, top=11)
 
 
 # ------------------------------------------------------------------ the break of the loss
@@ -149,7 +144,6 @@ HOLDS = (
     Hold("rise.close_up_z", steps_up, {40: "no slow-rise", 50: "slow-rise"}),
     Hold("rise.close_up_noise", climbs_by, {3.6: "no slow-rise", 4.6: "slow-rise"}),
     Hold("rise.clear_noise", climbs_far_below, {5.4: "no slow-rise", 7.0: "slow-rise"}),
-    Hold("rise.clear_rise", climbs_from_low, {0.043: "no slow-rise", 0.055: "slow-rise"}),
     Hold("loss_break.recovered_rows", finite_for, {18: "no nan-skipped", 22: "nan-skipped"}),
     Hold("loss_break.recent_rows", explodes_twice, {160: "nan-backward", 190: "nan-forward"}),
     Hold("loss_break.usual_rows", explodes_twice, {160: "nan-backward", 190: "nan-forward"}),

@@ -87,14 +87,6 @@ def norm_height(sigmas: float) -> Run:
     return far(1.0, grad_norm=norm)
 
 
-def begins_low(count: float) -> Run:
-    """A loss that stands low in so many rows at the beginning, and spikes to 1.25 times its level after those."""
-    loss = far(RARE).series["loss"].values.copy()
-    loss[:15] = np.where(np.arange(15) < count, 1.0, 2.0)
-    loss[SPIKE : SPIKE + 3] = 2.5
-    return make_run({"loss": loss})
-
-
 def beyond_chance(sigmas: float) -> Run:
     """A short spike of so many deviations, below 1.5 times the loss of the beginning."""
     loss = steady(300)
@@ -116,7 +108,6 @@ HOLDS = (
     Hold("batches.skip_rows", memorised, {9: "slow-rise", 11: "no slow-rise"}),
     Hold("Q2.3.lr_usual_factor", warm_up, {4.5: "no spike-lr-jump", 5.5: "spike-lr-jump"}),
     Hold("Q2.3.lr_back_factor", back_up, {1.0: "no spike-lr-jump", 1.1: "spike-lr-jump"}),
-    Hold("Q2.3.grad_norm_chance", norm_height, {4.7: "spike-minor", 5.1: "spike-bad-batch"}),
-    Hold("Q2.3.start_rows", begins_low, {2: "spike-minor", 4: "spike-unexplained"}),
-    Hold("Q2.3.no_chance", beyond_chance, {47: "spike-minor", 53: "spike-unexplained"}),
+    Hold("Q2.3.grad_norm_chance", norm_height, {4.7: "no spike-bad-batch", 5.1: "spike-bad-batch"}),
+    Hold("Q2.3.no_chance", beyond_chance, {13: "spike-minor", 19: "spike-unexplained"}),
 )

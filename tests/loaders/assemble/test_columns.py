@@ -139,7 +139,8 @@ def test_names_from_a_file_are_harmless(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["value_loss", "kl_loss", "aux_loss", "box_loss", "loss/aux", "critic/vf_loss"])
 def test_false_friends_are_no_training_loss(name: str) -> None:
     """A part of the loss, or another network's, is not the loss."""
-    assert match(name) is None
+    found = match(name)
+    assert found is None or found[0] != "loss"
 
 
 @pytest.mark.parametrize("name", ["global_step", "update_step", "num_updates", "trainer/global_step", "optimizer_step"])
