@@ -148,7 +148,9 @@ APART = 3.0
 
 
 def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_after: int = MIN_ROWS) -> list[int]:
-    """The places at which a run begins, 0 among them: where its axis goes back, and is back at its start.
+    """The places at which a run begins, 0 among them: where its axis goes back, is back at its start, and repeats it.
+
+    Rows that are merely out of order repeat no step.
 
     Args:
         axis: (n,), the steps of the rows, or what stands for them.
@@ -157,7 +159,10 @@ def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_afte
     """
     starts = [0]
     for place in (np.flatnonzero(axis[1:] < axis[:-1]) + 1).tolist():
-        if place - starts[-1] >= MIN_ROWS and len(axis) - place >= least_after and anew(starts[-1], place):
+        begin = starts[-1]
+        if place - begin < MIN_ROWS or len(axis) - place < least_after or not anew(begin, place):
+            continue
+        if np.isin(axis[begin:place], axis[place : 2 * place - begin + MIN_ROWS]).any():
             starts.append(place)
     return starts
 
