@@ -1,9 +1,9 @@
 """What stabtree says of runs of real frameworks with injected faults, whichever of their logs it is given.
 
-    python -m benchmarks.trainers DIR [--list]
+    python -m benchmarks.trainers DIR [--list] [--verdicts FILE]
 
 DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target decides; the other logs of
-the same run should say the same.
+the same run should say the same. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs` writes them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--list", action="store_true", help="every log that is answered wrongly")
+    parser.add_argument("--verdicts", type=Path, help="another tool's answers")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    told = json.loads(options.verdicts.read_text(encoding="utf-8")) if options.verdicts else {}
     count: Counter[str] = Counter()
     wrong: list[str] = []
     for file in sorted((options.folder / "truth").glob("*.json")):
-        _count(json.loads(file.read_text(encoding="utf-8")), options.folder, count, wrong)
+        _count(json.loads(file.read_text(encoding="utf-8")), options.folder, told, count, wrong)
     if options.list:
         print("\n".join(sorted(wrong)), end="\n\n")
     for name, good, total in (
@@ -51,11 +53,12 @@ def main() -> int:
     return 0
 
 
-def _count(truth: dict[str, Any], folder: Path, count: Counter[str], wrong: list[str]) -> None:
-    judged = [(target["name"], *judge(folder / target["path"])) for target in truth["targets"]]
+def _count(truth: dict[str, Any], folder: Path, told: dict[str, str], count: Counter[str], wrong: list[str]) -> None:
+    paths = {target["name"]: target["path"] for target in truth["targets"]}
+    judged = [(name, *((told[path], (), "") if told else judge(folder / path))) for name, path in paths.items()]
     _, verdict, alarms, why = judged[0]
-    told = f"{truth['id']:22s} {truth['fault']!s:14s} {judged[0][0]:7s} {verdict:9s} "
-    told += " ".join(f"{leaf}@{onset}" for leaf, onset, _ in alarms[:4]) + f" {why[:110]}"
+    line = f"{truth['id']:22s} {truth['fault']!s:14s} {judged[0][0]:7s} {verdict:9s} "
+    line += " ".join(f"{leaf}@{onset}" for leaf, onset, _ in alarms[:4]) + f" {why[:110]}"
     if truth["healthy"]:
         count["healthy"] += 1
         count["false"] += verdict in ALARMS
@@ -64,7 +67,7 @@ def _count(truth: dict[str, Any], folder: Path, count: Counter[str], wrong: list
         count["other false"] += sum(v in ALARMS for _, v, _, _ in judged)
         count["other unjudged"] += sum(v in ("unknown", "refused") for _, v, _, _ in judged)
         if verdict not in ("ok", "note"):
-            wrong.append(f"{'FALSE' if verdict in ALARMS else 'not judged':10s} {told}")
+            wrong.append(f"{'FALSE' if verdict in ALARMS else 'not judged':10s} {line}")
     elif truth["visible"] == "yes":
         count["visible"] += 1
         found = verdict in ALARMS
@@ -72,7 +75,7 @@ def _count(truth: dict[str, Any], folder: Path, count: Counter[str], wrong: list
         count["found"] += found
         count["kind"] += found and named
         if not (found and named):
-            wrong.append(f"{'misnamed' if found else 'MISSED':10s} {told}")
+            wrong.append(f"{'misnamed' if found else 'MISSED':10s} {line}")
     for name, other, found_alarms, other_why in judged[1:]:
         count["others"] += 1
         count["agree"] += same(verdict, other)

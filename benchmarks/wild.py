@@ -1,16 +1,18 @@
 """What stabtree says of real public logs, against their labels.
 
-    python -m benchmarks.wild DIR [--half dev|held] [--confident] [--list]
+    python -m benchmarks.wild DIR [--half dev|held] [--confident] [--list] [--verdicts FILE]
 
 DIR holds INDEX.csv (file, repo, label, confidence, onset). Rates are those of its README: *coverage*, *precision*,
 *recall*; besides, the kind and the onset of what was named, and alarms on logs that can't be judged. `--half` takes
-the repositories of one half only: tune on `dev`, report both.
+the repositories of one half only: tune on `dev`, report both. `--verdicts` scores another tool's answers, a verdict a
+log, as `benchmarks.peers_logs` writes them; they name no kind and no onset.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 import warnings
 import zlib
@@ -25,7 +27,7 @@ from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stabtree.run import Run
 
@@ -133,15 +135,21 @@ def rates(logs: Iterable[Judged]) -> dict[str, tuple[int, int]]:
     }
 
 
-def read(folder: Path, wanted: str | None = None, *, confident: bool = False) -> list[Judged]:
-    """Judge the logs of a folder."""
+def read(
+    folder: Path,
+    wanted: str | None = None,
+    *,
+    confident: bool = False,
+    told: Mapping[str, str] | None = None,
+) -> list[Judged]:
+    """Judge the logs of a folder, or take the verdicts that another tool told of them."""
     with (folder / "INDEX.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     logs = []
     for row in rows:
         if (wanted and half(row["repo"]) != wanted) or (confident and row["confidence"] == "unsure"):
             continue
-        verdict, alarms, why = judge(folder / row["file"])
+        verdict, alarms, why = (told[row["file"]], (), "") if told else judge(folder / row["file"])
         onset = int(row["onset"]) if row["onset"].strip().isdigit() else None
         logs.append(Judged(row["file"], row["repo"], row["label"], onset, verdict, alarms, why))
     return logs
@@ -186,9 +194,11 @@ def main() -> int:
     parser.add_argument("--half", choices=("dev", "held"))
     parser.add_argument("--confident", action="store_true", help="leave the unsure labels out")
     parser.add_argument("--list", action="store_true", help="every log that is answered wrongly")
+    parser.add_argument("--verdicts", type=Path, help="another tool's answers")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    logs = read(options.folder, options.half, confident=options.confident)
+    told = json.loads(options.verdicts.read_text(encoding="utf-8")) if options.verdicts else None
+    logs = read(options.folder, options.half, confident=options.confident, told=told)
     if options.list:
         for log in sorted(logs, key=lambda log: (wrong(log), log.file)):
             if wrong(log):
