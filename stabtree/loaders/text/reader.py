@@ -119,7 +119,7 @@ class LogReader:
         if overflow or (" norm is " in text and grammar.NAN_NORM.search(text)):
             self._overflow(text, overflow)
             return False
-        if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
+        if grammar.NO_ROW.search(text) or grammar.CODE.match(text):
             return False
         line = parse(text, self._names, kinds=self.rows.kinds)
         if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:

@@ -174,7 +174,8 @@ class LogRows:
         if step is None and dict_row and line.loss:
             return False
         # The same metric twice is the same step logged again, which `assemble` resolves.
-        return not any(pair.name in row.names for pair in line.metrics if pair.role)
+        again = [pair for pair in line.metrics if pair.name in row.names]
+        return not any(pair.role or (self.kinds and is_loss(pair.name, kinds=True)) for pair in again)
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
         """A row of its own, of the step that a line above named if it names none."""

@@ -20,10 +20,13 @@ from stabtree.loaders.table import (
 from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
+from stabtree.metrics.likely import guess
 from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.text.messages import Telling
@@ -65,9 +68,8 @@ def tables(
     """
     dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
-    for name, (_, logged) in dense.items():
-        if role(name, rows.names).role == "loss":
-            losses |= logged
+    for name in _losses(dense, rows):
+        losses |= dense[name][1]
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
@@ -83,7 +85,7 @@ def tables(
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
     starts = [0] if several_ranks else _starts(step, logged, (epoch, epoch_logged), losses)
-    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows.names):
+    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows):
         notes = (*notes, epochs_note("The steps", len(starts)))
         step, starts = running_on(step, starts), [0]
     log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rank, event)
@@ -110,13 +112,20 @@ def tables(
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
+def _losses(dense: Mapping[str, tuple[Floats, Bools]], rows: LogRows) -> list[str]:
+    """The columns that hold the training loss: the known ones, else those whose names say that they hold a loss."""
+    known = [name for name in dense if role(name, rows.names).role == "loss"]
+    others = {name: guess(name) for name in dense if not known and not role(name, rows.names).role}
+    return known or [name for name, like in others.items() if like and like.metric == "loss" and not like.held_out]
+
+
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
     """What the steps are called, and (values, logged) of each row."""
     step, logged = rows.dense("step")
     if not logged.any():
         return (BAR, *_bar_steps(rows, losses))
     share, percent = rows.dense("share")
-    carriers = [has for name, (_, has) in dense.items() if role(name, rows.names).role == "loss" and has.any()]
+    carriers = [has for name in _losses(dense, rows) if (has := dense[name][1]).any()]
     few = bool(carriers) and all(
         np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) and not _room(step, has & logged, has)
         for has in carriers
@@ -141,12 +150,15 @@ def _apart(
     dense: dict[str, tuple[Floats, Bools]], rows: LogRows, step_logged: Bools, epoch_logged: Bools
 ) -> dict[str, tuple[Floats, Bools]]:
     """The loss of lines that sum up an epoch, apart from that of its batches where both go by one name."""
-    apart = {}
-    for name, (values, logged) in dense.items():
-        sums = summaries(logged, step_logged, epoch_logged) if role(name, rows.names).role == "loss" else None
-        if sums is not None and SUMMED not in dense:
-            rows.columns[SUMMED] = True
-            apart = {name: (values, logged & ~sums), SUMMED: (values, sums)}
+    apart: dict[str, tuple[Floats, Bools]] = {}
+    for name in _losses(dense, rows):
+        values, logged = dense[name]
+        sums = summaries(logged, step_logged, epoch_logged)
+        # A column of a known name would come before those of its batches.
+        summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
+        if sums is not None and summed not in dense:
+            rows.columns[summed] = True
+            apart |= {name: (values, logged & ~sums), summed: (values, sums)}
     return apart
 
 
@@ -249,12 +261,12 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
 
 
 def _are_epochs(
-    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], names: Names
+    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], rows: LogRows
 ) -> bool:
     """Whether what looks like several runs are the epochs of one, by its steps and its loss."""
     at = np.flatnonzero(carries)
     places = np.searchsorted(at, starts).tolist()
-    whole = (values[at] for name, (values, has) in dense.items() if role(name, names).role == "loss" and has[at].all())
+    whole = (values[at] for values, has in map(dense.__getitem__, _losses(dense, rows)) if has[at].all())
     loss = next(whole, None)
     return loss is not None and places[-1] < len(at) and are_epochs(step[at], places, loss)
 
