@@ -5,7 +5,7 @@ A format is one module with `sniff` and `read`, one line in `formats.LOADERS` an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,16 @@ from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.checkpoints import checkpoint_steps
 from stabtree.loaders.paths.read import read_files
-from stabtree.loaders.paths.several import below, expanded, files_of, once, proved
+from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
 from stabtree.metrics.names import named
 from stabtree.run import FileUse, Gap, Resume, Run, Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stabtree.loaders.assemble.columns import MetricRows
+    from stabtree.loaders.paths.read import Found
 
 __all__ = ["LOADERS", "Loaded", "Loader", "load_run", "load_runs"]
 
@@ -61,24 +64,31 @@ def load_run(
     Raises:
         StabtreeError: where a file can't be read as metrics, or an argument is wrong.
     """
+    options: dict[str, Any] = {
+        "dtype": dtype,
+        "checkpoint_every": checkpoint_every,
+        "columns": columns,
+        "step_column": step_column,
+        "format": format,
+        "run": run,
+        "checkpoints": checkpoints,
+    }
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    if len(paths) > 1 and not ranks:
-        return _one(
-            load_runs(
-                *paths,
-                dtype=dtype,
-                checkpoint_every=checkpoint_every,
-                columns=columns,
-                step_column=step_column,
-                format=format,
-                run=run,
-                checkpoints=checkpoints,
-            )
-        )
-    overrides = _overrides(dtype, checkpoint_every, checkpoints)
-    names = named(columns, step_column)
-    found = read_files(once(paths), names, format, run)
+    return _load(paths, {}, options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
+
+
+def _load(paths: Sequence[str | Path], kept: dict[str, Found], options: Mapping[str, Any]) -> Run:
+    """The run in the files of these paths.
+
+    Args:
+        paths: of one run.
+        kept: what was read before, by path; what is read now is added.
+        options: as of `load_run`.
+    """
+    names = named(options.get("columns", {}), options.get("step_column"))
+    overrides = _overrides(*(options.get(key) for key in ("dtype", "checkpoint_every", "checkpoints")))
+    found = read_files(once(paths), names, options.get("format"), options.get("run"), kept)
     # A text log may hold nothing but the error that the run ended in.
     silent = [table for table in found.tables if not table.rows and table.lines]
     alone = len(found.tables) - len(silent) == 1
@@ -90,6 +100,8 @@ def load_run(
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
     size, counted = step_size(series, settings)
+    told = [*found.notes, *(note for table in silent for note in table.notes)]
+    told += [note for part in rows for note in part.notes]
     return Run(
         name=str(name.value) if name else found.name,
         series=series,
@@ -100,22 +112,15 @@ def load_run(
         lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
         step_size=size,
-        notes=tuple(
-            dict.fromkeys(
-                (
-                    *found.notes,
-                    *(note for table in silent for note in table.notes),
-                    *(note for part in rows for note in part.notes),
-                    *made.notes,
-                    *meanings,
-                    *counted,
-                    *(_unread(part.source) for part in rows if part.source.skipped_count),
-                    *(_went_back(resume) for resume in made.resumes[:5]),
-                    *(_silent(gap) for gap in made.gaps[:5]),
-                )
-            )
-        ),
+        notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
+
+
+def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
+    """The notes on what was not read, was replaced, or is missing."""
+    yield from (_unread(part.source) for part in rows if part.source.skipped_count)
+    yield from (_went_back(resume) for resume in made.resumes[:5])
+    yield from (_silent(gap) for gap in made.gaps[:5])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +154,36 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
         StabtreeError: where an argument is wrong, whatever the log.
     """
     if ranks:
-        return (Loaded(clean(paths[0]), load_run(*paths, ranks=True, **options)),)
+        return (Loaded(clean(paths[0]), _load(paths, {}, options)),)
+    kept: dict[str, Found] = {}
     found: list[tuple[str, str, Run | StabtreeError]] = []
     for path in once([path for given in paths for path in expanded(str(given))]):
-        found += _each(str(path), options)
+        found += _each(str(path), options, kept)
     found = _unlike(found)
     # A run within a file of several is whole already.
     whole = [
         (place, path, run) for place, (path, name, run) in enumerate(found) if path == name and isinstance(run, Run)
     ]
     loaded: list[Loaded | None] = [Loaded(clean(name), run) for _, name, run in found]
+    again = retold([path for _, path, _ in whole], [run for _, _, run in whole])
+    for poorer, richer in again.items():
+        loaded[whole[poorer][0]] = None
+        loaded[whole[richer][0]] = Loaded(clean(whole[richer][1]), _with_lines(whole[richer][2], whole[poorer][2]))
+    whole = [item for place, item in enumerate(whole) if place not in again]
     for group in proved([path for _, path, _ in whole], [run for _, _, run in whole]):
         if len(group) > 1:
             places, paths_, _ = zip(*(whole[member] for member in group), strict=True)
             for place in places:
                 loaded[place] = None
-            loaded[places[0]] = Loaded(clean(paths_[0]), load_run(*paths_, ranks=True, **options))
+            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, options))
     return tuple(item for item in loaded if item)
+
+
+def _with_lines(run: Run, printed: Run) -> Run:
+    """A run with the error lines of another log that tells of it."""
+    name = printed.sources[0].path
+    note = f"{name} tells the same, with fewer digits or metrics: only its error lines were taken."
+    return replace(run, lines=run.lines or printed.lines, notes=(*run.notes, note))
 
 
 def _unlike(found: list[tuple[str, str, Run | StabtreeError]]) -> list[tuple[str, str, Run | StabtreeError]]:
@@ -195,18 +213,18 @@ def _one(loaded: tuple[Loaded, ...]) -> Run:
     return loaded[0].run
 
 
-def _each(path: str, options: Mapping[str, Any]) -> list[tuple[str, str, Run | StabtreeError]]:
+def _each(path: str, options: Mapping[str, Any], kept: dict[str, Found]) -> list[tuple[str, str, Run | StabtreeError]]:
     """The runs of one path as (path, name, run or error)."""
     try:
-        return [(path, path, load_run(path, **options))]
+        return [(path, path, _load([path], kept, options))]
     except SeveralRunsError as error:
         if error.files:
-            found = [item for file in error.files for item in _each(file, options)]
+            found = [item for file in error.files for item in _each(file, options, kept)]
             return [*found, *_unseen(path, error.unseen)]
         return [(path, f"{path} {name}", _of(path, name, options)) for name in error.names] or [(path, path, error)]
     except NoLogError as error:
         folders, unseen = below(Path(path))
-        inner = [item for folder in folders for item in _each(str(folder), options)]
+        inner = [item for folder in folders for item in _each(str(folder), options, kept)]
         logs = [item for item in inner if not isinstance(item[2], NoLogError)]
         return [*logs, *_unseen(path, unseen)] or [(path, path, error)]
     except StabtreeError as error:
@@ -224,7 +242,7 @@ def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]
 
 def _of(path: str, name: str, options: Mapping[str, Any]) -> Run | StabtreeError:
     try:
-        return load_run(path, **{**options, "run": name})
+        return _load([path], {}, {**options, "run": name})
     except StabtreeError as error:
         return error
 

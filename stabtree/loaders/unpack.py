@@ -72,15 +72,16 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                     hint="decompress it yourself, and name the result",
                 ) from None
             except _damage() as error:
+                cut = isinstance(error, EOFError)
                 if not total:
-                    cut = isinstance(error, EOFError)
                     problem = "can't be read: it is cut before anything of it can be decompressed"
                     raise StabtreeError(
                         problem if cut else f"can't be read: {clean(error)}",
                         where=source.path,
                         hint="copy it again from where it was written" if cut else "check the file",
                     ) from None
-                notes.append("The file is cut or damaged: what stands before was read.")
+                where = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
+                notes.append(f"The file {where} (of {source.size:,} bytes): what stands before was read.")
                 chunk = b""
             total += len(chunk)
             _check_size(source, total, raw.tell())

@@ -200,6 +200,6 @@ def likely_loss(columns: Iterable[str]) -> str:
     guesses = [name for name in names if "loss" in words[name]]
     guesses += [name for name in names if words[name] in ("value", "train", "nll", "cost", "objective")]
     guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
-    guesses += [name for name in names if _LIKE_A_LOSS.search(words[name])]
+    guesses += [name for name in names if _LIKE_A_LOSS.search(words[name]) and not _BESIDE.search(words[name])]
     guesses += [name for name in names if not _BESIDE.search(words[name])]
     return guesses[0] if guesses else ""

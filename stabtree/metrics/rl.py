@@ -42,7 +42,7 @@ RL_METRICS: tuple[Metric, ...] = (
     Metric(
         "kl",
         "mean divergence of the policy from its reference, nats per token",
-        trained("kl kl_mean mean_kl actor_kl_loss actor_reward_kl_penalty kl_divergence policy_kl"),
+        trained("kl kl_mean mean_kl actor_kl_loss actor_reward_kl_penalty kl_divergence kl_div policy_kl"),
         log="kl: the mean divergence from the reference policy per token",
     ),
     Metric(
@@ -76,14 +76,15 @@ RL_METRICS: tuple[Metric, ...] = (
         "approx_kl",
         "mean divergence of the policy from that of the last update, nats per token or action",
         trained(
-            "approx_kl policy_approxkl policy_approxkl_avg approxkl old_approx_kl losses_approx_kl actor_ppo_kl ppo_kl"
+            "approx_kl policy_approxkl policy_approxkl_avg approxkl old_approx_kl losses_approx_kl actor_ppo_kl ppo_kl "
+            "ppo_policy_approxkl rllib_kl rllib_mean_kl_loss"
         ),
         log="approx_kl: the mean divergence of the policy from that of the last update",
     ),
     Metric(
         "value_loss",
         "error of the value function",
-        trained("value_loss loss_value_avg losses_value_loss critic_vf_loss vf_loss"),
+        trained("value_loss loss_value_avg losses_value_loss critic_vf_loss vf_loss ppo_loss_value rllib_vf_loss"),
         log="value_loss: the error of the value function",
     ),
     Metric(

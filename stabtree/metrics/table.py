@@ -21,11 +21,12 @@ METRICS: tuple[Metric, ...] = (
             "total_loss train_total_loss total_train_loss loss_train loss_total loss_train_total "
             "train_loss_total train_batch_loss batch_loss step_loss loss_step train_inner_loss "
             "train_language_cross_entropy train_languagecrossentropy metrics_train_languagecrossentropy "
-            "train_crossentropyloss train_ce_loss train_cross_entropy loss_metrics_global_avg_loss "
+            "train_crossentropyloss train_ce_loss cross_entropy train_cross_entropy loss_metrics_global_avg_loss "
             "global_avg_loss mean_loss train_mean_loss train_loss_mean loss_mean avg_loss train_avg_loss "
             "loss_avg train_loss_avg trl train_nll nll_loss cross_entropy_loss train_loss_epoch "
             "train_epoch_loss epoch_loss loss_epoch average_loss train_crossentropy train_loss_train_total "
-            "train_metrics_train_languagecrossentropy ppyoloeloss_loss actor_pg_loss act_loss"
+            "train_metrics_train_languagecrossentropy ppyoloeloss_loss actor_pg_loss act_loss ppo_loss_total "
+            "rllib_total_loss"
         ),
         log="the training loss at every step",
     ),
@@ -37,7 +38,8 @@ METRICS: tuple[Metric, ...] = (
             "loss_validation loss_val_total loss_eval_total eval_eval_loss eval_total_loss val_total_loss "
             "validation_total_loss evaluation_loss eval_avg_loss val_avg_loss avg_val_loss val_loss_mean "
             "lm_loss_value lm_loss_validation validation_metrics_global_avg_loss "
-            "metrics_eval_languagecrossentropy eval_cross_entropy eval_nll_loss valid_nll_loss val_nll tel "
+            "metrics_eval_languagecrossentropy eval_cross_entropy validation_cross_entropy val_cross_entropy "
+            "eval_nll_loss valid_nll_loss val_nll tel "
             "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss "
             "eval_evaluation_loss_vs_iterations eval_epoch_loss validation_lm_loss average_val_loss"
         ),
@@ -53,6 +55,7 @@ METRICS: tuple[Metric, ...] = (
             "eval_mean_token_accuracy eval_token_accuracy val_token_accuracy eval_f1 val_f1 valid_f1 test_f1 "
             "eval_macro_f1 eval_f1_macro val_f1_score val_macro_f1 eval_exact_match eval_bleu val_bleu valid_bleu "
             "eval_rougel eval_rouge_l eval_auc val_auc val_auroc eval_map val_map metrics_map50_95(b) metrics_map50_95 "
+            "metrics_map_0_5_0_95 "
             "val_miou val_mean_iou val_iou val_dice val_psnr eval_matthews_correlation eval_pearson"
         ),
         log="eval_accuracy, or another measure of what the model gets right, beside every eval_loss",
@@ -65,7 +68,8 @@ METRICS: tuple[Metric, ...] = (
             "global_grad_norm global_gradient_norm total_grad_norm optim_total_grad_norm grad_norm_total "
             "grad_norm_global grad_norm_preclip grad_norm_pre_clip grad_norm_before_clip grad_global_norm "
             "grads_norm grad_norm_l2 l2_norm_grad_global grad_l2 optimizer_grad_norm grad_2_0_norm_total "
-            "grad_2_norm_total total_norm actor_grad_norm norm"
+            "grad_2_norm_total total_norm actor_grad_norm norm rllib_grad_gnorm "
+            "rllib_gradients_default_optimizer_global_norm"
         ),
         grouped=True,
         log="grad_norm: what clip_grad_norm_ returns (in fp16 after scaler.unscale_), at every step",
@@ -79,7 +83,7 @@ METRICS: tuple[Metric, ...] = (
             "optim_lr optim0_lr0 optim_learning_rate_group0 optimizer_lr opt_lr current_lr "
             "epoch_learning_rate lr_adamw lr_adamw_pg1 lr_adam lr_adam_pg1 lr_sgd lr_sgd_pg1 "
             "lr_decoupledadamw_group0 train_lr_decoupledadamw_group0 lr_adamw_group0 train_lr_adamw_group0 actor_lr "
-            "base_lr"
+            "base_lr current_learning_rate x_lr0 ppo_learning_rate rllib_cur_lr rllib_default_optimizer_learning_rate"
         ),
         log="lr: scheduler.get_last_lr()[0], at every step",
     ),
@@ -223,6 +227,8 @@ MAX_PARTS = max(
 # llm.c prints the gradient's norm under this name; `norm/block0` is anything's.
 ALONE = ("norm",)
 
+# RLlib logs what each policy learns under its name: `info/learner/default_policy/learner_stats/total_loss`.
+_RLLIB = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=[^/]+$)")
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
 _LOSS_AT_END = re.compile(r"(.*)(loss)(?:es)?\d*")
@@ -275,6 +281,7 @@ def match(column: str) -> tuple[str, int] | None:
     """
     if len(column) > MAX_NAME:
         return None
+    column = _RLLIB.sub("rllib_", column.removeprefix("ray/tune/"))
     found = _exact().get(normalize(column)) or _exact().get("_".join(words(column)))
     if found:
         return found

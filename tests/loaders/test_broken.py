@@ -149,7 +149,17 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     rows = "".join(f"{i},{4 - (i * 2654435761 % 2**32) / 2**33},0.1\n" for i in range(5000))
     run = load_run(write(tmp_path, gzip.compress((HEAD + rows).encode())[:-2000], "a.csv.gz"))
     assert 3000 < len(run.series["loss"]) < 5000
-    assert "The file is cut or damaged: what stands before was read." in run.notes
+    assert any(note.startswith("The file ends inside its compressed data (of ") for note in run.notes)
+
+
+def test_a_damaged_gzip_tells_where(tmp_path: Path) -> None:
+    """Beyond wrong bytes nothing can be decompressed, however much lies there."""
+    rows = "".join(f"{i},{4 - (i * 2654435761 % 2**32) / 2**33},0.1\n" for i in range(50_000))
+    packed = bytearray(gzip.compress((HEAD + rows).encode()))
+    packed[len(packed) // 2 : len(packed) // 2 + 64] = b"\xff" * 64
+    run = load_run(write(tmp_path, bytes(packed), "a.csv.gz"))
+    assert 1000 < len(run.series["loss"]) < 50_000
+    assert any(note.startswith("The file is damaged before byte ") for note in run.notes)
 
 
 def test_a_missing_decompressor_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,3 +50,20 @@ def test_a_column_that_says_where_is_no_metric(kind: str) -> None:
     others = {normalize(name) for other, names in PLACES.items() if other != kind for name in names}
     assert not own & others
     assert not own & {name for metric in METRICS for name in called(metric)}
+
+
+@pytest.mark.parametrize(
+    ("column", "metric"),
+    [
+        ("info/learner/default_policy/learner_stats/total_loss", "loss"),
+        ("ray/tune/info/learner/agent_0/learner_stats/vf_loss", "value_loss"),
+        ("learners/default_policy/gradients_default_optimizer_global_norm", "grad_norm"),
+        ("ray/tune/episode_reward_mean", "reward"),
+        ("learners/default_policy/total", None),
+        ("my/learner/default_policy/learner_stats/total_loss", None),
+    ],
+)
+def test_what_a_policy_learns_is_named_after_it(column: str, metric: str | None) -> None:
+    """RLlib's path to a metric of one policy leads to that metric, and no other path does."""
+    found = match(column)
+    assert (found and found[0]) == metric

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from stabtree import StabtreeError, diagnose, load_run, load_runs
+from stabtree.loaders.source import open_source
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES, falling
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stabtree.loaders.source import Source
 
 PHASE19 = FIXTURES / "phase19"
 HEALTHY = str(PHASE19 / "healthy")
@@ -112,6 +115,46 @@ def test_a_rank_that_broke_is_found_though_the_mean_hides_it(tmp_path: Path) -> 
     found = diagnose(load_run(*paths))
     assert found.verdict == "critical"
     assert any("rank 3" in item.text for finding in found.findings for item in finding.evidence)
+
+
+def printed_and_logged(folder: Path, *, off: float = 0.0, rows: int = 40) -> Path:
+    """A file of metrics by epoch, and the same losses as they were printed, by steps, with what the run ended in."""
+    loss = falling(rows, seed=4)
+    write(folder, "epoch,loss\n" + "".join(f"{i},{x:.9g}\n" for i, x in enumerate(loss)), "training.csv")
+    lines = "".join(f"step {38 * (i + 1)}, loss: {x + off:.4f}\n" for i, x in enumerate(loss))
+    write(folder, f"{lines}Traceback (most recent call last):\nValueError: nothing left\n", "train.log")
+    return folder
+
+
+def test_a_run_that_was_printed_and_logged_is_one(tmp_path: Path) -> None:
+    """The same losses, rounded, are told once, on one axis, by what tells more, with the error that was printed."""
+    (loaded,) = load_runs(printed_and_logged(tmp_path))
+    assert not isinstance(loaded.run, StabtreeError)
+    assert loaded.run.series["loss"].steps[[0, -1]].tolist() == [0, 39]
+    assert any("ValueError" in line.text for line in loaded.run.lines)
+    assert any("tells the same" in note for note in loaded.run.notes)
+
+
+@pytest.mark.parametrize(("off", "rows"), [(0.002, 40), (0.0, 19)])
+def test_runs_that_are_not_proved_one_stay_two(tmp_path: Path, off: float, rows: int) -> None:
+    """Losses that differ in printed digits are of two runs, and few rows prove nothing; epochs follow no steps."""
+    assert len(load_runs(printed_and_logged(tmp_path, off=off, rows=rows))) == 2
+
+
+def test_ranks_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are proved one run by what they hold are put together from what was read of them."""
+    opened: list[str] = []
+
+    def look(path: str) -> Source:
+        opened.append(path)
+        return open_source(path)
+
+    monkeypatch.setattr("stabtree.loaders.paths.read.open_source", look)
+    paths = [csv(tmp_path / f"rank{rank}.csv") for rank in (0, 1)]
+    (loaded,) = load_runs(*paths)
+    assert not isinstance(loaded.run, StabtreeError)
+    assert len(loaded.run.ranks) == 2
+    assert sorted(opened) == sorted(paths)
 
 
 def test_a_log_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path) -> None:

@@ -74,20 +74,9 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         return columns_table(source, "json columns", lists, names, (*notes, *repeated(text, 1)))
     rows = JsonRows(names, source.path)
     notes += repeated(text, 1)
-    for place, row in enumerate(value, 1):
-        if isinstance(row, dict):
-            rows.add(row, place)
-    dropped = sum(not isinstance(row, dict) for row in value)
-    if dropped:
+    if dropped := rows.add_all(value):
         notes.append(f"Entries of the array that are no objects: {dropped}, skipped.")
-    return Table(
-        path=source.path,
-        format=source.describe("json records"),
-        rows=rows.count,
-        columns=rows.columns(),
-        config=rows.config,
-        notes=(*notes, *rows.notes),
-    )
+    return rows.table(source, "json records", (*notes, *rows.notes))
 
 
 def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list[Any]:

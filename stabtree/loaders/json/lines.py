@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
@@ -121,16 +122,8 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint=NAME_METRICS,
         )
-    return Table(
-        path=source.path,
-        format=source.describe("jsonl"),
-        rows=rows.count,
-        columns=rows.columns(),
-        config=rows.config,
-        skipped=tuple(skips.first),
-        skipped_count=skips.count,
-        notes=(*lines.notes, *rows.notes, *twice),
-    )
+    table = rows.table(source, "jsonl", (*lines.notes, *rows.notes, *twice))
+    return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
 
 
 def _take_plain(block: str, count: int, rows: JsonRows) -> bool:

@@ -42,7 +42,6 @@ from stabtree.loaders.json import nested
 from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.loaders.table import Table
 from stabtree.metrics.final_values import check_object
 from stabtree.metrics.names import Names
 from stabtree.text import clean, stays_inside
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
     from stabtree.run import ConfigScalar
 
 FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
@@ -253,18 +253,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
 
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
     rows = JsonRows(names, source.path)
-    dropped = 0
-    for place, row in enumerate(records, 1):
-        if isinstance(row, dict):
-            rows.add(row, place)
-        else:
-            dropped += 1
+    dropped = rows.add_all(records)
     note = (f"Entries of {key} that are no objects: {dropped}, skipped.",) if dropped else ()
-    return Table(
-        path=source.path,
-        format=source.describe("manifest with records"),
-        rows=rows.count,
-        columns=rows.columns(),
-        config={**rows.config, **manifest.config},
-        notes=(*manifest.notes, *rows.notes, *note),
-    )
+    table = rows.table(source, "manifest with records", (*manifest.notes, *rows.notes, *note))
+    return replace(table, config={**table.config, **manifest.config})

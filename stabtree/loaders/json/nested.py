@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stabtree.errors import StabtreeError
 from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.table import Table
 from stabtree.metrics.likely import guess
 from stabtree.text import clean
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
 MAX_DEPTH = 3
@@ -106,13 +106,5 @@ def _table(course: _Course, source: Source, names: Names) -> Table:
     if course.lists:
         return columns_table(source, "json columns", course.lists, names, ())
     rows = JsonRows(names, source.path)
-    for place, row in enumerate(course.rows, 1):
-        rows.add(row, place)
-    return Table(
-        path=source.path,
-        format=source.describe("json records"),
-        rows=rows.count,
-        columns=rows.columns(),
-        config=rows.config,
-        notes=tuple(rows.notes),
-    )
+    rows.add_all(course.rows)
+    return rows.table(source, "json records", tuple(rows.notes))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
 from stabtree.loaders.config import config_row, may_be_config
-from stabtree.loaders.table import Column, check_width
+from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, odd
 from stabtree.text import clean
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree._lazy import Floats, Ints
+    from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
@@ -145,6 +146,24 @@ class JsonRows:
     def columns(self) -> dict[str, Column | None]:
         """One column for each key, a missing key not logged."""
         return {name: self._with_odd(name) if name in self._cells else None for name in self.keys}
+
+    def add_all(self, entries: Sequence[Any]) -> int:
+        """Append the objects of a list, each counted as a line; how many entries are none."""
+        for place, entry in enumerate(entries, 1):
+            if isinstance(entry, dict):
+                self.add(entry, place)
+        return sum(not isinstance(entry, dict) for entry in entries)
+
+    def table(self, source: Source, format_: str, notes: tuple[str, ...]) -> Table:
+        """The rows as the table of a source, with the configuration among them."""
+        return Table(
+            path=source.path,
+            format=source.describe(format_),
+            rows=self.count,
+            columns=self.columns(),
+            config=self.config,
+            notes=notes,
+        )
 
     def _with_odd(self, name: str) -> Column:
         """A column with the lists and objects that stand where it has numbers elsewhere."""

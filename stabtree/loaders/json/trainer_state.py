@@ -13,13 +13,13 @@ from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
-from stabtree.loaders.table import Asked, Table
 from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Asked, Table
     from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
@@ -53,19 +53,12 @@ def read(source: Source, names: Names) -> Table:
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
     rows = JsonRows(names, source.path)
-    for place, entry in enumerate(points, 1):
-        rows.add(entry, place)
+    rows.add_all(points)
     if len(points) < len(entries):
         notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
     config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})
-    return Table(
-        path=source.path,
-        format=source.describe("trainer_state"),
-        rows=rows.count,
-        columns=rows.columns(),
-        config={**rows.config, **config},
-        notes=(*notes, *rows.notes, *wrong),
-    )
+    table = rows.table(source, "trainer_state", (*notes, *rows.notes, *wrong))
+    return replace(table, config={**table.config, **config})
 
 
 def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:

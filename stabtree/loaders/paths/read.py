@@ -14,6 +14,7 @@ from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
 from stabtree.loaders.json import manifest
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of, pick_file
+from stabtree.loaders.paths.printed_beside import ending_of
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.loaders.table import Asked
@@ -53,14 +54,26 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def read_files(paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None = None) -> Found:
+def read_files(
+    paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None, kept: dict[str, Found]
+) -> Found:
     """Read every path; of one that holds several runs, the run that is named.
+
+    Args:
+        paths: of one run.
+        names: what the columns mean.
+        format_: the name of a loader, where the user said so.
+        run: the run that is named.
+        kept: what was read before, by path; what is read now is added.
 
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    parts = [_one_run(_read_path(path, names, forced, run), clean(path), run) for path in paths]
+    for path in map(str, paths):
+        if path not in kept:
+            kept[path] = _one_run(_read_path(path, names, forced, run), clean(path), run)
+    parts = [kept[str(path)] for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -101,6 +114,8 @@ def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str |
             raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
         tables = _read_folder(Path(path), names, forced, run)
         if tables:
+            if len({table.run for table in tables}) == 1:
+                tables = (*tables, *ending_of(Path(path), names, tables[0].run))
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
             settings, notes = settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)

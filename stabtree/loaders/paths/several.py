@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
+PRINTED = 5e-4  # how far a printed loss is off: four digits
 # What differs between the ranks of one run, or says nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 
@@ -109,8 +110,42 @@ def contradict(one: Run, other: Run) -> bool:
     return pair is not None and not np.allclose(*pair, rtol=1e-6, atol=0, equal_nan=True)
 
 
+def retold(paths: Sequence[str], runs: Sequence[Run]) -> dict[int, int]:
+    """Which runs another log of the same folder tells in full: their places, and the places of those that tell more.
+
+    A trainer that writes a file of metrics prints the same losses, rounded.
+    """
+    found: dict[int, int] = {}
+    for one, other in combinations(range(len(runs)), 2):
+        beside = Path(paths[one]).parent == Path(paths[other]).parent
+        if beside and not {one, other} & found.keys() and _tell_alike(runs[one], runs[other]):
+            poorer, richer = sorted((one, other), key=lambda place: _told(runs[place]))
+            found[poorer] = richer
+    return found
+
+
+def _tell_alike(one: Run, other: Run) -> bool:
+    """Whether two logs of different formats hold the same losses row for row, in as many digits as are printed."""
+    here, there = one.get("loss"), other.get("loss")
+    if here is None or there is None or len(here) != len(there) or _format(one) == _format(other):
+        return False
+    several = min(len(np.unique(here.values)), len(np.unique(there.values))) >= PROVING_ROWS
+    return several and bool(np.isclose(here.values, there.values, PRINTED, PRINTED / 10, equal_nan=True).all())
+
+
+def _format(run: Run) -> str:
+    return run.sources[0].format.partition(",")[0]
+
+
+def _told(run: Run) -> tuple[int, int]:
+    """How much a log tells: of so many metrics, with so many different losses."""
+    return len(run.series), len(np.unique(run.series["loss"].values))
+
+
 def _are_parts(runs: Sequence[Run]) -> bool:
     """Whether logs hold one stretch of steps each, as those of a run that went on in a new file do."""
+    if len({source.steps_from for run in runs for source in run.sources}) > 1:
+        return False  # steps and epochs follow each other on no axis
     spans = sorted(_span(run) for run in runs)
     if any(last <= first for first, last in spans) or any(contradict(*pair) for pair in combinations(runs, 2)):
         return False

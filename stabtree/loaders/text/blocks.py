@@ -52,7 +52,7 @@ class Blocks:
     def _ready(self, line: str, place: int) -> Iterator[tuple[str, int]]:
         if self._dict:
             yield from self._in_dict(line, place)
-        elif self._columns and self._in_columns(line):
+        elif (self._columns and self._in_columns(line)) or self._is_results(line):
             yield from self._redrawn(line, place)
         elif self._names_below is not None and self._is_below(line):
             self._ruled.append((line, place))
@@ -144,6 +144,13 @@ class Blocks:
         if self._others > MAX_BETWEEN:
             self._columns = []
         return False
+
+    def _is_results(self, line: str) -> bool:
+        """Whether a line without a header above it is a row of a file whose columns have names all the same."""
+        if self._columns or not grammar.RESULTS.fullmatch(line):
+            return False
+        self._columns = [*grammar.RESULTS_COLUMNS]
+        return True
 
     def _redrawn(self, line: str, place: int) -> Iterator[tuple[str, int]]:
         """The row before, unless this one draws it anew: the last one of a step or an epoch stands."""

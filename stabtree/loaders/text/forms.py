@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.loaders.text.cells import FLUSH_ROWS, Block
 from stabtree.loaders.text.line import to_float
-from stabtree.loaders.text.rows import FLUSH_ROWS, Block, Open
+from stabtree.loaders.text.rows import Open
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -76,8 +76,8 @@ HEADER_STEPS = frozenset(
 KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
 GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
-# `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run.
-SUMMARY = re.compile(r"train_runtime|train_samples_per_second")
+# `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run; what W&B drops, it quotes in its warning.
+NO_ROW = re.compile(r"train_runtime|train_samples_per_second|Dropping entry: ")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
 OVERFLOW = re.compile(
@@ -102,7 +102,8 @@ STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import
 
 # What a line of metrics can't be without.
 ANCHOR = re.compile(
-    r"loss|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]",
+    r"loss|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]"
+    r"|current learning rate",
     re.IGNORECASE,
 )
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
@@ -116,6 +117,12 @@ NAMED_LINE = re.compile(
 # Names of columns, none of them a number; and what stands in a cell: a number, a unit glued to it.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\d+/\d+|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[GMk]?|nan|inf|--):?", re.IGNORECASE)
+# YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; these are theirs.
+RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+[-+\d.naife]+){13}\s*")
+RESULTS_COLUMNS = (
+    *("Epoch", "gpu_mem", "train/box_loss", "train/obj_loss", "train/cls_loss", "total", "labels", "img_size"),
+    *("P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95", "val/box_loss", "val/obj_loss", "val/cls_loss"),
+)
 TABLE_RULE = re.compile(r"[\s:|-]*")
 MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
 

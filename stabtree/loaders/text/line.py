@@ -73,6 +73,7 @@ class Line:
 
 _WORD = re.compile(r"[^\W\d]{2,}")
 _BLANKS = re.compile(r"\s\s+|\s-+\s")
+_AROUND = " '\"[(tensor"  # what may stand between a name and its number
 # A line that names so many different numbers is a table of something, not a step.
 MAX_PAIRS = 2000
 # No count of steps is longer.
@@ -228,9 +229,18 @@ def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
         not out.problem
         and (out.step or "'" in line)
         and not any(pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name) for pair in out.metrics)
-        and grammar.LOSS_WITHOUT_NUMBER.search(line)
+        and _lacks_loss(line, out)
     ):
         out.problem = "has no number behind its loss"
+
+
+def _lacks_loss(line: str, out: Line) -> bool:
+    """Whether the line names a loss and no number stands behind it; `Policy Loss: 0.1` has one."""
+    starts = [pair.start for pair in out.metrics]
+    return any(
+        not any(loss.end() <= start and not line[loss.end() : start].strip(_AROUND) for start in starts)
+        for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line)
+    )
 
 
 def _is_step(line: str, pair: Pair) -> bool:

@@ -79,7 +79,7 @@ def sniff(source: Source, names: Names) -> Sure:
 def _likely(reader: LogReader) -> Sure:
     """How surely a few rows are a log."""
     rows = reader.rows
-    named = any("loss" in name for name in rows.columns) or len(rows.events) > 1
+    named = any("loss" in name.lower() for name in rows.columns) or len(rows.events) > 1
     if rows.count == 1 and not rows.events and not rows.located:
         return Sure.NO  # a word in prose that happens to be a metric
     if rows.count == 1 and rows.below_bar_head:

@@ -9,10 +9,11 @@ from stabtree.loaders.source import Lines
 from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks
+from stabtree.loaders.text.cells import FLUSH_ROWS
 from stabtree.loaders.text.forms import NO_FORM, Forms
 from stabtree.loaders.text.line import MAX_STEP, Line, Pair, parse, to_float
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
-from stabtree.loaders.text.rows import FLUSH_ROWS, LogRows
+from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.metrics.table import normalize
 
@@ -119,7 +120,7 @@ class LogReader:
         if overflow or (" norm is " in text and grammar.NAN_NORM.search(text)):
             self._overflow(text, overflow)
             return False
-        if grammar.SUMMARY.search(text) or grammar.CODE.match(text):
+        if grammar.NO_ROW.search(text) or grammar.CODE.match(text):
             return False
         line = parse(text, self._names, kinds=self.rows.kinds)
         if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:

@@ -5,83 +5,24 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
+from stabtree.loaders.text.cells import Block, Cells
 from stabtree.loaders.text.grammar import is_loss
 from stabtree.loaders.text.line import Line, Pair, to_float
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
-FLUSH_ROWS = 8192
 ROLES = ("step", "epoch", "rank", "bar", "below", "below_of", "share", "share_of")
 SKIPPED_NAN = "number of nan iterations"
-
-
-@dataclass(slots=True)
-class Cells:
-    """The cells of one column, sparse."""
-
-    rows: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-
-    def set(self, row: int, value: float) -> None:
-        """Write one cell; of two in one row the later one counts."""
-        self.rows.append(row)
-        self.values.append(value)
-
-
-@dataclass(slots=True)
-class Block:
-    """Rows of lines that share one layout, read without looking at them one by one.
-
-    Attributes:
-        names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
-        step_name: how the lines spell the step.
-        trains: whether they hold the training loss.
-        rows: the number of each row.
-        texts: the numbers as written, not yet parsed.
-        parts: what was parsed: float64 (n, len(names)).
-        last: the row that was parsed last, as written.
-        bad: (row, place in names) of texts that are no numbers.
-    """
-
-    names: tuple[str, ...]
-    step_name: str
-    trains: bool
-    rows: array[int] = field(default_factory=lambda: array("q"))
-    texts: list[Sequence[str]] = field(default_factory=list)
-    parts: list[Floats] = field(default_factory=list)
-    last: Sequence[str] = ()
-    bad: list[tuple[int, int]] = field(default_factory=list)
-
-    def flush(self) -> None:
-        """Parse what is waiting, so that a long log need not be kept as text."""
-        if self.texts:
-            size = len(self.texts) * len(self.names)
-            try:
-                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
-            except ValueError:
-                values = np.fromiter(map(self._checked, chain.from_iterable(self.texts), range(size)), np.float64, size)
-            self.parts.append(values.reshape(len(self.texts), len(self.names)))
-            self.last = self.texts[-1]
-            self.texts.clear()
-
-    def _checked(self, text: str, index: int) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            row, place = divmod(index, len(self.names))
-            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], place))
-            return 0.0
 
 
 @dataclass(slots=True)
@@ -174,7 +115,8 @@ class LogRows:
         if step is None and dict_row and line.loss:
             return False
         # The same metric twice is the same step logged again, which `assemble` resolves.
-        return not any(pair.name in row.names for pair in line.metrics if pair.role)
+        again = [pair for pair in line.metrics if pair.name in row.names]
+        return not any(pair.role or (self.kinds and is_loss(pair.name, kinds=True)) for pair in again)
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
         """A row of its own, of the step that a line above named if it names none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -19,17 +19,20 @@ from stabtree.loaders.table import (
 )
 from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
 from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.overflows import hidden_nan, mark_sporadic, place_events
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
+from stabtree.metrics.likely import guess
 from stabtree.stats import median
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.text.messages import Telling
     from stabtree.loaders.text.rows import LogRows
     from stabtree.loaders.text.settings import ConfigDump
-    from stabtree.metrics.names import Names
 
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
@@ -65,12 +68,11 @@ def tables(
     """
     dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
-    for name, (_, logged) in dense.items():
-        if role(name, rows.names).role == "loss":
-            losses |= logged
+    for name in _losses(dense, rows):
+        losses |= dense[name][1]
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
-    notes = (*notes, *_hidden_nan(rows, dense, losses, event))
+    notes = (*notes, *hidden_nan(rows, dense, losses, event))
     epoch, epoch_logged = rows.epochs()
     step_name, step, logged = _steps(rows, losses, dense)
     found = counted_on(step, logged, epoch, epoch_logged, losses)
@@ -83,7 +85,7 @@ def tables(
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
     starts = [0] if several_ranks else _starts(step, logged, (epoch, epoch_logged), losses)
-    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows.names):
+    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows):
         notes = (*notes, epochs_note("The steps", len(starts)))
         step, starts = running_on(step, starts), [0]
     log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rank, event)
@@ -110,13 +112,20 @@ def tables(
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
+def _losses(dense: Mapping[str, tuple[Floats, Bools]], rows: LogRows) -> list[str]:
+    """The columns that hold the training loss: the known ones, else those whose names say that they hold a loss."""
+    known = [name for name in dense if role(name, rows.names).role == "loss"]
+    others = {name: guess(name) for name in dense if not known and not role(name, rows.names).role}
+    return known or [name for name, like in others.items() if like and like.metric == "loss" and not like.held_out]
+
+
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
     """What the steps are called, and (values, logged) of each row."""
     step, logged = rows.dense("step")
     if not logged.any():
         return (BAR, *_bar_steps(rows, losses))
     share, percent = rows.dense("share")
-    carriers = [has for name, (_, has) in dense.items() if role(name, rows.names).role == "loss" and has.any()]
+    carriers = [has for name in _losses(dense, rows) if (has := dense[name][1]).any()]
     few = bool(carriers) and all(
         np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) and not _room(step, has & logged, has)
         for has in carriers
@@ -141,12 +150,15 @@ def _apart(
     dense: dict[str, tuple[Floats, Bools]], rows: LogRows, step_logged: Bools, epoch_logged: Bools
 ) -> dict[str, tuple[Floats, Bools]]:
     """The loss of lines that sum up an epoch, apart from that of its batches where both go by one name."""
-    apart = {}
-    for name, (values, logged) in dense.items():
-        sums = summaries(logged, step_logged, epoch_logged) if role(name, rows.names).role == "loss" else None
-        if sums is not None and SUMMED not in dense:
-            rows.columns[SUMMED] = True
-            apart = {name: (values, logged & ~sums), SUMMED: (values, sums)}
+    apart: dict[str, tuple[Floats, Bools]] = {}
+    for name in _losses(dense, rows):
+        values, logged = dense[name]
+        sums = summaries(logged, step_logged, epoch_logged)
+        # A column of a known name would come before those of its batches.
+        summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
+        if sums is not None and summed not in dense:
+            rows.columns[summed] = True
+            apart |= {name: (values, logged & ~sums), summed: (values, sums)}
     return apart
 
 
@@ -154,7 +166,7 @@ def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[s
     """The columns of one run, and how many rows they have."""
     here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
     names = log.rows.names
-    kept, own = _place_events(here, names, log.step[0][span], log.step[1][span], log.event[span])
+    kept, own = place_events(here, names, log.step[0][span], log.step[1][span], log.event[span])
     columns: dict[str, Column | None] = {log.step_name: column(*own, kept)}
     if log.step_name != "epoch":
         columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
@@ -162,18 +174,8 @@ def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[s
         columns["rank"] = column(log.rank[0][span], log.rank[1][span], kept)
     for name, wanted in log.rows.columns.items():
         columns[name] = column(*here[name], kept) if wanted else None
-    _mark_sporadic(columns, here, names, log.event[span])
+    mark_sporadic(columns, here, names, log.event[span])
     return len(kept), {name: found for name, found in columns.items() if found is None or found.count}
-
-
-def _mark_sporadic(
-    columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], names: Names, event: Bools
-) -> None:
-    """Columns that only overflow lines write are silent while all is well."""
-    for name in (names.column("loss_scale"), names.column("grad_norm")):
-        found = columns.get(name)
-        if found and not (cells[name][1] & ~event).any():
-            columns[name] = replace(found, sporadic=True)
 
 
 def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
@@ -194,29 +196,6 @@ def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
     if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
         return bar, seen
     return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
-
-
-def _hidden_nan(rows: LogRows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
-    """Megatron leaves a loss that is NaN out of its line: write it where the line says so."""
-    name = next((name for name in dense if role(name, rows.names).role == "loss"), None)
-    counted = dense.get(SKIPPED_NAN)
-    if not counted:
-        return []
-    nan = counted[1] & (counted[0] > 0)
-    for other, (values, logged) in dense.items():
-        if role(other, rows.names).role == "grad_norm":
-            nan |= counted[1] & logged & np.isnan(values)
-    nan &= ~losses & ~event
-    if not nan.any():
-        return []
-    if not name:
-        name = dict(rows.names.columns).get("loss", "lm loss")
-        rows.columns[name] = True
-        dense[name] = np.zeros(len(nan)), np.zeros_like(nan)
-    values, logged = dense[name]
-    values[nan], logged[nan] = np.nan, True
-    losses |= nan
-    return [f"Lines without a loss whose gradient norm or count of iterations is NaN: {int(nan.sum())}, read as NaN."]
 
 
 def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bools) -> list[int]:
@@ -249,12 +228,12 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
 
 
 def _are_epochs(
-    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], names: Names
+    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], rows: LogRows
 ) -> bool:
     """Whether what looks like several runs are the epochs of one, by its steps and its loss."""
     at = np.flatnonzero(carries)
     places = np.searchsorted(at, starts).tolist()
-    whole = (values[at] for name, (values, has) in dense.items() if role(name, names).role == "loss" and has[at].all())
+    whole = (values[at] for values, has in map(dense.__getitem__, _losses(dense, rows)) if has[at].all())
     loss = next(whole, None)
     return loss is not None and places[-1] < len(at) and are_epochs(step[at], places, loss)
 
@@ -265,61 +244,3 @@ def _first_row(row: int, step: Floats, logged: Bools, losses: Bools) -> int:
     while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= first):
         row -= 1
     return row
-
-
-def _place_events(
-    columns: dict[str, tuple[Floats, Bools]], names: Names, step: Floats, logged: Bools, event: Bools
-) -> tuple[Ints, tuple[Floats, Bools]]:
-    """Give each overflow its step, or its cells to the row below where the log names no steps.
-
-    Returns:
-        Which rows remain, and (steps, logged).
-    """
-    everything = np.arange(len(step))
-    if not event.any():
-        return everything, (step, logged)
-    scale, norm = columns.get(names.column("loss_scale")), columns[names.column("grad_norm")]
-    if not (logged & ~event).any():
-        if event.all():
-            norm[0][~norm[1]], norm[1][:] = np.inf, True
-            return everything, (step, logged)
-        _give_to_next(event, scale, norm)
-        return np.flatnonzero(~event), (step, logged)
-    step, logged = step.copy(), logged.copy()
-    _number_events(step, logged, event)
-    known = np.zeros(len(step), dtype=np.bool_)
-    for name, (_, present) in columns.items():
-        if role(name, names).role == "grad_norm":
-            known |= present
-    alone = event & ~norm[1] & ~np.isin(step, step[known & ~event])
-    norm[0][alone], norm[1][alone] = np.inf, True
-    return everything, (step, logged)
-
-
-def _number_events(step: Floats, logged: Bools, event: Bools) -> None:
-    """Overflows between two logged steps happened at the last of the steps between, the second included."""
-    metric = np.flatnonzero(logged & ~event)
-    places = np.flatnonzero(event & ~logged)
-    after = np.searchsorted(metric, places)
-    for index in np.unique(after).tolist():
-        group = places[after == index]
-        previous = step[metric[index - 1]] if index else -1.0
-        if index == len(metric):
-            step[group] = previous + 1 + np.arange(len(group))
-        else:
-            following = step[metric[index]]
-            steps = following - np.arange(len(group))[::-1]
-            least = min(previous + 1, following) if following > previous else max(0.0, following - len(group))
-            step[group] = np.maximum(steps, max(0.0, least))
-    logged[places] = True
-
-
-def _give_to_next(event: Bools, scale: tuple[Floats, Bools] | None, norm: tuple[Floats, Bools]) -> None:
-    own = np.flatnonzero(~event)
-    for place in np.flatnonzero(event).tolist():
-        after = int(np.searchsorted(own, place))
-        target = int(own[min(after, len(own) - 1)])
-        if scale and scale[1][place]:
-            scale[0][target], scale[1][target] = scale[0][place], True
-        if not norm[1][target]:
-            norm[0][target], norm[1][target] = norm[0][place] if norm[1][place] else np.inf, True

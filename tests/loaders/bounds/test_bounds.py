@@ -52,7 +52,7 @@ def test_a_cut_zstd_file_is_noted(tmp_path: Path, share: float) -> None:
     packed = zstandard.compress((HEAD + rows).encode())
     run = load_run(write(tmp_path, packed[: int(len(packed) * share)], "a.csv.zst"))
     assert 1000 < len(run.series["loss"]) < 100_000
-    assert "The file is cut or damaged: what stands before was read." in run.notes
+    assert any(note.startswith("The file ends inside its compressed data (of ") for note in run.notes)
 
 
 def test_zstd_frames_in_a_row(tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ import pytest
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import write
+from tests.loaders.make_binary import write_events
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stabtree.run import Run
 
 ROWS = "epoch,step,train_loss\n" + "".join(f"0,{i},{4 - i / 20}\n" for i in range(20))
 
@@ -132,3 +135,36 @@ def test_stamps_of_time_are_no_steps(tmp_path: Path) -> None:
     rows = "".join(f"2024-01-01 00:00:{i:02d},{1.7e9 + i},{4 - i / 20}\n" for i in range(20))
     run = load_run(write(tmp_path, "time,_timestamp,loss\n" + rows))
     assert run.sources[0].steps_from == "row number"
+
+
+ENDED = "step 10, loss: 2.5\nstep 20, loss: 2.4\nTraceback (most recent call last):\nValueError: nothing left\n"
+
+
+def events_beside(folder: Path, printed: dict[str, str]) -> Run:
+    """The run of a folder of events with printed logs in it."""
+    write_events(folder, [(i, {"train/loss": 4 - i / 20}) for i in range(20)])
+    for name, text in printed.items():
+        write(folder, text, name)
+    return load_run(folder)
+
+
+def test_what_was_printed_beside_events_tells_how_the_run_ended(tmp_path: Path) -> None:
+    """A log that ends in an error brings its error lines, and none of its rows."""
+    run = events_beside(tmp_path, {"train.log": ENDED})
+    assert any("ValueError" in line.text for line in run.lines)
+    assert any("train.log" in note for note in run.notes)
+    assert len(run.series["loss"]) == 20
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        {"train.log": ENDED, "eval.log": ENDED},
+        {"train.log": "step 10, loss: 2.5\nstep 20, loss: 2.4\n"},
+        {"README.txt": "What ValueError: means is told below.\n"},
+    ],
+    ids=["two logs", "no error", "prose"],
+)
+def test_other_text_beside_events_is_none_of_the_run(printed: dict[str, str], tmp_path: Path) -> None:
+    """Of two logs nobody can tell which is the run's; one without an error at its end has nothing to add."""
+    assert events_beside(tmp_path, printed).lines == ()

@@ -348,4 +348,58 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         "".join(f"{i}/20000 train_loss: {i}.5 train_time: 0.0m tok/s: 747{i}117\n" for i in range(1, 5)),
         {"loss": [(i, i + 0.5) for i in range(1, 5)]},
     ),
+    "cross-entropy by batches": (
+        "".join(
+            f"INFO:root:Epoch[{e}] Batch [{b}-{b + 20}]\tSpeed: 900.5 samples/sec\tcross-entropy={e}.{b}\n"
+            for e in range(3)
+            for b in (0, 20, 40)
+        ),
+        {"loss": [(60 * e + b, float(f"{e}.{b}")) for e in range(3) for b in (0, 20, 40)]},
+    ),
+    "kinds of losses by batches": (
+        "".join(
+            "".join(f"[Epoch {e}][Batch {b}], Speed: 90.5 samples/sec, SmoothL1={e}.{b}\n" for b in range(9, 70, 10))
+            + f"[Epoch {e}] Training cost: 60.5, SmoothL1={e}.5\n"
+            for e in range(3)
+        ),
+        {"loss": [(70 * e + b, float(f"{e}.{b}")) for e in range(3) for b in range(9, 70, 10)]},
+    ),
+    "a policy's loss and a value's": (
+        "".join(
+            f"Epoch 1 | Step {i}/8 | Policy Loss: -0.{i} | Value Loss: {i}.5 | KL: 0.0{i} | Reward: 1.{i}\n"
+            for i in range(1, 9)
+        ),
+        {
+            "loss": [(i, -i / 10) for i in range(1, 9)],
+            "value_loss": [(i, i + 0.5) for i in range(1, 9)],
+            "reward": [(i, 1 + i / 10) for i in range(1, 9)],
+        },
+    ),
+    "columns without names": (
+        "".join(
+            f"     {e}/4     6.37G   1.{e}   2.0   0.5   9.9   12   640   0.5   0.4   0.3   0.{e}   1.5   2.5   0.5\n"
+            for e in range(5)
+        ),
+        {
+            "loss": [(e, 3.5 + e / 10) for e in range(5)],
+            "eval_loss": [(e, 4.5) for e in range(5)],
+            "eval_quality": [(e, e / 10) for e in range(5)],
+        },
+    ),
+    "the rate on a line of its own": (
+        "".join(
+            f"2031-01-02 03:04:05.5: Epoch {e}\n2031-01-02 03:04:05.5: Current learning rate: 0.0{9 - e}\n"
+            f"2031-01-02 03:04:05.6: train_loss -0.{e}\n2031-01-02 03:04:05.7: val_loss -0.{e}5\n"
+            for e in range(4)
+        ),
+        {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(1, 4)]},
+    ),
+    "what the tracker dropped": (
+        "".join(
+            f"step {i}, loss {i}.5\n"
+            f"WARNING (User provided step: {i} is less than current step: 40. Dropping entry: {{'train/loss': 9.9}}).\n"
+            for i in range(1, 5)
+        ),
+        {"loss": [(i, i + 0.5) for i in range(1, 5)]},
+    ),
 }

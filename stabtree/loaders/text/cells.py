@@ -1,0 +1,75 @@
+"""The cells of a text log: those of one column, and those of lines that share one layout."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree._lazy import Floats
+
+FLUSH_ROWS = 8192
+
+
+@dataclass(slots=True)
+class Cells:
+    """The cells of one column, sparse."""
+
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+    def set(self, row: int, value: float) -> None:
+        """Write one cell; of two in one row the later one counts."""
+        self.rows.append(row)
+        self.values.append(value)
+
+
+@dataclass(slots=True)
+class Block:
+    """Rows of lines that share one layout, read without looking at them one by one.
+
+    Attributes:
+        names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
+        step_name: how the lines spell the step.
+        trains: whether they hold the training loss.
+        rows: the number of each row.
+        texts: the numbers as written, not yet parsed.
+        parts: what was parsed: float64 (n, len(names)).
+        last: the row that was parsed last, as written.
+        bad: (row, place in names) of texts that are no numbers.
+    """
+
+    names: tuple[str, ...]
+    step_name: str
+    trains: bool
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    texts: list[Sequence[str]] = field(default_factory=list)
+    parts: list[Floats] = field(default_factory=list)
+    last: Sequence[str] = ()
+    bad: list[tuple[int, int]] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Parse what is waiting, so that a long log need not be kept as text."""
+        if self.texts:
+            size = len(self.texts) * len(self.names)
+            try:
+                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
+            except ValueError:
+                values = np.fromiter(map(self._checked, chain.from_iterable(self.texts), range(size)), np.float64, size)
+            self.parts.append(values.reshape(len(self.texts), len(self.names)))
+            self.last = self.texts[-1]
+            self.texts.clear()
+
+    def _checked(self, text: str, index: int) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            row, place = divmod(index, len(self.names))
+            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], place))
+            return 0.0
