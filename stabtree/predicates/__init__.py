@@ -18,6 +18,7 @@ from stabtree.predicates import (
     signatures,
     spike_panels,
     spikes,
+    sudden,
 )
 from stabtree.predicates.registry import Predicate
 
@@ -109,6 +110,7 @@ PREDICATES: dict[str, Predicate] = {
         progress.ends_at_start,
         gradients.nonfinite_in_fp32,
         gradients.never_finite_again,
+        sudden.loss_collapses,
     )
 }
 

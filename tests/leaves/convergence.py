@@ -169,6 +169,11 @@ def climbs(times: float) -> Run:
     return make_run(healthy(loss=np.where((AT > 2) & (AT < 40), 4 * times, falling(ROWS))))
 
 
+def gone(factor: float) -> Run:
+    """A loss that has settled and falls at once to a level so many times lower."""
+    return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
+
+
 def infinite(row: int) -> Run:
     """A gradient in fp32 that is infinite from a row on."""
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
@@ -225,6 +230,7 @@ RUNS: dict[str, Maker] = {
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.2),
     "at-chance": partial(thrown_to_chance, 0.09),
+    "loss-collapses": partial(gone, 23.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -286,6 +292,7 @@ NEAR: dict[str, Maker] = {
     "at-chance: above": partial(thrown_to_chance, 0.12),
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
+    "loss-collapses: factor": partial(gone, 18.0),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),
