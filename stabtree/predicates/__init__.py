@@ -5,6 +5,7 @@ from __future__ import annotations
 from stabtree.predicates import (
     cross_entropy,
     drift,
+    early_signs,
     gradients,
     layers,
     log,
@@ -18,7 +19,6 @@ from stabtree.predicates import (
     signatures,
     spike_panels,
     spikes,
-    sudden,
 )
 from stabtree.predicates.registry import Predicate
 
@@ -110,7 +110,9 @@ PREDICATES: dict[str, Predicate] = {
         progress.ends_at_start,
         gradients.nonfinite_in_fp32,
         gradients.never_finite_again,
-        sudden.loss_collapses,
+        early_signs.loss_collapses,
+        overfitting.eval_apart,
+        early_signs.grad_norm_climbs,
     )
 }
 

@@ -174,6 +174,17 @@ def gone(factor: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
 
 
+def evaluated(times: float, falls: float = 0.0) -> Run:
+    """Evaluations that begin at so many times the first training loss, and lose a share of it by their end."""
+    evals = times * 4 * (1 - falls * np.clip(AT / 400, 0, 1))
+    return make_run(healthy(eval_loss=evals, loss=1 + 3 * np.exp(-np.maximum(AT - 5, 0) / 60)))
+
+
+def climbing(times: float) -> Run:
+    """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
+    return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
+
+
 def infinite(row: int) -> Run:
     """A gradient in fp32 that is infinite from a row on."""
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
@@ -231,6 +242,10 @@ RUNS: dict[str, Maker] = {
     "climbs-far": partial(climbs, 3.2),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
+    "eval-far-above": partial(evaluated, 2.3),
+    "eval-far-above-scale": partial(evaluated, 8.0, 0.7),
+    "grad-norm-climbs": partial(climbing, 25.0),
+    "grad-norm-climbs-early": partial(climbing, 6.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -293,6 +308,10 @@ NEAR: dict[str, Maker] = {
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
     "loss-collapses: factor": partial(gone, 18.0),
+    "eval-far-above: factor": partial(evaluated, 1.8),
+    "eval-far-above-scale: share of the fall": partial(evaluated, 8.0, 0.3),
+    "grad-norm-climbs: factor": partial(climbing, 17.0),
+    "grad-norm-climbs-early: factor": partial(climbing, 4.4),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),

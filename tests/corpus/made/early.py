@@ -41,7 +41,53 @@ def from_far(times: float) -> Run:
     return make_run({"loss": loss})
 
 
+def evaluated(times: float = 3.0, falls: float = 0.0, first: int = 0, thrown: float = 1.0) -> Run:
+    """Evaluations at so many times the first training loss, which halves; they lose a share of it."""
+    loss = np.linspace(2.0, 1.0, ROWS)
+    loss[:40] = 2.0
+    loss[-40:], loss[1:40] = 1.0, 2.0 * thrown
+    return make_run({"loss": loss, "eval_loss": 2.0 * times * (1 - falls * np.clip(AT / 350, 0, 1))}, AT + first)
+
+
+def climbs(times: float = 30.0, levels: float = 10, loss: float = 1.0, scatter: float = 0.0, rows: int = ROWS) -> Run:
+    """A grad_norm whose last levels of 20 grow by a factor on a line, scattered about it; the loss ends with a step."""
+    at = np.arange(rows) * 20 // rows
+    way = np.clip((at - (20 - levels)) / (levels - 1), 0, 1)
+    norm = times**way * np.exp(scatter * (-1.0) ** at)
+    norm[at < 20 - levels] = 3 + at[at < 20 - levels] % 2
+    return make_run({"loss": 2 * np.where(at < 19, 1.0, loss), "grad_norm": norm})
+
+
 HOLDS = (
+    Hold("O5.eval.factor", evaluated, {1.9: "no eval-far-above", 2.1: "eval-far-above"}),
+    Hold(
+        "O5.eval.falls_share",
+        lambda falls: evaluated(6.0, falls),
+        {0.23: "eval-far-above", 0.27: "eval-far-above-scale"},
+    ),
+    Hold(
+        "O5.eval.late_start_steps",
+        lambda first: evaluated(first=int(first)),
+        {10: "eval-far-above", 11: "no eval-far-above"},
+    ),
+    Hold(
+        "O5.eval.thrown",
+        lambda thrown: evaluated(2.2, thrown=thrown),
+        {1.25: "no eval-far-above", 1.35: "eval-far-above"},
+    ),
+    Hold("O4.climb.factor", climbs, {19: "grad-norm-climbs-early", 21: "grad-norm-climbs"}),
+    Hold("O4.climb.early_factor", climbs, {4.8: "no grad-norm-climbs-early", 5.2: "grad-norm-climbs-early"}),
+    Hold(
+        "O4.climb.least_levels",
+        lambda levels: climbs(levels=levels),
+        {6: "no grad-norm-climbs", 7: "grad-norm-climbs"},
+    ),
+    Hold("O4.climb.calm", lambda loss: climbs(loss=loss), {1.08: "grad-norm-climbs", 1.12: "no grad-norm-climbs"}),
+    Hold(
+        "O4.climb.fit",
+        lambda scatter: climbs(scatter=scatter),
+        {0.3: "grad-norm-climbs", 0.45: "no grad-norm-climbs"},
+    ),
     Hold("O14.batch.factor", gone, {19: "no loss-collapses", 21: "loss-collapses"}),
     Hold("O14.batch.rows", lambda rows: gone(rows=int(rows)), {9: "no loss-collapses", 10: "loss-collapses"}),
     Hold(
