@@ -5,7 +5,6 @@ from __future__ import annotations
 from stabtree.predicates import (
     cross_entropy,
     drift,
-    early_signs,
     gradients,
     layers,
     log,
@@ -110,9 +109,11 @@ PREDICATES: dict[str, Predicate] = {
         progress.ends_at_start,
         gradients.nonfinite_in_fp32,
         gradients.never_finite_again,
-        early_signs.loss_collapses,
+        spikes.loss_collapses,
         overfitting.eval_apart,
-        early_signs.grad_norm_climbs,
+        drift.grad_norm_climbs,
+        log.throughput_collapses,
+        log.stalled,
     )
 }
 

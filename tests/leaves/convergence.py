@@ -185,6 +185,17 @@ def climbing(times: float) -> Run:
     return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
 
 
+def slower(factor: float) -> Run:
+    """A clock by which a step takes so many times as long from two thirds of the run on, but for every tenth."""
+    cost = np.where((AT < 400) | (AT % 10 == 0), 10.0, 10.0 * factor)
+    return make_run(healthy(wall_time=np.cumsum(cost)))
+
+
+def paused(hours: float) -> Run:
+    """A clock that goes on by so many hours at one step."""
+    return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
+
+
 def infinite(row: int) -> Run:
     """A gradient in fp32 that is infinite from a row on."""
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
@@ -242,7 +253,10 @@ RUNS: dict[str, Maker] = {
     "climbs-far": partial(climbs, 3.2),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
-    "eval-far-above": partial(evaluated, 2.3),
+    "throughput-collapses": partial(slower, 2.3),
+    "stalled": partial(paused, 1.13),
+    "eval-far-above": partial(evaluated, 4.5),
+    "eval-far-above-raised": partial(evaluated, 2.3),
     "eval-far-above-scale": partial(evaluated, 8.0, 0.7),
     "grad-norm-climbs": partial(climbing, 25.0),
     "grad-norm-climbs-early": partial(climbing, 6.0),
@@ -308,7 +322,10 @@ NEAR: dict[str, Maker] = {
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
     "loss-collapses: factor": partial(gone, 18.0),
-    "eval-far-above: factor": partial(evaluated, 1.8),
+    "throughput-collapses: factor": partial(slower, 1.8),
+    "stalled: hours": partial(paused, 0.88),
+    "eval-far-above: factor": partial(evaluated, 3.5),
+    "eval-far-above-raised: factor": partial(evaluated, 1.8),
     "eval-far-above-scale: share of the fall": partial(evaluated, 8.0, 0.3),
     "grad-norm-climbs: factor": partial(climbing, 17.0),
     "grad-norm-climbs-early: factor": partial(climbing, 4.4),

@@ -1,7 +1,8 @@
-"""The thresholds of what is seen early, or at once: a loss that is gone."""
+"""The thresholds of what tells of trouble early or at once, and of the pace of a run, from both sides."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def from_far(times: float) -> Run:
     return make_run({"loss": loss})
 
 
-def evaluated(times: float = 3.0, falls: float = 0.0, first: int = 0, thrown: float = 1.0) -> Run:
+def evaluated(times: float = 5.0, falls: float = 0.0, first: int = 0, thrown: float = 1.0) -> Run:
     """Evaluations at so many times the first training loss, which halves; they lose a share of it."""
     loss = np.linspace(2.0, 1.0, ROWS)
     loss[:40] = 2.0
@@ -58,8 +59,70 @@ def climbs(times: float = 30.0, levels: float = 10, loss: float = 1.0, scatter: 
     return make_run({"loss": 2 * np.where(at < 19, 1.0, loss), "grad_norm": norm})
 
 
+def paced(
+    factor: float = 3.0,
+    rows: int = 100,
+    total: int = ROWS,
+    quick: float = 0.0,
+    seconds: float = 60.0,
+    name: str = "wall_time",
+) -> Run:
+    """Steps that take so many times as long in the last rows, but for a share of these."""
+    at = np.arange(total)
+    late = at >= total - rows
+    cost = np.where(late & (np.floor((at + 1) * quick) == np.floor(at * quick)), factor, 1.0) * seconds
+    made = {"wall_time": np.cumsum(cost), "step_time": cost, "throughput": 1 / cost}[name]
+    return make_run({"loss": 1 + 3 * np.exp(-at / (total / 5)), name: made})
+
+
+def paused(hours: float = 3.0, other: float = 0.1, usual: float = 10.0) -> Run:
+    """A clock that goes on by so many hours once, by others once, and else by so many seconds."""
+    cost = np.full(ROWS, usual)
+    cost[[100, 200]] = 3600 * np.array([hours, other])
+    return make_run({"loss": 1 + 3 * np.exp(-AT / 80), "wall_time": np.cumsum(cost)})
+
+
 HOLDS = (
-    Hold("O5.eval.factor", evaluated, {1.9: "no eval-far-above", 2.1: "eval-far-above"}),
+    Hold("C.pace.factor", paced, {1.9: "no throughput-collapses", 2.1: "throughput-collapses"}),
+    Hold(
+        "C.pace.factor of step_time",
+        partial(paced, name="step_time"),
+        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.factor of throughput",
+        partial(paced, name="throughput"),
+        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.rows",
+        lambda rows: paced(rows=int(rows), total=60, seconds=600.0),
+        {8: "no throughput-collapses", 11: "throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.share",
+        lambda share: paced(rows=round(ROWS * share)),
+        {0.08: "no throughput-collapses", 0.11: "throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.quick_share",
+        lambda quick: paced(quick=quick),
+        {0.08: "throughput-collapses", 0.15: "no throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.hours",
+        lambda hours: paced(seconds=hours * 36 / 2),
+        {0.24: "no throughput-collapses", 0.26: "throughput-collapses"},
+    ),
+    Hold("C.stall.hours", paused, {0.98: "no stalled", 1.02: "stalled"}),
+    Hold("C.stall.factor", lambda factor: paused(other=3 / factor), {9.5: "no stalled", 10.5: "stalled"}),
+    Hold(
+        "C.stall.usual_factor",
+        lambda factor: paused(usual=3 * 3600 / factor),
+        {95: "no stalled", 105: "stalled"},
+    ),
+    Hold("O5.eval.factor", evaluated, {1.9: "no eval-far-above-raised", 2.1: "eval-far-above-raised"}),
+    Hold("O5.eval.far_factor", evaluated, {3.8: "no eval-far-above", 4.2: "eval-far-above"}),
     Hold(
         "O5.eval.falls_share",
         lambda falls: evaluated(6.0, falls),
@@ -73,7 +136,7 @@ HOLDS = (
     Hold(
         "O5.eval.thrown",
         lambda thrown: evaluated(2.2, thrown=thrown),
-        {1.25: "no eval-far-above", 1.35: "eval-far-above"},
+        {1.25: "no eval-far-above-raised", 1.35: "eval-far-above-raised"},
     ),
     Hold("O4.climb.factor", climbs, {19: "grad-norm-climbs-early", 21: "grad-norm-climbs"}),
     Hold("O4.climb.early_factor", climbs, {4.8: "no grad-norm-climbs-early", 5.2: "grad-norm-climbs-early"}),
