@@ -63,11 +63,13 @@ def merge(parts: Sequence[Points]) -> Points:
     )
 
 
-def tabulate(points: Points, names: Names) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
+def tabulate(
+    points: Points, names: Names, *, timed: bool = False
+) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
     """Number of rows, columns, and notes: a row holds what was written of one step without a break.
 
     The column `step` is left out where nothing but 0 was logged as a step, which is what loggers write
-    that were given none.
+    that were given none. `timed` says that the times are seconds: they become a column as well.
     """
     if not len(points.name):
         return 0, dict.fromkeys(points.names), ()
@@ -81,6 +83,10 @@ def tabulate(points: Points, names: Names) -> tuple[int, dict[str, Column | None
         columns["step"] = Column(steps)
     else:
         notes.append("Every value was logged at step 0.")
+    if timed and "wall_time" not in points.names and points.time.any():
+        times = np.zeros(rows)
+        times[row] = points.time
+        columns["wall_time"] = Column(times)
     order = np.argsort(points.name, kind="stable")
     ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
     wanted = [place for place, name in enumerate(points.names) if names.wanted(name)]

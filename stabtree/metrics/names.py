@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.errors import StabtreeError
 from stabtree.metrics.likely import guess
+from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import (
     EPOCH_ALIASES,
     MAX_NAME,
@@ -97,9 +98,9 @@ class Names:
         return _meaning(self, column).role
 
     def metric(self, column: str) -> str:
-        """The metric that a column carries; nothing for one that says which row it is, and for an unknown one."""
+        """The metric that a column carries; nothing for one of rows or of time, and for an unknown one."""
         role = _meaning(self, column).role
-        return "" if role in AXES else role
+        return "" if role in AXES or role in TIMES else role
 
     def counts(self, column: str) -> bool:
         """Whether a column tells where the run is: in steps or in epochs."""

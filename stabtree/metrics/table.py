@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from stabtree.metrics.metric import Metric, names
+from stabtree.metrics.pace import TIME_METRICS
 from stabtree.metrics.rl import RL_METRICS
 
 METRICS: tuple[Metric, ...] = (
@@ -175,6 +176,7 @@ METRICS: tuple[Metric, ...] = (
         ("batch_hash", "batch_idx", "batch_index", "data_batch_id", "data_index", "batch"),
         log="batch_id: the index or a hash of the batch, at every step",
     ),
+    *TIME_METRICS,
 )
 
 # The optimizer's own count goes first: beside it a plain `step` often counts micro-batches.

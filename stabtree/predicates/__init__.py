@@ -109,6 +109,11 @@ PREDICATES: dict[str, Predicate] = {
         progress.ends_at_start,
         gradients.nonfinite_in_fp32,
         gradients.never_finite_again,
+        spikes.loss_collapses,
+        overfitting.eval_apart,
+        drift.grad_norm_climbs,
+        log.throughput_collapses,
+        log.stalled,
     )
 }
 

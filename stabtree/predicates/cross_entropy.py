@@ -120,7 +120,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, leas
     return Answer(YES if value < -correlation else NO, (Evidence(text, "pad_share", (), value, -correlation),))
 
 
-def _may_be_zero(run: Run, values: Floats) -> str:
+def may_be_zero(run: Run, values: Floats) -> str:
     """Why a loss of exactly 0 says nothing in this run; empty where it does."""
     kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
     reasons = {
@@ -140,7 +140,7 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
     through small values: the smallest one above 0 is more than `gap_share` of the median of those above 0.
     """
     steps, values = finite(loss)
-    why = _may_be_zero(run, values)
+    why = may_be_zero(run, values)
     if why:
         return unknown(why, "loss")
     zero = values == 0
@@ -164,7 +164,7 @@ def zero_rows(run: Run, loss: Series, *, near_rows: Count, near_share: float, di
     that the loss was on its way to. At most `share` of the rows may be 0, else it is the level of the loss.
     """
     steps, values = finite(loss)
-    why = _may_be_zero(run, values)
+    why = may_be_zero(run, values)
     if why:
         return unknown(why, "loss")
     zero = np.flatnonzero(values == 0)

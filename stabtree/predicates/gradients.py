@@ -124,8 +124,12 @@ def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     return x[keep], y[keep]
 
 
-@predicate(source="precision P7")
+MEASURED = "measured"
+
+
+@predicate(source="precision P7", labels=(YES, MEASURED, NO))
 def norm_is_scaled(
+    run: Run,
     grad_norm: Series,
     loss_scale: Series,
     *,
@@ -139,7 +143,8 @@ def norm_is_scaled(
 
     Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
     `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
-    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale.
+    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. `measured`: so it is, and no
+    `grad_clip` below that median is configured, so that nothing is clipped by it.
     """
     norm, scale = _paired(grad_norm, loss_scale)
     if len(norm) < max(least_rows, 2):
@@ -155,7 +160,9 @@ def norm_is_scaled(
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, least_slope))
         large = slope > least_slope
-    return Answer(YES if large else NO, tuple(found))
+    clip = run.setting("grad_clip")
+    clips = isinstance(clip, int | float) and 0 < clip < middle
+    return Answer((YES if clips else MEASURED) if large else NO, tuple(found))
 
 
 @predicate(source="precision P5 and P10", min_points=20)

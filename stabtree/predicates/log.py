@@ -1,16 +1,19 @@
-"""What a log says besides its metrics: lines that tell of errors, and seams where it went back."""
+"""What a log says besides its metrics: lines that tell of errors, seams where it went back, the time that passed."""
 
 from __future__ import annotations
 
 import re
 from time import process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
-from stabtree.predicates.registry import Pattern, predicate
+from stabtree.facts.registry import finite
+from stabtree.predicates.registry import Count, Pattern, predicate
+from stabtree.stats import quantiles, row_medians
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
     from stabtree.facts.seam import Seam
     from stabtree.run import LogLine, Run, Series
 
@@ -20,6 +23,10 @@ QUOTED = 160
 # What a pattern that `tree check` lets pass may cost on lines made to slow it down.
 LINE = 300
 SECONDS = 2.0
+HOUR = 3600.0
+STILL = 0.2  # the share of rows without a tick from which on a clock is too coarse for them
+PLACES = 200  # rows at which a change of pace is looked for; more would not place it better
+SAMPLE = 4000  # rows that show the pace of a longer log
 
 
 # Ctrl-C, and the head of a traceback, which says nothing of what was raised.
@@ -108,3 +115,126 @@ def _moved(series: Series | None, name: str, step: int, factor: float) -> list[E
     if not (old > 0 and new > 0) or max(old / new, new / old) <= factor:
         return []
     return [Evidence(f"{name} goes from {old:.3g} to {new:.3g} there", name, (step,), new / old, factor)]
+
+
+class Pace(NamedTuple):
+    """What a step costs, row by row.
+
+    Attributes:
+        metric: the series that it was read from.
+        steps: (n,), the step of each row.
+        cost: (n,), the time that a step took, in any unit.
+    """
+
+    metric: str
+    steps: Ints
+    cost: Floats
+
+
+def _pace(clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int) -> Pace | None:
+    """What a step costs: by the clock, else by what the trainer says; None where neither tells it in so many rows."""
+    found = [_by_clock(clock, rows)] if clock is not None else []
+    found += [Pace("step_time", *_positive(step_time))] if step_time is not None else []
+    if throughput is not None:
+        steps, speed = _positive(throughput)
+        found.append(Pace("throughput", steps, 1 / speed))
+    pace = next((pace for pace in found if len(pace.cost) >= rows), None)
+    part = slice(None, None, 1 + len(pace.cost) // SAMPLE) if pace else slice(None)
+    return pace and Pace(pace.metric, pace.steps[part], pace.cost[part])
+
+
+def _positive(series: Series) -> tuple[Ints, Floats]:
+    steps, values = finite(series)
+    keep = values > 0
+    return steps[keep], values[keep]
+
+
+def _by_clock(clock: Series, rows: int) -> Pace:
+    """Seconds a step between rows; where most of them lie within one tick of the clock, between fewer rows."""
+    steps, values = finite(clock)
+    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > STILL:
+        steps, values = steps[::2], values[::2]
+    passed, done = np.diff(values), np.diff(steps)
+    keep = passed > 0
+    return Pace("wall_time", steps[1:][keep], passed[keep] / done[keep])
+
+
+@predicate(source="measured: the pace of healthy runs")
+def throughput_collapses(
+    run: Run,
+    wall_time: Series | None = None,
+    step_time: Series | None = None,
+    throughput: Series | None = None,
+    *,
+    factor: float,
+    rows: Count,
+    share: float,
+    quick_share: float,
+    hours: float,
+) -> Answer:
+    """Does a step take far longer from some row on, for good?
+
+    Yes where all but the quickest `quick_share` of the rows from there to the end, `rows` and `share` of the log at
+    least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
+    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock tells it, that has cost
+    `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
+    still to be explored.
+    """
+    if "reward" in run.series:
+        return unknown("a reward is logged: what a step costs changes with what is sampled", "wall_time")
+    rows = max(rows, 2)
+    pace = _pace(wall_time, step_time, throughput, 3 * rows)
+    if pace is None:
+        return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
+    total, least = len(pace.cost), max(rows, int(share * len(pace.cost)))
+    slowest, at, before, after = 0.0, 0, 0.0, 0.0
+    for place in range(2 * rows, total - least + 1, 1 + total // PLACES):
+        usual, slow = quantiles(pace.cost[:place], 0.5, 1 - quick_share)
+        quick = quantiles(pace.cost[place:], quick_share)[0]
+        if quick > slow and quick / usual > slowest:
+            slowest, at, before, after = quick / usual, place, usual, float(row_medians(pace.cost[place:]))
+    if not at:
+        text = f"by its {pace.metric} a step costs the same in all of {total:,} rows, but for pauses"
+        return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
+    at += int(np.argmax(pace.cost[at:] > factor * before))
+    step, slowest = int(pace.steps[at]), min(slowest, 1e300)
+    told = f" (from {before:.3g} to {after:.3g} s)" if pace.metric == "wall_time" else ""
+    text = (
+        f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{told}, and "
+    )
+    text += f"all but the quickest of {total - at:,} rows {slowest:.3g}× as long (takes {factor:g}×)"
+    found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
+    lost = hours
+    if pace.metric == "wall_time":
+        lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
+        text = f"that has cost {lost:.3g} hours in {int(pace.steps[-1]) - step:,} steps (takes {hours:g})"
+        found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
+    if slowest <= factor or lost < hours:
+        return Answer(NO, tuple(found))
+    return Answer(YES, tuple(found), onset_step=step, last_good_step=int(pace.steps[at - 1]))
+
+
+@predicate(source="measured: the pauses of healthy runs", min_points=12)
+def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_factor: float) -> Answer:
+    """Does the run stand still once, far longer than ever else?
+
+    Yes where the clock goes on by `hours` between two rows, by `factor` times as much as between any other two, and by
+    `usual_factor` times the median: pauses of evaluations and checkpoints come again. Where the run was resumed, a
+    pause is no stall; and a clock that counts from the start of the process does not see it.
+    """
+    steps, values = finite(wall_time)
+    passed = np.diff(values)
+    for resume in run.resumes:
+        passed[(steps[:-1] < resume.to_step) & (steps[1:] >= resume.to_step)] = 0
+    at = int(np.argmax(passed))
+    longest, others = float(passed[at]), np.delete(passed, at)
+    second, usual = float(others.max()), float(row_medians(others))
+    step, after = int(steps[at]), int(steps[at + 1])
+    text = f"the longest pause is {longest / HOUR:.3g} hours, between steps {step:,} and {after:,} (takes {hours:g}); "
+    text += f"the next one {max(second, 0.0) / HOUR:.3g} hours (takes {factor:g}× as long), "
+    text += f"{max(usual, 0.0):.3g} s are usual"
+    text += "; where the run was resumed is left out" if run.resumes else ""
+    found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
+    if longest <= hours * HOUR or longest <= factor * second or longest <= usual_factor * usual:
+        return Answer(NO, found)
+    return Answer(YES, found, onset_step=step, last_good_step=step)

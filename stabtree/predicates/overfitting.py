@@ -1,4 +1,4 @@
-"""Does the eval loss rise for good while the training loss goes on falling?"""
+"""The eval loss beside the training loss: does it rise while that falls, or stand far above it from the start?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.progress import NATS, first_level
 from stabtree.predicates.registry import predicate
-from stabtree.stats import change_noise, median, row_medians
+from stabtree.stats import change_noise, interval, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
-    from stabtree.run import Series
+    from stabtree.run import Run, Series
 
 BETTER = "better"
 
@@ -157,3 +157,51 @@ def _better(quality: Series, turned: int, quality_noise: float) -> Evidence | No
         return None
     text = f"eval_quality was {then:.4g} there and is {now:.4g} in the last third: more than its scatter of {bar:.2g}"
     return Evidence(text, "eval_quality", (turned, int(steps[-1])), now - then, bar)
+
+
+SCALE, RAISED = "scale", "raised"
+
+
+@predicate(
+    source="convergence O5; measured: evaluations of healthy runs", labels=(YES, SCALE, RAISED, NO), min_points=3
+)
+def eval_apart(
+    run: Run,
+    loss: Series,
+    eval_loss: Series,
+    *,
+    factor: float,
+    far_factor: float,
+    falls_share: float,
+    late_start_steps: int,
+    thrown: float,
+) -> Answer:
+    """Does the eval loss stand far above the training loss from the first evaluation on?
+
+    Yes where every evaluation is more than `factor` times where the training loss began, and their median more than
+    `far_factor` times: the model is worse on what it is evaluated on than it was, untrained, on what it is trained on.
+    `raised`: the first alone, as held-out data of another kind may give it. `scale`: the eval loss has fallen, too, by
+    more than `falls_share` of what the training loss has, each as a share of its own beginning: the same loss in other
+    units. Not asked of a log that begins after step `late_start_steps`, nor of a loss that moves by nature; for
+    `thrown` see `first_level`.
+    """
+    steps, values = finite(loss)
+    at, evals = finite(eval_loss)
+    first, low = first_level(values, thrown), float(evals.min())
+    why = run.moves_by_nature or ("the loss begins at or below 0, where a multiple says nothing" if first <= 0 else "")
+    late = max(late_start_steps, 5 * interval(steps))
+    if why or int(steps[0]) > late:
+        return unknown(why or f"the log begins at step {int(steps[0]):,}: where the loss began is not known", "loss")
+    over, middle = min(low / first, 1e300), min(float(median(evals)) / first, 1e300)
+    text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {over:.3g}× that "
+    text += f"(takes {factor:g}×); their median is {middle:.3g}× that (far takes {far_factor:g}×)"
+    found = [Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), over, factor)]
+    if over <= factor:
+        return Answer(NO, tuple(found))
+    part = max(1, len(values) // 10)
+    fallen, eval_fallen = 1 - float(median(values[-part:])) / first, 1 - float(median(evals[-3:])) / float(evals[0])
+    text = f"the training loss has lost {fallen:.0%} of its beginning, the eval loss {eval_fallen:.0%}"
+    found.append(Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), eval_fallen, falls_share * fallen))
+    if eval_fallen > 0 and eval_fallen > falls_share * fallen:
+        return Answer(SCALE, tuple(found))
+    return Answer(YES if middle > far_factor else RAISED, tuple(found), onset_step=int(at[0]))

@@ -169,6 +169,33 @@ def climbs(times: float) -> Run:
     return make_run(healthy(loss=np.where((AT > 2) & (AT < 40), 4 * times, falling(ROWS))))
 
 
+def gone(factor: float) -> Run:
+    """A loss that has settled and falls at once to a level so many times lower."""
+    return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
+
+
+def evaluated(times: float, falls: float = 0.0) -> Run:
+    """Evaluations that begin at so many times the first training loss, and lose a share of it by their end."""
+    evals = times * 4 * (1 - falls * np.clip(AT / 400, 0, 1))
+    return make_run(healthy(eval_loss=evals, loss=1 + 3 * np.exp(-np.maximum(AT - 5, 0) / 60)))
+
+
+def climbing(times: float) -> Run:
+    """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
+    return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
+
+
+def slower(factor: float) -> Run:
+    """A clock by which a step takes so many times as long from two thirds of the run on, but for every tenth."""
+    cost = np.where((AT < 400) | (AT % 10 == 0), 10.0, 10.0 * factor)
+    return make_run(healthy(wall_time=np.cumsum(cost)))
+
+
+def paused(hours: float) -> Run:
+    """A clock that goes on by so many hours at one step."""
+    return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
+
+
 def infinite(row: int) -> Run:
     """A gradient in fp32 that is infinite from a row on."""
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
@@ -225,6 +252,14 @@ RUNS: dict[str, Maker] = {
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.2),
     "at-chance": partial(thrown_to_chance, 0.09),
+    "loss-collapses": partial(gone, 23.0),
+    "throughput-collapses": partial(slower, 2.3),
+    "stalled": partial(paused, 1.13),
+    "eval-far-above": partial(evaluated, 4.5),
+    "eval-far-above-raised": partial(evaluated, 2.3),
+    "eval-far-above-scale": partial(evaluated, 8.0, 0.7),
+    "grad-norm-climbs": partial(climbing, 25.0),
+    "grad-norm-climbs-early": partial(climbing, 6.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -286,6 +321,14 @@ NEAR: dict[str, Maker] = {
     "at-chance: above": partial(thrown_to_chance, 0.12),
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
+    "loss-collapses: factor": partial(gone, 18.0),
+    "throughput-collapses: factor": partial(slower, 1.8),
+    "stalled: hours": partial(paused, 0.88),
+    "eval-far-above: factor": partial(evaluated, 3.5),
+    "eval-far-above-raised: factor": partial(evaluated, 1.8),
+    "eval-far-above-scale: share of the fall": partial(evaluated, 8.0, 0.3),
+    "grad-norm-climbs: factor": partial(climbing, 17.0),
+    "grad-norm-climbs-early: factor": partial(climbing, 4.4),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),

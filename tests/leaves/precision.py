@@ -20,10 +20,10 @@ def with_columns(**columns: Any) -> Run:
     return make_run(healthy(**columns))
 
 
-def scaled(ratio: float) -> Run:
-    """grad_norm is multiplied by a loss scale that doubles twice."""
+def scaled(ratio: float, clip: float = 1.0) -> Run:
+    """grad_norm is multiplied by a loss scale that doubles twice, beside a clip."""
     scale = np.repeat([131072.0, 262144.0, 524288.0], ROWS // 3)
-    return make_run(healthy(grad_norm=noisy(ratio) * scale, loss_scale=scale), dtype="fp16")
+    return make_run(healthy(grad_norm=noisy(ratio) * scale, loss_scale=scale), dtype="fp16", grad_clip=clip)
 
 
 def underflowing(zeros: float) -> Run:
@@ -80,6 +80,7 @@ RUNS: dict[str, Maker] = {
     "nan-from-numerics": lambda: with_rerun(broken(300), broken(420)),
     "nan-not-repeated": lambda: with_rerun(broken(300), make_run(healthy())),
     "clip-before-unscale": partial(scaled, 0.00112),
+    "clip-before-unscale-measured": partial(scaled, 0.00112, 0.0),
     "fp16-underflow": partial(underflowing, 0.056),
     "always-clipped": partial(clipped, 11.2, 0.97),
     "skips-rise": partial(skipping, 5, 18),
@@ -93,6 +94,8 @@ EDGE: dict[str, Maker] = {"gradients-vanish: absolutely": partial(vanishing, 1e-
 
 NEAR: dict[str, Maker] = {
     "clip-before-unscale: ratio": partial(scaled, 0.00088),
+    "clip-before-unscale: a clip above the norm": partial(scaled, 0.00112, 400.0),
+    "clip-before-unscale-measured: ratio": partial(scaled, 0.00088, 0.0),
     "fp16-underflow: share of zeros": partial(underflowing, 0.044),
     "always-clipped: depth": partial(clipped, 8.8),
     "always-clipped: share of rows": partial(clipped, 12.0, 0.83),

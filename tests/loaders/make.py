@@ -39,11 +39,12 @@ def write(folder: Path, content: str | bytes, name: str = "metrics.csv") -> Path
 
 
 def points(run: Run) -> Mapping[str, list[tuple[int, float | str]]]:
-    """The run's series as lists: values to 9 digits (older pandas errs in the last ones), NaN as text."""
+    """The run's series but its clock as lists: values to 9 digits (older pandas errs in the last ones), NaN as text."""
     return {
         metric: [
             (step, "nan" if np.isnan(value) else float(f"{value:.9g}"))
             for step, value in zip(series.steps.tolist(), series.values.tolist(), strict=True)
         ]
         for metric, series in sorted(run.series.items())
+        if metric != "wall_time"
     }

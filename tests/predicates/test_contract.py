@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES, Predicate
 from stabtree.run import LogLine, Resume, Run, Series, Setting
@@ -74,7 +75,9 @@ def columns(draw: st.DrawFn, name: str) -> dict[str, Series]:
     together, wild = draw(st.booleans()), draw(st.booleans())
     asked = set(about(name)) if together else draw(st.sets(st.sampled_from(about(name)))) if about(name) else set()
     found: dict[str, Series] = {}
-    for metric in sorted({"loss"} | asked | draw(st.sets(st.sampled_from(sorted(by_name())), max_size=4))):
+    for metric in sorted(
+        {"loss"} | asked | draw(st.sets(st.sampled_from(sorted(by_name().keys() - TIMES)), max_size=4))
+    ):
         grouped = by_name()[metric].grouped and draw(st.booleans())
         for key in (f"{metric}/embed", f"{metric}/b") if grouped else (metric,):
             gaps = np.ones(150) if together else rng.integers(1, draw(st.integers(2, 30)), draw(st.integers(1, 150)))

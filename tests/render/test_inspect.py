@@ -23,11 +23,11 @@ def report(folder: Path, content: str, width: int = 100, **options: Any) -> str:
 
 def test_every_column_is_accounted_for(tmp_path: Path) -> None:
     """Used columns stand in a table with their first and last value, others with the reason."""
-    page = report(tmp_path, "step,train/loss,loss,fps,lr\n0,4,5,9,\n10,3,nan,9,\n20,2,4,9,\n")
+    page = report(tmp_path, "step,train/loss,loss,vram,lr\n0,4,5,9,\n10,3,nan,9,\n20,2,4,9,\n")
     assert "3 rows" in page
     lines = [line.split() for line in page.splitlines()]
     assert ["loss", "=", "3", "5", "4", "1"] in lines
-    assert ["ignored", "fps", "(not", "a", "known", "metric)"] in lines
+    assert ["ignored", "vram", "(not", "a", "known", "metric)"] in lines
     assert "train/loss  (loss is read from loss)" in page
     assert "lr  (never logged)" in page
     assert "0 to 20, from step" in page
@@ -124,7 +124,7 @@ def test_intervals_in_words(steps: list[int], words: str) -> None:
 
 def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
     """Machines get everything, with numbers that JSON knows."""
-    found = json.loads(inspect_json(load_run(write(tmp_path, "step,loss,fps\n0,nan,1\n1,inf,1\n2\n"), dtype="fp16")))
+    found = json.loads(inspect_json(load_run(write(tmp_path, "step,loss,vram\n0,nan,1\n1,inf,1\n2\n"), dtype="fp16")))
     assert found["schema"] == 1
     assert found["config"] == {"dtype": {"value": "fp16", "source": "--dtype"}}
     assert found["series"] == [

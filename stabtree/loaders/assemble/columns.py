@@ -16,6 +16,7 @@ from stabtree.loaders.assemble.uses import Plan, column_uses
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import normalize
 from stabtree.run import FileUse
 from stabtree.text import clean
@@ -260,6 +261,8 @@ def _ranks(table: Table, name: str | None) -> Ints | None:
 def _bad_notes(table: Table, used: Mapping[str, str], wrong: Mapping[str, Misread]) -> list[str]:
     found = []
     for role, name in used.items():
+        if role in TIMES:
+            continue  # a clock may well be printed as 0:12:31
         shown, column = clean(name, 40), table.columns[name]
         if column and column.bad:
             found.append(f"Cells of {shown} that are no numbers: {column.bad}, not logged ({column.bad_example}).")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
+from stabtree.metrics.pace import TIMES
 from stabtree.run import Gap
 from stabtree.stats import median
 
@@ -78,7 +79,7 @@ def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
     loss = metrics.get("loss")
     if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS or loss.logged[-1] or not loss.logged[-2]:
         return False
-    if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE):
+    if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE and name not in TIMES):
         return False
     evaluated = any(name in EVALUATED and column.mask[-1] for name, column in metrics.items())
     return evaluated or not _is_step(steps, metrics)
@@ -122,7 +123,7 @@ def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple
     for name, column in metrics.items():
         if name in EVALUATED:
             evaluated |= column.mask
-        elif name != metric:
+        elif name != metric and name not in TIMES:
             training |= column.mask
     return training & ~logged, ~(logged | training | evaluated)
 

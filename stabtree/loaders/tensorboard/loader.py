@@ -96,7 +96,7 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", r
     Raises:
         StabtreeError: where it holds no scalars.
     """
-    rows, columns, notes = tabulate(merge([part.points for part in parts]), names)
+    rows, columns, notes = tabulate(merge([part.points for part in parts]), names, timed=True)
     told = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if not rows:
         raise StabtreeError(

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import MAX_NAME, normalize
 
 # A longer line is no line of metrics: what stands behind is not looked at.
@@ -182,7 +183,7 @@ def _role(name: str, names: Names) -> Meaning:
     if axis.role in (STEP, EPOCH, RANK):
         return axis
     if found.role and found.role != RUN:
-        return found
+        return UNKNOWN if found.role in TIMES else found  # a line that tells the time alone holds no metrics
     words = name.lower().split()
     if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])

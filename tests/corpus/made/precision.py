@@ -25,12 +25,14 @@ ROWS = 800
 def scaled(ratio: float) -> Run:
     """A grad_norm that is a share of a constant loss scale."""
     columns = {"loss": learned(ROWS), "grad_norm": np.full(ROWS, ratio * 2.0**20), "loss_scale": np.full(ROWS, 2.0**20)}
-    return make_run(columns, dtype="fp16")
+    return make_run(columns, dtype="fp16", grad_clip=1.0)
 
 
 def alike(level: float) -> Run:
     """A grad_norm and a loss scale that stand at one level."""
-    return make_run({"loss": learned(ROWS), "grad_norm": np.full(ROWS, level), "loss_scale": np.full(ROWS, level)})
+    return make_run(
+        {"loss": learned(ROWS), "grad_norm": np.full(ROWS, level), "loss_scale": np.full(ROWS, level)}, grad_clip=1.0
+    )
 
 
 def following(slope: float, octaves: float, rows: int = ROWS) -> Run:
@@ -42,7 +44,7 @@ def following(slope: float, octaves: float, rows: int = ROWS) -> Run:
 
 def with_short(columns: Mapping[str, Floats]) -> Run:
     """A run with metrics that were logged in its first rows only."""
-    run = make_run({"loss": learned(ROWS)})
+    run = make_run({"loss": learned(ROWS)}, grad_clip=1.0)
     return replace(run, series={**run.series, **{name: series(name, values) for name, values in columns.items()}})
 
 

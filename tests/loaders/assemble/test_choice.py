@@ -145,7 +145,7 @@ def test_an_export_of_one_series_is_called_after_its_file(tmp_path: Path, name: 
     """TensorBoard's `Wall time,Step,Value`: by the tag in the name, by the name, else by its course."""
     text = "Wall time,Step,Value\n" + "".join(f"{1e9 + i},{i},{FALLING[i]:.5g}\n" for i in range(ROWS))
     run = load_run(write(tmp_path, text, name))
-    assert list(run.series) == [metric]
+    assert list(run.series) == ["wall_time", metric]
     assert "one series" in run.notes[0]
 
 
@@ -154,7 +154,7 @@ def test_the_folder_says_what_an_export_holds(tmp_path: Path) -> None:
     rows = "".join(f"{1e9 + i},{i},{RISING[i] - 1:.5g}\n" for i in range(ROWS))
     (tmp_path / "Reward").mkdir()
     for path, where in (("ddpg.csv", tmp_path / "Reward"), ("ddpg.csv", tmp_path)):
-        assert list(load_run(write(where, "Wall time,Step,Value\n" + rows, path)).series) == ["reward"]
+        assert list(load_run(write(where, "Wall time,Step,Value\n" + rows, path)).series) == ["wall_time", "reward"]
 
 
 def test_an_export_that_can_be_anything_asks(tmp_path: Path) -> None:

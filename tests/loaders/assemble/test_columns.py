@@ -26,7 +26,7 @@ def test_columns_are_named_metrics(tmp_path: Path) -> None:
     run = load_run(
         write(
             tmp_path,
-            "train/global_step,train/loss,train/learning_rate,weight_norm/blocks.0,param_norm.head,h0/absmax,fps\n"
+            "train/global_step,train/loss,train/learning_rate,weight_norm/blocks.0,param_norm.head,h0/absmax,vram\n"
             "0,4.5,0.1,7,8,1,100\n1,4.4,0.1,7,8,2,100\n",
         )
     )
@@ -39,7 +39,7 @@ def test_columns_are_named_metrics(tmp_path: Path) -> None:
     ]
     found = uses(run)
     assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0)
-    assert found["fps"] == ColumnUse("fps", None, "not a known metric")
+    assert found["vram"] == ColumnUse("vram", None, "not a known metric")
     assert run.series["loss"].origin == "train/loss"
 
 

@@ -355,7 +355,7 @@ def test_numbers_are_taken_over_at_once(tmp_path: Path, monkeypatch: pytest.Monk
         add(builder, cells, lines)
 
     monkeypatch.setattr(ColumnBuilder, "add", counted)
-    beside = {"text": ("fps", "eval"), "labels": ("batch_id", "ab")}.get(odd, ("lr", "0.5"))
+    beside = {"text": ("vram", "eval"), "labels": ("batch_id", "ab")}.get(odd, ("lr", "0.5"))
     empty = "" if odd == "nan beside empty cells" else "1.5"
     rows = "".join(f"{i},{'nan' if i > 500 else 0.5},{empty},{beside[1]}\n" for i in range(1000))
     read(write(tmp_path, f"step,loss,eval_loss,{beside[0]}\n{rows}"), 1300)
