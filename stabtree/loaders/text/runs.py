@@ -18,7 +18,7 @@ from stabtree.loaders.table import (
     running_on,
 )
 from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.grammar import is_loss, role
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.stats import median
 from stabtree.text import clean
@@ -64,10 +64,7 @@ def tables(
         notes: what was changed while decoding it.
     """
     dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
-    losses = np.zeros(rows.count, dtype=np.bool_)
-    for name, (_, logged) in dense.items():
-        if role(name, rows.names).role == "loss":
-            losses |= logged
+    losses = _losses(rows, dense)
     event = np.zeros(rows.count, dtype=np.bool_)
     event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
     notes = (*notes, *_hidden_nan(rows, dense, losses, event))
@@ -108,6 +105,13 @@ def tables(
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _losses(rows: LogRows, dense: dict[str, tuple[Floats, Bools]]) -> Bools:
+    """The rows that hold the training loss, or what may be one where no name is known as that."""
+    known = [name for name in dense if role(name, rows.names).role == "loss"]
+    likely = known or [name for name in dense if is_loss(name, kinds=True)]
+    return np.logical_or.reduce([np.zeros(rows.count, dtype=np.bool_), *(dense[name][1] for name in likely)])
 
 
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
