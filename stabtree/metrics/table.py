@@ -39,8 +39,8 @@ METRICS: tuple[Metric, ...] = (
             "loss_validation loss_val_total loss_eval_total eval_eval_loss eval_total_loss val_total_loss "
             "validation_total_loss evaluation_loss eval_avg_loss val_avg_loss avg_val_loss val_loss_mean "
             "lm_loss_value lm_loss_validation validation_metrics_global_avg_loss "
-            "metrics_eval_languagecrossentropy eval_cross_entropy validation_cross_entropy val_cross_entropy "
-            "eval_nll_loss valid_nll_loss val_nll tel "
+            "metrics_eval_languagecrossentropy eval_cross_entropy val_cross_entropy valid_cross_entropy "
+            "validation_cross_entropy eval_nll_loss valid_nll_loss val_nll tel "
             "val_loss_epoch val_loss_step val_epoch_loss final_eval_loss "
             "eval_evaluation_loss_vs_iterations eval_epoch_loss validation_lm_loss average_val_loss"
         ),
@@ -197,6 +197,11 @@ EPOCH_ALIASES: tuple[str, ...] = (
     "episode",
     "episodes",
     "time_episodes",
+    "epoca",
+    "época",
+    "epoche",
+    "époque",
+    "эпоха",
 )
 RANK_ALIASES: tuple[str, ...] = (
     "rank",

@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
 
 
+def early_rows(count: int) -> int:
+    """How many rows, of so many, are those in which the loss begins: a twentieth, three to ten."""
+    return max(3, min(10, count // 20))
+
+
 def first_level(values: Floats, thrown: float) -> float:
     """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
 
     Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
     threw them up, and it is the level.
     """
-    early, first = float(median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
+    early, first = float(median(values[: early_rows(len(values))])), float(values[0])
     return first if 0 < first * thrown < early else early
 
 
@@ -50,7 +55,9 @@ def _too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
     least_steps, least_progress = bars.least_steps, bars.least_progress
     if len(values) < bars.least_rows:
         return f"the loss has {len(values):,} finite rows, {bars.least_rows} are needed to call it flat"
-    first, last = int(steps[0]), int(steps[-1])
+    # One row of an attempt before a resume is not where this one begins: the rows of the first level decide.
+    inner = early_rows(len(values)) // 2
+    first, last = int(steps[inner] - inner * interval(steps)), int(steps[-1])
     planned = run.setting("max_steps")
     by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
     young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)

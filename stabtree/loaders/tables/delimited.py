@@ -12,7 +12,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout
+from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout, numeric, split
 from stabtree.loaders.tables.shifted import lack_a_cell_within, shifted_from
 from stabtree.text import clean
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 LISTED = 5
+LEAST_RESULTS = 8
 # Where the head holds no more lines, more are looked at, of up to so many characters each.
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
@@ -99,6 +100,12 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
+    if _is_of_results(head, layout):
+        raise StabtreeError(
+            f"is a table of results: {clean(layout.names[0], 40)!r} names another thing in every row",
+            where=source.path,
+            hint="give the log of one of them, with a row a step or an epoch",
+        )
     table = _read(source, layout, names)
     if not table.rows:
         raise StabtreeError(
@@ -107,6 +114,14 @@ def read(source: Source, names: Names) -> Table:
             hint="check that the run logged anything before it stopped",
         )
     return table
+
+
+def _is_of_results(head: str, layout: Layout) -> bool:
+    """Whether the first column holds names without a digit, another one in each row, as no log's does."""
+    below = head.split("\n")[layout.header_line : -1]
+    cells = [split(line, layout.delimiter)[0].strip(' "') for line in below if line.strip()]
+    named = [cell for cell in cells if cell.replace("_", "").replace(" ", "").isalpha() and not numeric(cell)]
+    return len(cells) >= LEAST_RESULTS and len(set(named)) == len(cells)
 
 
 def _read(source: Source, layout: Layout, names: Names) -> Table:

@@ -169,6 +169,8 @@ def _width(rows: list[tuple[int, list[str]]]) -> int:
 
 def _is_header(fields: list[str]) -> bool:
     """Whether the fields are names: mostly words, and not the same word all along, though each may stand twice."""
+    if len(fields) > 1 and not fields[0]:
+        fields = fields[1:]  # the index of a data frame has no name
     # `0;4` is no number either, and no name: it is what is left of one where another delimiter is tried.
     words = [name for name in fields if any(map(str.isalpha, name)) and not numeric(name)]
     return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))

@@ -15,6 +15,7 @@ from stabtree.loaders.text.line import MAX_STEP, Line, Pair, parse, to_float
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.settings import ConfigDump
+from stabtree.loaders.text.spellings import spelled
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class LogReader:
         text = line[: grammar.MAX_LINE]
         if "\x1b" in text:
             text = grammar.ANSI.sub("", text)
+        text = spelled(text)
         before = self.rows.count
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
@@ -175,7 +177,8 @@ class LogReader:
         dict_row = bool(_DICT.search(text))
         if line.position and dict_row:
             self.rows.moved(line.position)
-        if not line.step and line.position and line.bar != "keras" and not dict_row and line.loss:
+        trains = line.loss is not None or (self.rows.kinds and self._may_be_loss(line))
+        if not line.step and line.position and line.bar != "keras" and not dict_row and trains:
             line.step = self._training.position(line, self.rows.head.epoch if self.rows.head else None)
         located = line.step or line.epoch or dict_row or line.bar
         if not located and not self._may_join(line):
@@ -246,7 +249,9 @@ class _Training:
         epoch = to_float(line.epoch.text) if line.epoch else head
         before = 0.0
         if epoch is not None and epoch.is_integer() and total:
-            self._first_epoch = epoch if self._first_epoch is None else self._first_epoch
+            if self._first_epoch is None:
+                # A line that names its epoch says how much was trained before a resume.
+                self._first_epoch = min(epoch, 1.0) if line.epoch else epoch
             before = max(0.0, epoch - self._first_epoch) * total
         step = done + before
         return Pair("position in the epoch", str(int(step)), role="step") if step < MAX_STEP else None

@@ -61,6 +61,65 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             "eval_loss": [(0, 11.5)],
         },
     ),
+    "darknet": (
+        (
+            "Region 82 Avg IOU: 0.29, Class: 0.49, Obj: 0.50, total_loss = 7.5\n"
+            " 1: 900.5, 900.5 avg loss, 0.000125 rate, 4.2 seconds, 64 images, -1.0 hours left\n"
+            "Region 94 Avg IOU: 0.31, Class: 0.49, Obj: 0.50, total_loss = 6.5\n"
+            " 2: 850.25, 895.4 avg loss, 0.000250 rate, 4.1 seconds, 128 images, 2.0 hours left\n"
+            " 3: -nan, -nan avg loss, 0.000500 rate, 4.1 seconds, 192 images, 2.0 hours left\n"
+        ),
+        {"loss": [(1, 900.5), (2, 850.25), (3, math.nan)], "lr": [(1, 1.25e-4), (2, 2.5e-4), (3, 5e-4)]},
+    ),
+    "tacotron": (
+        (
+            "Train loss 0 25.5 Grad Norm 9.5 3.41s/it\nTrain loss 1 24.25 Grad Norm 8.5 3.40s/it\n"
+            "Train loss 2 23.0 Grad Norm 7.5 3.40s/it\nValidation loss 2:  23.500000  \n"
+        ),
+        {
+            "loss": [(0, 25.5), (1, 24.25), (2, 23.0)],
+            "grad_norm": [(0, 9.5), (1, 8.5), (2, 7.5)],
+            "eval_loss": [(2, 23.5)],
+        },
+    ),
+    "catboost": (
+        "".join(f"{i}:\tlearn: 0.{9 - i}5\ttest: 0.{9 - i}75\tbest: 0.{9 - i}75 ({i})\ttotal: 5{i}ms\n" for i in range(3)),
+        {"loss": [(0, 0.95), (1, 0.85), (2, 0.75)], "eval_loss": [(0, 0.975), (1, 0.875), (2, 0.775)]},
+    ),
+    "xgboost, an error": (
+        "".join(f"[{i}]\ttrain-rmse:0.{9 - i}5\teval-rmse:0.{9 - i}75\n" for i in range(4)),
+        {"loss": [(i, 0.95 - i / 10) for i in range(4)], "eval_loss": [(i, 0.975 - i / 10) for i in range(4)]},
+    ),
+    "lightgbm": (
+        "".join(f"[{i}]\ttraining's l2: 0.{9 - i}5\tvalid_1's l2: 0.{9 - i}75\n" for i in range(1, 5)),
+        {"loss": [(i, 0.95 - i / 10) for i in range(1, 5)], "eval_loss": [(i, 0.975 - i / 10) for i in range(1, 5)]},
+    ),
+    "in Chinese": (
+        "".join(
+            f"-------第 {e} 轮训练开始-------\n训练次数：{100 * e}，Loss：{5 - e}.5\n整体测试集上的Loss：{6 - e}.25\n整体测试集上的正确率：0.{e}\n"
+            for e in range(1, 5)
+        ),
+        {
+            "loss": [(100, 4.5), (200, 3.5), (300, 2.5), (400, 1.5)],
+            "eval_loss": [(100, 5.25), (200, 4.25), (300, 3.25), (400, 2.25)],
+        },
+    ),
+    "in Portuguese": (
+        "".join(f"Época {e:03d}/30 | loss: {5 - e}.5\n" for e in range(1, 5)),
+        {"loss": [(1, 4.5), (2, 3.5), (3, 2.5), (4, 1.5)]},
+    ),
+    "a row an epoch, at the same batch": (
+        "".join(f"Epoch [{e}/9], Step [300/300], d_loss: 0.{e}5, g_loss: {e}.5\n" for e in range(1, 6)),
+        {"loss": [(300 * e, e + 0.5) for e in range(1, 6)]},
+    ),
+    "batches of networks that play against each other": (
+        "".join(f"[{e}/9][{b}/150]\tLoss_D: 0.5\tLoss_G: {e}.{b}\tD(x): 0.81\n" for e in range(3) for b in (0, 50, 100)),
+        {"loss": [(150 * e + b, float(f"{e}.{b}")) for e in range(3) for b in (0, 50, 100)]},
+    ),
+    "resumed at a later epoch": (
+        "".join(f"Epoch: [{e}/90] Iter:[{b}/40], Loss: 1.{e}\n" for e in (31, 32, 33) for b in (0, 20)),
+        {"loss": [(40 * (e - 1) + b, float(f"1.{e}")) for e in (31, 32, 33) for b in (0, 20)]},
+    ),
     "litgpt": (
         (
             "Epoch 1 | iter 1 step 1 | loss train: 1.5, val: n/a | iter time: 820.31 ms (step)\n"
