@@ -37,6 +37,9 @@ def counted_on(step: Floats, logged: Bools, epoch: Floats, epoch_logged: Bools, 
         return None
     next_epoch = np.flatnonzero(np.diff(of) > 0) + 1
     inside = np.diff(at)[np.diff(of) == 0]
+    if len(next_epoch) == len(at) - 1 and not np.diff(at).any():
+        # `Epoch 12, step 0` in each epoch: the epoch alone counts.
+        return np.where(logged & epoch_logged, epoch, step)
     if not len(next_epoch) or np.count_nonzero(at[next_epoch] < at[next_epoch - 1]) < MOST * len(next_epoch):
         return None
     if (inside < 0).any():
