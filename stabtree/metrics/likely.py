@@ -52,6 +52,8 @@ _TRAINED_ON = (
 )
 _PLAYER = re.compile(r"(?:train/|err_?)?([DG])(?:_[A-Za-z0-9]{1,4})?")
 _REWARD = frozenset(names("reward rewards rew return returns"))
+# What a setting does to rewards, which is nothing that was earned.
+_ON_REWARDS = frozenset(names("multiplier normalize normalise clip discount shaping model fn function"))
 _EPISODE = frozenset(names("ep episode episodic episodes"))
 _REWARD_FILLER = (
     _EPISODE
@@ -104,7 +106,7 @@ def guess(column: str) -> Guess | None:
         return Guess("loss", held_out, ADVERSARIAL, 3 + (player[1] == "D"), named=False)
     if column == "r" or "score" in inner <= _SCORE:
         return Guess("reward", held_out, "", 9, named=False)
-    if (inner & _REWARD or ("ret" in inner and inner & _EPISODE)) and not inner & _NO:
+    if (inner & _REWARD or ("ret" in inner and inner & _EPISODE)) and not inner & (_NO | _ON_REWARDS):
         rest = inner - _REWARD - _REWARD_FILLER - {"ret"}
         return Guess("reward", held_out, "", 1 + len(rest), named=True)
     return None

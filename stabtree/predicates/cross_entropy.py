@@ -156,12 +156,24 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
 
 
 @predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=12)
-def zero_rows(run: Run, loss: Series, *, near_rows: Count, near_share: float, digits: float, share: float) -> Answer:
+def zero_rows(
+    run: Run,
+    loss: Series,
+    *,
+    near_rows: Count,
+    near_share: float,
+    wide_rows: Count,
+    small_share: float,
+    digits: float,
+    share: float,
+) -> Answer:
     """Are single rows of the loss exactly 0, beside ordinary ones?
 
     A row counts where each of the `near_rows` rows other than 0 on either side is at least `near_share` of their
     median, and that median has `digits` steps of the last digit printed: then 0 is no small value rounded, nor one
-    that the loss was on its way to. At most `share` of the rows may be 0, else it is the level of the loss.
+    that the loss was on its way to. At most `share` of the rows may be 0, else it is the level of the loss. Nor does a
+    row count where one of the `wide_rows` on either side lies below `small_share` of their median: a loss of margins
+    comes as near to 0 as it likes, and 0 is the end of its scatter.
     """
     steps, values = finite(loss)
     why = may_be_zero(run, values)
@@ -177,7 +189,9 @@ def zero_rows(run: Run, loss: Series, *, near_rows: Count, near_share: float, di
         place = int(np.searchsorted(others, at))
         near = values[others[max(0, place - near_rows) : place + near_rows]]
         level = median(near)
-        if float(near.min()) >= near_share * level and level >= digits * last_digit:
+        wide = values[others[max(0, place - wide_rows) : place + wide_rows]]
+        scatters = float(wide.min()) < small_share * median(wide)
+        if float(near.min()) >= near_share * level and level >= digits * last_digit and not scatters:
             alone.append(int(at))
     text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
     text += f", the first at step {int(steps[alone[0]]):,}" if alone else ""
@@ -190,14 +204,17 @@ def zero_rows(run: Run, loss: Series, *, near_rows: Count, near_share: float, di
     )
 
 
-@predicate(source="stuck loggers and loaders", min_points=20)
-def loss_repeats(loss: Series, *, rows: Count, values_most: Count, digits: float, plain: float) -> Answer:
+@predicate(source="stuck loggers and loaders", min_points=8)
+def loss_repeats(
+    loss: Series, *, rows: Count, values_most: Count, few_rows: Count, digits: float, plain: float
+) -> Answer:
     """Does the loss repeat to the last digit?
 
     Yes where one value other than 0 stands in `rows` neighbouring rows or more, or the whole log holds at most
-    `values_most` different values. Each must have `digits` steps of the last digit printed, so that rounding does not
-    make different losses equal; a log of one single value needs no more than to be `plain` or above, since no loss
-    that is trained stays within a rounding of so large a number from the first row to the last.
+    `values_most` different values, one only where it has fewer than `few_rows` rows. Each must have `digits` steps
+    of the last digit printed, so that rounding does not make different losses equal; a log of one single value
+    needs no more than to be `plain` or above, since no loss that is trained stays within a rounding of so large a
+    number from the first row to the last.
     """
     steps, values = finite(loss)
     last_digit = resolution(values)
@@ -210,7 +227,8 @@ def loss_repeats(loss: Series, *, rows: Count, values_most: Count, digits: float
     text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
     text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different):,} different values in {len(values):,} rows"
     found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
-    few = (len(different) <= values_most and fine and bool((different != 0).all())) or (
+    most = values_most if len(values) >= few_rows else 1
+    few = (len(different) <= most and fine and bool((different != 0).all())) or (
         len(different) == 1 and abs(float(different[0])) >= plain
     )
     if count < rows and not few:

@@ -16,7 +16,7 @@ from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Bools, Floats, Ints
     from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
 
@@ -68,17 +68,36 @@ def stays_above(
     rows: Count,
     steps: int,
     beside: str = "",
+    harms: str = "",
+    gain_share: float = 0.5,
 ) -> Answer:
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the level does not apply and the answer is no.
+    Where `beside` names a metric that was not logged, the level does not apply and the answer is no; so where what it
+    `harms` ends higher than it began by more than `gain_share` of all that it covered.
     """
-    refused = not_asked(run, metric, beside)
+    refused = not_asked(run, metric, beside) or (_unharmed(run, harms, gain_share) if harms else None)
     if refused:
         return refused
     bad = finite(run.series[metric])[1] >= level
     return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
+
+
+def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
+    """The answer where a metric gains all the same; None where it does not, or nobody knows."""
+    if run.get(metric) is None:
+        return None
+    _, values = finite(run.series[metric])
+    ends = _ends(values, 5)
+    if ends is None:
+        return None
+    first, last = ends
+    low, high = np.quantile(values, (0.05, 0.95))
+    if not last - first > gain_share * float(high - low) > 0:
+        return None
+    text = f"{metric} goes from {first:.3g} to {last:.3g} all the same"
+    return Answer(NO, (Evidence(text, metric, (), last - first, gain_share * float(high - low)),))
 
 
 @predicate(source=GUIDE)
@@ -154,8 +173,13 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
     """Does a metric grow by a large factor while another one gets nowhere?
 
     Yes where the median of its last tenth, `rows` rows at least, is more than `factor` times that of its first, and
-    that of `beside` is no higher than at its own beginning.
+    that of `beside` is no higher than at its own beginning. Where the one loss that is logged is that of a value
+    function, it is asked of that.
     """
+    if metric == "value_loss" and run.get(metric) is None:
+        if run.setting("loss_kind") != "value":
+            return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
+        metric = "loss"
     refused = not_asked(run, metric, "")
     if refused:
         return refused
@@ -218,11 +242,12 @@ def no_trend(
 
 
 @predicate(source=f"{GUIDE}; reward collapse in public GRPO logs")
-def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str = "") -> Answer:
+def falls_back(run: Run, levels: Levels, *, metric: str = "reward", end_rows: Count = 3, beside: str = "") -> Answer:
     """Does a metric end far below the best level that it had reached?
 
     Yes where it has lost more than `fall_share` of all that it ever covered and more than `fall_noise` times the
-    scatter between neighbouring levels (block medians of `level_rows` rows and more).
+    scatter between neighbouring levels (block medians of `level_rows` rows and more). A fall in the very last rows is
+    shorter than a level: yes also where each of the last `end_rows` lies further below all others than these lie apart.
     """
     refused = not_asked(run, metric, beside)
     if refused:
@@ -232,6 +257,9 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     course, lost = levels.fall(series)
     if course is None:
         return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
+    drop = _drops_out(at, values, max(end_rows, 1), metric)
+    if drop and not lost:
+        return drop
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
     text += f"of its range lost (takes {levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
@@ -242,6 +270,18 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     onset = int(past[0]) if len(past) else course.low_step
     found = Evidence(text, metric, (course.low_step, onset), course.share, levels.fall_share)
     return Answer(YES, (found,), onset_step=onset, last_good_step=course.low_step)
+
+
+def _drops_out(at: Ints, values: Floats, end_rows: int, metric: str) -> Answer | None:
+    """Yes where each of the last rows lies further below all others than these lie apart; else None."""
+    before, end = values[:-end_rows], values[-end_rows:]
+    low, high = float(before.min()), float(before.max())
+    if not low - float(end.max()) > high - low > 0:
+        return None
+    text = f"{metric} lies between {low:.4g} and {high:.4g}, and its last {end_rows} rows at most at {end.max():.4g}"
+    first, last_good = int(at[-end_rows]), int(at[-end_rows - 1])
+    found = Evidence(text, metric, (first,), (low - float(end.max())) / (high - low), 1.0)
+    return Answer(YES, (found,), onset_step=first, last_good_step=last_good)
 
 
 @predicate(source=GUIDE, min_points=20)

@@ -35,6 +35,8 @@ LISTED = 12
 DENSER = 5
 # A count of optimizer steps that many rows lack would give these the step of a row before.
 STEP_DENSER = 1.1
+# Steps that stand still or go back in more of the rows are no count, where so many rows are counted otherwise.
+LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
 
 # A rank column with more empty cells than this tells no ranks apart.
 MAX_RANKLESS = 0.01
@@ -219,6 +221,8 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
             why = found[0].upper() + found[1:]
         elif not asked and _in_epoch(found, epochs):
             why = f"Column {used['step']} starts again in each epoch"
+        elif not asked and epochs and _is_length(found, epochs):
+            return steps_.Steps(epochs.values.astype(np.int64), None, used["epoch"], (_length_note(used),))
         else:
             return found
     elif epochs and _whole(epochs):
@@ -234,6 +238,21 @@ def _in_epoch(found: Steps, epochs: Column | None) -> bool:
     if epochs is None or found.keep is not None or not _whole(epochs):
         return False
     return steps_.restarts_with(found.values, epochs.values)
+
+
+def _is_length(found: Steps, epochs: Column) -> bool:
+    """Whether the steps are how long each episode took: they go up and down while the episodes are counted."""
+    if found.keep is not None or not _whole(epochs) or len(found.values) < LENGTH_ROWS:
+        return False
+    counted = epochs.values == np.floor(epochs.values)
+    rises = np.diff(epochs.values) > 0
+    back = np.diff(found.values) <= 0
+    return bool(counted.all() and rises.all() and np.count_nonzero(back) > LENGTH_SHARE * len(back))
+
+
+def _length_note(used: Mapping[str, str]) -> str:
+    length, count = clean(used["step"], 40), clean(used["epoch"], 40)
+    return f"Column {length} goes up and down, as the length of an episode does: {count} stands for the step."
 
 
 def _whole(column: Column) -> bool:

@@ -37,9 +37,10 @@ def counted_on(step: Floats, logged: Bools, epoch: Floats, epoch_logged: Bools, 
         return None
     next_epoch = np.flatnonzero(np.diff(of) > 0) + 1
     inside = np.diff(at)[np.diff(of) == 0]
-    if len(next_epoch) == len(at) - 1 and at[0] > 0 and not np.ptp(at):
-        # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`.
-        return np.where(logged & epoch_logged, step + (epoch - min(of[0], 1.0)) * at[0], step)
+    if len(next_epoch) == len(at) - 1 and not np.ptp(at):
+        # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`; at batch 0 the epoch alone counts.
+        counted = step + (epoch - min(of[0], 1.0)) * at[0] if at[0] > 0 else epoch
+        return np.where(logged & epoch_logged, counted, step)
     if not len(next_epoch) or np.count_nonzero(at[next_epoch] < at[next_epoch - 1]) < MOST * len(next_epoch):
         return None
     if (inside < 0).any():

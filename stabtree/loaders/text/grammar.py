@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from stabtree.metrics.likely import guess
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import MAX_NAME, normalize
@@ -32,14 +33,14 @@ NUMBER = re.compile(
 # The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
 KEY = re.compile(
     r"(?P<name>[^\W\d][\w./()%+\-]*(?: [^\W\d(][\w./()%+\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
-    r"(?P<sep>\s*[:=]\s*|\s*\[\s*|\s+)['\"‘“]?(?:tensor\()?[\[(]*\s*$"
+    r"(?P<sep>\s*[:=]\s*|\s*\[\s*|\s+)['\"‘“#]?(?:tensor\()?[\[(]*\s*$"
 )
 
 # What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
 PREFIX = re.compile(
     r"\s*(?:(?:\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+(?: [A-Z]{3,4}(?= \|))?|\d\d:\d\d:\d\d(?= \|)"
-    r"|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
+    r"|[IWE]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\]|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
 RANK_PREFIX = re.compile(
@@ -70,7 +71,10 @@ ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
 # Names of a step that may stand alone above or below the lines of metrics.
 HEADER_STEPS = frozenset(
-    ["step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch", "num_updates"]
+    (
+        *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch"),
+        *("num_updates", "learning_iteration", "starting_iteration"),
+    )
 )
 
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
@@ -103,8 +107,8 @@ STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import
 
 # What a line of metrics can't be without.
 ANCHOR = re.compile(
-    r"loss|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy|num_updates|\d/\d|[-+ ]lr[^a-z]"
-    r"|current learning rate",
+    r"loss|reward|return|score|episode|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy"
+    r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
@@ -148,12 +152,13 @@ _STEPS = (
     "total_timesteps",
     "samples_count",
     "num_of_updates",
+    "total_t",
     "episode",
     "itr",
 )
 _MORE = {
     **{name: Meaning(STEP, 1000 + place) for place, name in enumerate(_STEPS)},
-    **dict.fromkeys(("epoch(train)", "epoch(val)", "ep"), Meaning(EPOCH, 0)),
+    **dict.fromkeys(("epoch(train)", "epoch(val)", "ep", "episode_num"), Meaning(EPOCH, 0)),
 }
 # Steps that may stand behind a group: `misc/nupdates`.
 _INNER = frozenset(["nupdates", "total_timesteps"])
@@ -201,6 +206,12 @@ def past_prefix(line: str) -> int:
 def is_loss(name: str, *, kinds: bool) -> bool:
     """Whether a name that no metric has may be that of a loss, `kinds` for those without the word."""
     return "loss" in name.lower() or (kinds and LOSS_KIND.fullmatch(name) is not None)
+
+
+def is_reward(name: str) -> bool:
+    """Whether a name that no metric has may be that of a reward."""
+    found = guess(name)
+    return found is not None and found.metric == "reward"
 
 
 def anchor(names: Names) -> re.Pattern[str]:

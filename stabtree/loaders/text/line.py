@@ -72,7 +72,8 @@ class Line:
 
 
 _WORD = re.compile(r"[^\W\d]{2,}")
-_BLANKS = re.compile(r"\s\s+|\s-+\s")
+# What parts a name from what stands before it: blanks, a dash, seconds that end a sentence.
+_BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
 _AROUND = " '\"[(tensor"  # what may stand between a name and its number
 # A line that names so many different numbers is a table of something, not a step.
 MAX_PAIRS = 2000
@@ -93,7 +94,7 @@ def to_float(text: str) -> float:
 
 
 def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
-    """Read one line, free of escape codes; `kinds` takes losses that go by their kind alone."""
+    """Read one line, free of escape codes; `kinds` takes losses that go by their kind, and rewards by any name."""
     found = grammar.MLLOG.search(line)
     if found:
         return _mllog(found[1], names)
@@ -109,7 +110,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     for number in grammar.NUMBER.finditer(line, start):
         if len(out.metrics) >= MAX_PAIRS:
             break
-        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names)
+        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names, kinds=kinds)
         if pair and not (number["total"] and not pair.role):
             out.words += _words(line[end : number.start()], pair.name)
             end = _past(line, number.end())
@@ -168,7 +169,7 @@ def _words(text: str, name: str) -> int:
     return max(0, len(_WORD.findall(text)) - len(_WORD.findall(name)))
 
 
-def _pair(line: str, start: int, number: re.Match[str], names: Names) -> Pair | None:
+def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: bool) -> Pair | None:
     """The pair that ends with a number; nothing where no name stands before it."""
     key = grammar.KEY.search(line, start, number.start()) if start < number.start() else None
     if not key:
@@ -181,7 +182,8 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names) -> Pair | 
     if ":" not in key["sep"] and "=" not in key["sep"]:
         # `loss 3.2` is a pair, `Loaded 12 files` and `number of nan iterations` are not.
         bracket = "[" in key["sep"] and kind not in ("epoch", "step")
-        if not kind or bracket:
+        likely = kinds and (name.lower().endswith("loss") or ("_" in name and grammar.is_reward(name)))
+        if bracket or not (kind or likely):
             return None
     if kind in ("step", "epoch", "rank") and number["value"][-1:].isalpha():
         return None
@@ -202,7 +204,8 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.rank = pair
     else:
         out.metrics.append(pair)
-        out.known = out.known or bool(pair.role) or grammar.is_loss(pair.name, kinds=kinds)
+        likely = grammar.is_loss(pair.name, kinds=kinds) or (kinds and grammar.is_reward(pair.name))
+        out.known = out.known or bool(pair.role) or likely
 
 
 def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
@@ -228,7 +231,9 @@ def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
     if (
         not out.problem
         and (out.step or "'" in line)
-        and not any(pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name) for pair in out.metrics)
+        and not any(
+            pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()) for pair in out.metrics
+        )
         and _lacks_loss(line, out)
     ):
         out.problem = "has no number behind its loss"

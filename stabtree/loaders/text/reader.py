@@ -208,7 +208,10 @@ class LogReader:
         return alone or (line.words <= 2 and (bool(self.rows.head or self.rows.count) or len(line.metrics) >= 3))
 
     def _may_be_loss(self, line: Line) -> bool:
-        return any(grammar.is_loss(pair.name, kinds=self.rows.kinds) for pair in line.metrics)
+        kinds = self.rows.kinds
+        return any(
+            grammar.is_loss(pair.name, kinds=kinds) or (kinds and grammar.is_reward(pair.name)) for pair in line.metrics
+        )
 
 
 class _Training:

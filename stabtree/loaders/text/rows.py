@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.loaders.table import Column
 from stabtree.loaders.text.cells import Block, Cells
-from stabtree.loaders.text.grammar import is_loss
+from stabtree.loaders.text.grammar import is_loss, is_reward
 from stabtree.loaders.text.line import Line, Pair, to_float
 
 if TYPE_CHECKING:
@@ -115,8 +115,11 @@ class LogRows:
         if step is None and dict_row and line.loss:
             return False
         # The same metric twice is the same step logged again, which `assemble` resolves.
-        again = [pair for pair in line.metrics if pair.name in row.names]
-        return not any(pair.role or (self.kinds and is_loss(pair.name, kinds=True)) for pair in again)
+        return not any(pair.name in row.names for pair in line.metrics if pair.role or self._judged(pair.name))
+
+    def _judged(self, name: str) -> bool:
+        """Whether a name that no metric has is read as a loss or a reward here."""
+        return self.kinds and (is_loss(name, kinds=True) or is_reward(name))
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
         """A row of its own, of the step that a line above named if it names none."""

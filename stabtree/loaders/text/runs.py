@@ -21,7 +21,8 @@ from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summ
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.overflows import hidden_nan, mark_sporadic, place_events
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
-from stabtree.metrics.likely import guess
+from stabtree.metrics.likely import EPISODES, guess
+from stabtree.metrics.table import normalize
 from stabtree.stats import median
 from stabtree.text import clean
 
@@ -80,6 +81,10 @@ def tables(
         notes = (*notes, "The steps start again in each epoch: they are counted on.")
         step = found
     dense |= _apart(dense, rows, logged, epoch_logged)
+    if rows.kinds and normalize(step_name) in EPISODES and not epoch_logged.any():
+        # What a score is told beside says that it was earned.
+        dense[step_name] = step, logged
+        rows.columns[step_name] = True
     if logged.any() and rows.names.role(step_name) != "step":
         notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
     rank = rows.dense("rank")
