@@ -18,6 +18,7 @@ NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal s
 CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
+SOME = 1000  # values that are looked at before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
 
@@ -76,10 +77,15 @@ def resolution(values: Floats) -> float:
         return 0.0
     top = math.floor(math.log10(float(sizes.max())))
     for power in range(top, top - 8, -1):
-        scaled = sizes / 10.0**power
-        if bool((np.abs(scaled - np.round(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()):
+        # The first few tell of nearly every power that it is none.
+        if _whole(sizes[:SOME] / 10.0**power) and _whole(sizes / 10.0**power):
             return float(10.0**power)
     return 0.0
+
+
+def _whole(values: Floats) -> bool:
+    """Whether all are whole numbers, but for the error of a division."""
+    return bool((np.abs(values - np.round(values)) <= 1e-9 * np.maximum(values, 1.0)).all())
 
 
 def interval(steps: Ints) -> float:
@@ -212,7 +218,8 @@ def upper_tail(scores: Floats, rows: int) -> Tail:
     up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
     """
     early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
-    others = np.delete(early, np.argmax(early))[:: 1 + len(early) // SAMPLE]
+    places = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
+    others = early[places + (places >= np.argmax(early))]
     at90, at99 = quantiles(others, 0.90, 0.99)
     return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 

@@ -327,6 +327,8 @@ def _shifts(values: Floats, scored: tuple[Floats, Floats, Floats], rows: int, lo
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
     bar = look.shift_bar(rows)
     high = np.flatnonzero(scores[:count] > bar)
+    if not len(high):
+        return Shifts(high, np.zeros(0))
     windows = np.lib.stride_tricks.sliding_window_view(values[rows + 1 :], look.shift_rows)
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
@@ -353,7 +355,8 @@ def _scan(
     mean, spread, scores = scored
     top, least = int(np.argmax(scores)), look.back_rows if look.guarded else 1
     found: list[Excursion] = []
-    hits = np.union1d(np.flatnonzero(scores > bar), shifts.rows)
+    # Twice in it does no harm, and `np.union1d` imports masked arrays.
+    hits = np.sort(np.concatenate((np.flatnonzero(scores > bar), shifts.rows)))
     at = 0
     while at < len(hits):
         hit = int(hits[at])

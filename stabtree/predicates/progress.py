@@ -13,7 +13,7 @@ from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree._lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
@@ -117,7 +117,7 @@ def leaves_start(
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
     share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
-    noise = change_noise(values)
+    noise = change_noise(values) if share <= least_share else 0.0  # nothing rests on it where the loss falls
     little = ""
     if first <= 0 and abs(share) > least_share:
         little = "the loss begins at or below 0, where a share of it says little"
@@ -255,15 +255,31 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
         return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
         return unknown(f"the loss begins at {first:.3g}, of which a multiple says little", "loss")
-    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows))
-    top, at = float(smooth.max()), int(np.argmax(smooth))
-    text = f"the loss begins at {first:.4g} and stands at {top:.4g} around step {int(steps[at + rows // 2]):,}, "
-    text += f"{top / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
-    found = (Evidence(text, "loss", (int(steps[0]), int(steps[at])), top / first, factor),)
-    if top <= factor * first:
+    peak = int(np.argmax(values))
+    text = f"the loss begins at {first:.4g} and is highest at {float(values[peak]):.4g} (step {int(steps[peak]):,}), "
+    text += f"{float(values[peak]) / first:.3g}× that"
+    where = (int(steps[0]), int(steps[peak]))
+    past = np.flatnonzero(values > factor * first)
+    if not len(past):
+        return Answer(NO, (Evidence(f"{text} (takes {factor:g}×)", "loss", where, values[peak] / first, factor),))
+    level, at = _highest_level(values, past, rows)
+    text += f"; the median of {rows} rows is at most {level:.4g} (from step {int(steps[at]):,} on), "
+    text += f"{level / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
+    found = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
+    if level <= factor * first:
         return Answer(NO, found)
-    past = int(np.argmax(values > factor * first))
-    return Answer(YES, found, onset_step=int(steps[past]), last_good_step=int(steps[past - 1]))
+    return Answer(YES, found, onset_step=int(steps[past[0]]), last_good_step=int(steps[past[0] - 1]))
+
+
+def _highest_level(values: Floats, among: Ints, rows: int) -> tuple[float, int]:
+    """The highest median of `rows` neighbours that hold one of the rows `among` them, and the first row of these."""
+    near = np.zeros(len(values), dtype=np.bool_)
+    for back in range(rows):
+        near[np.maximum(among - back, 0)] = True
+    starts = np.flatnonzero(near[: len(values) - rows + 1])
+    levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
+    highest = int(np.argmax(levels))
+    return float(levels[highest]), int(starts[highest])
 
 
 ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
