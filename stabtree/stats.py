@@ -64,7 +64,7 @@ def true_at_end(flags: Bools) -> int:
 def change_noise(values: Floats) -> float:
     """Standard deviation of one value, by neighbours' changes: outliers and a steady trend leave it alone."""
     changes = np.diff(values)
-    return NORMAL_MAD * float(median(np.abs(changes - median(changes)))) / 2**0.5
+    return NORMAL_MAD * median(np.abs(changes - median(changes))) / 2**0.5
 
 
 def resolution(values: Floats) -> float:
@@ -93,7 +93,7 @@ def interval(steps: Ints) -> float:
     if len(steps) < 2:
         return 1.0
     mean = (int(steps[-1]) - int(steps[0])) / (len(steps) - 1)
-    return mean if mean == 1.0 else float(median(np.diff(steps)))  # steps increase: a mean of 1 means all are 1
+    return mean if mean == 1.0 else median(np.diff(steps))  # steps increase: a mean of 1 means all are 1
 
 
 def _sums(part: Floats, rows: int, size: int) -> Floats:
@@ -143,7 +143,7 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
     Goes through the array in parts that fit the processor's cache.
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
-    center = float(median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
+    center = median(values[:: 1 + len(values) // 10_000]) if len(values) else 0.0
     count = max(len(values) - rows, 0)
     mean, spread = np.empty(count), np.empty(count)
     for begin in range(0, count, CHUNK):
@@ -235,6 +235,12 @@ def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     return medians, first + size * np.arange(count)
 
 
+def medians_of_three(values: Floats) -> Floats:
+    """Each of at least three values as the median of it and its neighbours; the two at the ends as the mean of two."""
+    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
+    return np.concatenate(([np.mean(values[:2])], inner, [np.mean(values[-2:])]))
+
+
 def kendall_z(values: Floats) -> float:
     """Mann-Kendall trend score: about standard normal without a trend, positive for a rise.
 
@@ -256,7 +262,7 @@ def kendall_z(values: Floats) -> float:
 def ends_and_trend(values: Floats, levels: int) -> tuple[float, float, float]:
     """The level at the beginning, the level at the end, and the z of the trend of block medians."""
     medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
-    return float(median(medians[:3])), float(median(medians[-3:])), kendall_z(medians)
+    return median(medians[:3]), median(medians[-3:]), kendall_z(medians)
 
 
 def span(values: Floats) -> float:

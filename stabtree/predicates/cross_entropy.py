@@ -88,8 +88,8 @@ def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: fl
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
     floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     part = max(5, len(values) // 10)
-    middle = float(median(values[len(values) // 2 - part // 2 :][:part]))
-    end, least, most = float(median(values[-part:])), float(values.min()), float(values.max())
+    middle = median(values[len(values) // 2 - part // 2 :][:part])
+    end, least, most = median(values[-part:]), float(values.min()), float(values.max())
     above = (end - floor) / (math.log(classes) - floor)
     text = (
         f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "

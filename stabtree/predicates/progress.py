@@ -25,7 +25,7 @@ def first_level(values: Floats, thrown: float) -> float:
     Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
     threw them up, and it is the level.
     """
-    early, first = float(median(values[: max(3, min(10, len(values) // 20))])), float(values[0])
+    early, first = median(values[: max(3, min(10, len(values) // 20))]), float(values[0])
     return first if 0 < first * thrown < early else early
 
 
@@ -127,8 +127,9 @@ def leaves_start(
         little = _starts_good(token_accuracy, knows_share)
     if little:
         return unknown(little, "loss")
-    text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
-    text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
+    text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
+    text += f"{3 * (len(values) // len(medians)):,} rows): "
+    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
     if share > least_share or -share > worse_share:
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
@@ -148,7 +149,7 @@ def leaves_start(
 def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
     _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
-    if not len(right) or not knows_share <= (began := float(median(right[:3]))) <= 1:
+    if not len(right) or not knows_share <= (began := median(right[:3])) <= 1:
         return ""
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
@@ -210,7 +211,7 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
     usable = values[np.isfinite(values)]
     if not len(usable):
         return int(steps[0])
-    level = float(median(usable[:3]))
+    level = median(usable[:3])
     bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
     held = np.flatnonzero(~bad)
     at = int(held[-1]) + 1 if len(held) else 0
@@ -230,12 +231,10 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
         return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
     part = max(5, len(values) // 20)
     early = max(part, int(early_share * len(values)))
-    first, middle, end = (
-        float(median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
-    )
+    first, middle, end = (median(piece) for piece in (values[:part], values[early : early + part], values[-part:]))
     won, late = first - end, middle - end
-    text = f"loss goes from {first:.3g} over {middle:.3g} at step {int(at[early]):,} to {end:.3g} "
-    text += f"(usual: at most {level:g})"
+    text = f"loss goes from {first:.3g} over {middle:.3g} from step {int(at[early]):,} on to {end:.3g}, medians of "
+    text += f"{part} rows (usual: at most {level:g})"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
     return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
@@ -250,7 +249,7 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     there a multiple of the beginning says little.
     """
     steps, values = finite(loss)
-    first, rows = float(values[0]), max(rows, 1)
+    first = float(values[0])
     if run.moves_by_nature or bool((values < 0).any()):
         return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
@@ -309,8 +308,8 @@ def stands_at_chance(
     """
     steps, values = finite(loss)
     early = _too_early(run, loss, lr, Young(12, least_steps, least_progress, warm_share, 10, 5))
-    if early or run.moves_by_nature:
-        return unknown(early or f"{run.moves_by_nature} may stand anywhere", "loss")
+    if early:
+        return unknown(early, "loss")
     later = values[max(1, int(skip * len(values))) :]
     medians, _ = blocks(later, min(max(levels, 4), len(later) // 3))
     known = n_classes(run)
@@ -318,7 +317,8 @@ def stands_at_chance(
     count, chance = min(chances, key=lambda item: abs(median(medians) - item[1]))
     high = above if values[0] > thrown * chance else near
     low, top, trend = float(medians.min()), float(medians.max()), kendall_z(medians)
-    text = f"after its first rows the loss stands between {low:.4g} and {top:.4g}; a guess among {count:,} classes "
+    text = f"after its first rows the levels of the loss (medians of {len(later) // len(medians):,} rows) lie between "
+    text += f"{low:.4g} and {top:.4g}; a guess among {count:,} classes "
     text += f"costs ln({count:,}) = {chance:.4g} (takes {near:.1%} below to {high:.1%} above it, and no falling trend)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high),)
     stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
@@ -353,12 +353,11 @@ def ends_at_start(
     if not nats <= first <= most_nats:
         text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))
-    peak, end = float(rates.max()), float(median(values[-part:]))
+    peak, end = float(rates.max()), median(values[-part:])
     share = (first - end) / first
-    text = (
-        f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to {end:.4g}: {share:.1%} "
-    )
-    text += f"lower (learning takes {least_share:.0%} by then)"
+    text = f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to a median of "
+    text += f"{end:.4g} in "
+    text += f"its last {part:,} rows: {share:.1%} lower (learning takes {least_share:.0%} by then)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
     over = peak > 0 and float(rates[-1]) <= done_share * peak
     stands = over and -rise_share < share < least_share
