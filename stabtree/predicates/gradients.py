@@ -53,7 +53,8 @@ def gradients_add_up(
 
 def _positive(series: Series) -> Floats:
     _, values = finite(series)
-    return values[values > 0]
+    keep = values > 0
+    return values if keep.all() else values[keep]
 
 
 def _jitter(values: Floats) -> float:
@@ -123,7 +124,7 @@ def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
         _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
         x, y = x[here], y[there]
     keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0) & (x < 1e100) & (y < 1e100)
-    return x[keep], y[keep]
+    return (x, y) if keep.all() else (x[keep], y[keep])
 
 
 @predicate(source="precision P7")
@@ -146,13 +147,13 @@ def norm_is_scaled(
     norm, scale = _paired(grad_norm, loss_scale)
     if len(norm) < max(least_rows, 2):
         return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
-    middle, level = median(norm), median(scale)
+    stride = 1 + len(norm) // SAMPLE
+    middle, level = median(norm[::stride]), median(scale[::stride])
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
     large = ratio > least_ratio and min(middle, level) > least_scale
-    logs = np.log2(scale)
-    if large and float(np.ptp(logs)) >= moved_octaves:
+    if large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, least_slope))
