@@ -5,6 +5,7 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -224,6 +225,13 @@ class Run:
         if "reward" in self.series:
             return "a reward is logged: the loss of reinforcement learning"
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
+
+    @property
+    def planned_step(self) -> float:
+        """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
+        by_epoch = any(source.steps_from.lower().startswith("epoch") for source in self.sources)
+        planned = self.setting("epochs" if by_epoch else "max_steps")
+        return planned - 1 if isinstance(planned, int | float) else math.inf
 
     @property
     def last_step(self) -> int | None:

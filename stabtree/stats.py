@@ -18,6 +18,7 @@ NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal s
 CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
+SOME = 1000  # values that are looked at before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
 
@@ -63,7 +64,7 @@ def true_at_end(flags: Bools) -> int:
 def change_noise(values: Floats) -> float:
     """Standard deviation of one value, by neighbours' changes: outliers and a steady trend leave it alone."""
     changes = np.diff(values)
-    return NORMAL_MAD * float(median(np.abs(changes - median(changes)))) / 2**0.5
+    return NORMAL_MAD * median(np.abs(changes - median(changes))) / 2**0.5
 
 
 def resolution(values: Floats) -> float:
@@ -76,10 +77,15 @@ def resolution(values: Floats) -> float:
         return 0.0
     top = math.floor(math.log10(float(sizes.max())))
     for power in range(top, top - 8, -1):
-        scaled = sizes / 10.0**power
-        if bool((np.abs(scaled - np.round(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()):
+        # The first few tell of nearly every power that it is none.
+        if _whole(sizes[:SOME] / 10.0**power) and _whole(sizes / 10.0**power):
             return float(10.0**power)
     return 0.0
+
+
+def _whole(values: Floats) -> bool:
+    """Whether all are whole numbers, but for the error of a division."""
+    return bool((np.abs(values - np.round(values)) <= 1e-9 * np.maximum(values, 1.0)).all())
 
 
 def interval(steps: Ints) -> float:
@@ -87,7 +93,7 @@ def interval(steps: Ints) -> float:
     if len(steps) < 2:
         return 1.0
     mean = (int(steps[-1]) - int(steps[0])) / (len(steps) - 1)
-    return mean if mean == 1.0 else float(median(np.diff(steps)))  # steps increase: a mean of 1 means all are 1
+    return mean if mean == 1.0 else median(np.diff(steps))  # steps increase: a mean of 1 means all are 1
 
 
 def _sums(part: Floats, rows: int, size: int) -> Floats:
@@ -137,7 +143,7 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
     Goes through the array in parts that fit the processor's cache.
     """
     # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
-    center = float(median(values[:: 1 + len(values) // 10_000])) if len(values) else 0.0
+    center = median(values[:: 1 + len(values) // 10_000]) if len(values) else 0.0
     count = max(len(values) - rows, 0)
     mean, spread = np.empty(count), np.empty(count)
     for begin in range(0, count, CHUNK):
@@ -212,7 +218,8 @@ def upper_tail(scores: Floats, rows: int) -> Tail:
     up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
     """
     early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
-    others = np.delete(early, np.argmax(early))[:: 1 + len(early) // SAMPLE]
+    places = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
+    others = early[places + (places >= np.argmax(early))]
     at90, at99 = quantiles(others, 0.90, 0.99)
     return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 
@@ -226,6 +233,12 @@ def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     first = len(values) - count * size
     medians: Floats = row_medians(values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE])
     return medians, first + size * np.arange(count)
+
+
+def medians_of_three(values: Floats) -> Floats:
+    """Each of at least three values as the median of it and its neighbours; the two at the ends as the mean of two."""
+    inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
+    return np.concatenate(([np.mean(values[:2])], inner, [np.mean(values[-2:])]))
 
 
 def kendall_z(values: Floats) -> float:
@@ -249,7 +262,7 @@ def kendall_z(values: Floats) -> float:
 def ends_and_trend(values: Floats, levels: int) -> tuple[float, float, float]:
     """The level at the beginning, the level at the end, and the z of the trend of block medians."""
     medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
-    return float(median(medians[:3])), float(median(medians[-3:])), kendall_z(medians)
+    return median(medians[:3]), median(medians[-3:]), kendall_z(medians)
 
 
 def span(values: Floats) -> float:

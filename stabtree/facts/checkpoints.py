@@ -47,7 +47,7 @@ def checkpoints(run: Run, loss: Series | None = None, *, assumed_every_steps: Co
     steps = listed if isinstance(listed, tuple) else None
     return Checkpoints(
         listed=steps,
-        every=period or max(assumed_every_steps, 1),
+        every=period or assumed_every_steps,
         assumed=period is None and steps is None,
         fresh_steps=fresh_steps,
         loss=loss,

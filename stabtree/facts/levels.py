@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.facts.registry import Count, fact, finite, per_series
 from stabtree.run import Series
-from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, median, row_medians, span
+from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, median, medians_of_three, span
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -20,7 +20,7 @@ class Course(NamedTuple):
 
     `rise` is how far the end stands above the lowest level, `noise` the scatter between neighbouring
     blocks, `span` the range of the whole run's levels, `trend_z` the Mann-Kendall score from the low on,
-    `steps` how many steps the stretch covers.
+    `steps` how many steps the stretch covers, `rows` how many rows its low and its end are made of.
     """
 
     low_step: int
@@ -31,6 +31,7 @@ class Course(NamedTuple):
     span: float
     trend_z: float
     steps: int
+    rows: int
 
     @property
     def share(self) -> float:
@@ -83,7 +84,7 @@ class Levels(NamedTuple):
             return None, False
         _, values = finite(series)
         rows = len(values) // self.count(len(values))
-        scatter = NORMAL_MAD * float(median(np.abs(np.diff(values)))) / 2**0.5
+        scatter = NORMAL_MAD * median(np.abs(np.diff(values))) / 2**0.5
         level = MEDIAN_ERROR * scatter / rows**0.5
         return found, found.share > self.fall_share and found.rise > self.fall_noise * max(found.noise, level)
 
@@ -100,8 +101,8 @@ def levels(
     fall_noise: float,
 ) -> Levels:
     """How a series is read as levels; the parameters are those of `Levels`."""
-    rows, short_rows = max(level_rows, 1), max(short_level_rows, 1)
-    return Levels(window_steps, max(most_levels, 4), max(least_levels, 4), rows, short_rows, fall_share, fall_noise)
+    most, least = max(most_levels, 4), max(least_levels, 4)
+    return Levels(window_steps, most, least, level_rows, short_level_rows, fall_share, fall_noise)
 
 
 def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
@@ -113,22 +114,21 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     if count < into.least:
         return None
     levels, starts = blocks(values, count)
-    inner = row_medians(np.lib.stride_tricks.sliding_window_view(levels, 3))
-    smooth = np.concatenate(([np.mean(levels[:2])], inner, [np.mean(levels[-2:])]))
+    smooth = medians_of_three(levels)
     low = int(np.argmin(smooth))
     noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
     lowest = float(smooth[low])
-    end = float(median(levels[-3:])) if low < count - 1 else lowest  # nothing has risen since a low that is the end
+    end = median(levels[-3:]) if low < count - 1 else lowest  # nothing has risen since a low that is the end
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     trend = _trend(values[starts[low] :], levels[low:], into)
-    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length)
+    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length, 3 * (len(values) // count))
 
 
 def _within(rows: Floats, levels: Floats) -> float:
     """How well the rows of a block (blocks, size) know their median: all the noise where each block is one epoch."""
     some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
-    scatter = NORMAL_MAD * float(median(np.abs(some - levels[:, None])))
+    scatter = NORMAL_MAD * median(np.abs(some - levels[:, None]))
     return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
 
 
@@ -151,7 +151,7 @@ def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
     if whole is None:
         return ()
     found = [whole]
-    length = 2 * max(into.window_steps, 1)
+    length = 2 * into.window_steps
     while length < whole.steps / 2:
         inside = int(np.searchsorted(steps, steps[-1] - length))
         part = _course(steps[inside:], values[inside:], into, whole.span)

@@ -52,14 +52,14 @@ class Break(NamedTuple):
         values = values[steps < self.step]
         if len(values) < 4:
             return None
-        recent = max(self.recent_rows, 1)
+        recent = self.recent_rows
         enough = len(values) >= 2 * recent
-        early = values[:-recent][-max(self.usual_rows, 1) :] if enough else values[: len(values) // 2]
-        usual = float(median(early))
+        early = values[:-recent][-self.usual_rows :] if enough else values[: len(values) // 2]
+        usual = median(early)
         if usual <= 0:
             return None
         # One row of the last few may be a lucky one, but a series that is back in order did not explode.
-        last = values[-max(self.last_rows, 1) :].max() if values[-1] > usual else values[-1]
+        last = values[-self.last_rows :].max() if values[-1] > usual else values[-1]
         return min(float(last) / usual, 1e300), usual
 
 
@@ -84,7 +84,7 @@ def loss_break(
         last_finite_before(loss, row),
         rows,
         len(bad) - 1 - int(rows[-1]) >= recovered_rows and len(rows) < len(bad) / 2,
-        not bad[-max(recovered_rows, 1) :].any(),
+        not bad[-recovered_rows:].any(),
         recovered_rows,
         recent_rows,
         usual_rows,

@@ -42,7 +42,7 @@ class Precursors(NamedTuple):
         before = int(np.searchsorted(steps, onset_step))
         if before < max(self.least_rows, 1):
             return None
-        usual = float(median(values[max(0, before - max(self.usual_rows, 1)) : before]))
+        usual = median(values[max(0, before - self.usual_rows) : before])
         calm = np.flatnonzero(values[:before] <= self.raised_factor * usual)
         first = int(calm[-1]) + 1 if len(calm) else 0
         if first >= before or usual <= 0:

@@ -158,11 +158,11 @@ def _by_nature(
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
         holds = _reward_holds(reward, levels)
-        text = f"the loss rises from {found.low:.4g} to {found.end:.4g}, as it may where a reward is learned from"
+        text = f"the loss rises from {_levels(found)}, as it may where a reward is learned from"
         return Absent((Evidence(text, "loss", steps, found.trend_z), holds)) if holds else None
     if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
-    text = f"{run.moves_by_nature} may rise, here from {found.low:.4g} to {found.end:.4g}; it takes "
+    text = f"{run.moves_by_nature} may rise, here from {_levels(found)}; it takes "
     return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),))
 
 
@@ -171,22 +171,28 @@ def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float
     earlier = _earlier(loss, found, levels)
     if found.rise > earlier_share * earlier:
         return None
-    text = f"the loss rises from {found.low:.4g} around step {found.low_step:,} to {found.end:.4g}, by "
-    text += f"{found.rise:.3g}; it had risen by {earlier:.3g} within as many rows before, and fell again"
+    text = f"the loss rises from {_levels(found)}, by {found.rise:.3g}; it had risen by {earlier:.3g} within as "
+    text += "many rows before, and fell again"
     steps = (found.low_step, int(loss.steps[-1]))
     return Absent((Evidence(text, "loss", steps, found.rise, earlier_share * earlier),))
 
 
+def _levels(found: Course) -> str:
+    """From which level to which, and that they are no single rows."""
+    text = f"a level of {found.low:.4g} around step {found.low_step:,} to one of {found.end:.4g}"
+    return f"{text} (levels of {found.rows:,} rows)"
+
+
 def _told(found: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {found.low:.4g} around step {found.low_step:,} up to {found.end:.4g} at the end (step {last:,}): "
+    text = f"from {_levels(found)} at the end (step {last:,}): "
     text += f"trend z {found.trend_z:.1f}, {min(found.times, 1e6):.3g}× the scatter, {found.share:.0%} of the loss's "
     return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, bars.trend_z)
 
 
 def _level(whole: Course, bars: Bars, last: int) -> Evidence:
-    text = f"lowest level {whole.low:.4g} around step {whole.low_step:,}, {whole.end:.4g} at the end: trend z "
-    text += f"{whole.trend_z:.1f} (takes {bars.trend_z:g}), {whole.times:.2g}× the scatter (takes "
-    text += f"{bars.noise_factor:g}), {whole.share:.1%} of the range (takes {bars.range_share:.0%})"
+    text = f"from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (takes {bars.trend_z:g}), "
+    text += f"{whole.times:.2g}× the scatter (takes {bars.noise_factor:g}), {whole.share:.1%} of the range (takes "
+    text += f"{bars.range_share:.0%})"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, bars.trend_z)
 
 
@@ -238,12 +244,12 @@ def _from_start(loss: Series, whole: Course, rows: int) -> Course:
     Its noise is that of single rows, since a few of them make the low.
     """
     steps, values = finite(loss)
-    low = float(median(values[:rows]))
+    low = median(values[:rows])
     up = whole.end - low
     if up <= 0:
-        return whole._replace(low=low, rise=up)
+        return whole._replace(low=low, rise=up, rows=rows)
     noise = change_noise(values)
-    return Course(int(steps[0]), low, whole.end, up, noise, max(whole.span, up), whole.trend_z, whole.steps)
+    return Course(int(steps[0]), low, whole.end, up, noise, max(whole.span, up), whole.trend_z, whole.steps, rows)
 
 
 def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
@@ -253,6 +259,7 @@ def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
         return None
     if course is None:
         return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
-    text = f"reward is best at {-course.low:.4g} around step {course.low_step:,} and ends at {-course.end:.4g}: "
+    text = f"reward is best at a level of {-course.low:.4g} around step {course.low_step:,} and ends at one of "
+    text += f"{-course.end:.4g} (levels of {course.rows:,} rows): "
     text += f"{course.share:.0%} of its range lost (a fall takes {levels.fall_share:.0%})"
     return Evidence(text, "reward", (course.low_step,), course.share, levels.fall_share)

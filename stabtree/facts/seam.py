@@ -20,7 +20,8 @@ class Seam(NamedTuple):
     Attributes:
         step: where the run was resumed.
         change: how far the loss lies above (below, where negative) what the rows before let expect.
-        level: the loss before; `now` after.
+        level: the median of the loss before; `now` after.
+        rows: how many rows after it that is the median of.
         bar: the change that counts, as a share of all that the loss covers.
         good_step: the last step before it, None where the log begins there.
     """
@@ -29,13 +30,15 @@ class Seam(NamedTuple):
     change: float
     level: float
     now: float
+    rows: int
     bar: float
     good_step: int | None
 
     @property
     def told(self) -> Evidence:
         """What was seen."""
-        text = f"resumed at step {self.step:,}, the loss goes on at {self.now:.4g} instead of {self.level:.4g}"
+        text = f"resumed at step {self.step:,}, the loss goes on at a median of {self.now:.4g} ({self.rows:,} rows) "
+        text += f"instead of {self.level:.4g}"
         return Evidence(text, "loss", (self.step,), self.change, self.bar)
 
 
@@ -55,10 +58,10 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Coun
         if min(len(before), len(after)) < max(least_rows, 2):
             continue
         level, change = _expected(before, after)
-        noise = float(median(np.abs(np.diff(before)))) or float(np.std(before))
+        noise = median(np.abs(np.diff(before))) or float(np.std(before))
         if abs(change) > max(sigma * noise, range_share * covered) and (not worst or abs(change) > abs(worst.change)):
-            now, good = float(median(after)), int(steps[at - 1])
-            worst = Seam(resume.to_step, change, level, now, range_share * covered, good)
+            now, good = median(after), int(steps[at - 1])
+            worst = Seam(resume.to_step, change, level, now, len(after), range_share * covered, good)
     if worst:
         return worst
     count = len(run.resumes)
@@ -71,7 +74,7 @@ def _expected(before: Floats, after: Floats) -> tuple[float, float]:
 
     A falling loss may go on falling or level off: anything between its last level and its trend drawn on is expected.
     """
-    level, now = float(median(before)), float(median(after))
+    level, now = median(before), median(after)
     slope, start = np.polyfit(np.arange(len(before)), before, 1)
     ahead = float(start + slope * (len(before) + len(after) / 2))
     low, high = min(level, ahead), max(level, ahead)

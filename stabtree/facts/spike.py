@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import Evidence
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
-from stabtree.facts.spike_search import Excursion, Search, SpikeLook, find
+from stabtree.facts.spikes.look import SpikeLook
+from stabtree.facts.spikes.search import find
 from stabtree.stats import median, span
 
 if TYPE_CHECKING:
+    from stabtree.facts.spikes.excursions import Excursion, Search
     from stabtree.run import Run, Series
 
 
@@ -36,8 +38,12 @@ class Spike(NamedTuple):
     @property
     def window(self) -> str:
         """The stretch before a step that it was compared with, in words."""
-        rows = self.search.rows
-        return f"the {rows} rows before" if self.search.widened else f"the {self.look.window_steps:,} steps before"
+        return _window(self.search, self.look)
+
+    @property
+    def back_level(self) -> float:
+        """The level to which the loss must come back."""
+        return self.top.mean + self.look.back_sigma * self.top.sigma
 
 
 @fact(min_points=8)
@@ -78,13 +84,13 @@ def spike(
         horizon_steps,
         lasting_share,
         least_rows,
-        max(back_rows, 1),
+        back_rows,
         seam_rows,
         tail_rows,
         tail_exponent,
         log_share,
         short_rows,
-        max(shift_rows, 1),
+        shift_rows,
         shift_sigma,
         shift_share,
         shift_jump,
@@ -92,7 +98,7 @@ def spike(
     search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
-    covered = span(finite(loss)[1])
+    covered = span(finite(loss)[1]) if search.spikes else 0.0
     spikes = [Spike(excursion, search, look, covered) for excursion in search.spikes]
     if look.guarded and run.moves_by_nature:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
@@ -100,10 +106,14 @@ def spike(
             text = f"{run.moves_by_nature} bursts by nature, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
-        window = f"the {search.rows} rows before" if search.widened else f"the {window_steps:,} steps before"
-        text = f"the highest step stands {search.highest:.2g}σ above {window} (step {search.highest_step:,}); "
+        text = f"the highest step stands {search.highest:.2g}σ above {_window(search, look)} (step "
+        text += f"{search.highest_step:,}); "
         return Absent((_highest(search, f"{text}it takes {search.bar:.2g}σ in this run"),))
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
+
+
+def _window(search: Search, look: SpikeLook) -> str:
+    return f"the {search.rows} rows before" if search.widened else f"the {look.window_steps:,} steps before"
 
 
 def _highest(search: Search, text: str) -> Evidence:
@@ -131,4 +141,4 @@ def end_level(found: Spike, loss: Series) -> float:
     """Where the loss ends: the median of the last quarter of the rows after the spike, of `back_rows` at least."""
     steps, values = finite(loss)
     after = values[steps > found.top.step]
-    return float(median(after[-max(found.look.back_rows, len(after) // 4) :]))
+    return median(after[-max(found.look.back_rows, len(after) // 4) :])

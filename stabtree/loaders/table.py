@@ -180,7 +180,7 @@ def is_fresh(values: Floats, place: int, *, apart: float = 0.0) -> bool | None:
         return None
     if np.isfinite(after).all() and np.isfinite(first).all() and not np.isfinite(before).any():
         return True  # what goes on from a NaN stays one
-    start, last, now = (float(median(part)) for part in (first, before, after))
+    start, last, now = (median(part) for part in (first, before, after))
     return abs(now - start) < abs(now - last) and abs(start - last) >= apart
 
 
@@ -198,7 +198,7 @@ def are_epochs(axis: Ints | Floats, starts: Sequence[int], loss: Floats) -> bool
     if (firsts != firsts[0]).any() or (lasts != lasts[0]).any() or axis[-1] > lasts[0]:
         return False
     finite = loss[np.isfinite(loss)]
-    apart = APART * float(median(np.abs(np.diff(finite)))) if len(finite) > 1 else 0.0
+    apart = APART * median(np.abs(np.diff(finite))) if len(finite) > 1 else 0.0
     asked = starts[1 :: 1 + len(starts) // MOST_ASKED]
     return 2 * sum(bool(is_fresh(loss, place, apart=apart)) for place in asked) < len(asked)
 
@@ -212,7 +212,7 @@ def running_on(steps: Floats, starts: Sequence[int]) -> Floats:
     """
     first = steps[: starts[1]]
     rises = np.diff(first)
-    whole = first.max() - first.min() + (float(median(rises[rises > 0])) if (rises > 0).any() else 1.0)
+    whole = first.max() - first.min() + (median(rises[rises > 0]) if (rises > 0).any() else 1.0)
     epoch = np.zeros(len(steps))
     epoch[list(starts[1:])] = 1
     return np.asarray(steps + whole * np.cumsum(epoch), dtype=np.float64)

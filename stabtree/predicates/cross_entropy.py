@@ -9,10 +9,10 @@ from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import median, resolution, stretches
+from stabtree.stats import SOME, median, resolution, stretches
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree._lazy import Bools, Floats
     from stabtree.run import Run, Series
 
 # A loss of these is 0 wherever the margin is kept, or by construction.
@@ -88,8 +88,8 @@ def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: fl
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
     floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     part = max(5, len(values) // 10)
-    middle = float(median(values[len(values) // 2 - part // 2 :][:part]))
-    end, least, most = float(median(values[-part:])), float(values.min()), float(values.max())
+    middle = median(values[len(values) // 2 - part // 2 :][:part])
+    end, least, most = median(values[-part:]), float(values.min()), float(values.max())
     above = (end - floor) / (math.log(classes) - floor)
     text = (
         f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "
@@ -144,12 +144,11 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
     if why:
         return unknown(why, "loss")
     zero = values == 0
-    seen, above = float(zero.mean()), values[~zero]
+    seen, above = float(zero.mean()), values[~zero] if zero.any() else values
     text = f"the loss is exactly 0 in {int(zero.sum()):,} of {len(values):,} rows"
     text += f"; its other values go from {above.min():.3g} to {above.max():.3g}" if len(above) else ""
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
-    came_down = bool(len(above)) and float(above.min()) <= gap_share * median(above)
-    if seen < share or came_down or not zero[-1]:
+    if seen < share or not zero[-1] or (len(above) and float(above.min()) <= gap_share * median(above)):
         return Answer(NO, found)
     at = int(np.argmax(zero))
     return Answer(YES, found, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]) if at else None)
@@ -217,21 +216,40 @@ def loss_repeats(
     number from the first row to the last.
     """
     steps, values = finite(loss)
-    last_digit = resolution(values)
-    fine = bool(np.all(np.abs(values) >= digits * last_digit)) and last_digit < 1
-    different = np.unique(values)
-    same = np.concatenate(([False], (np.diff(values) == 0) & (np.abs(values[1:]) >= digits * last_digit)))
-    same[1:] &= values[1:] != 0
-    begin, end = max(stretches(same), key=lambda part: part[1] - part[0], default=(1, 1))
+    same = np.concatenate(([False], (values[1:] == values[:-1]) & (values[1:] != 0)))
+    different = _different(values, values_most)
+    begin, end = _longest(same)
+    last_digit = 0.0
+    if different or end - begin + 1 >= rows:  # else nothing rests on the digits, which take a while in a long log
+        last_digit = resolution(values)
+        begin, end = _longest(same & (np.abs(values) >= digits * last_digit))
     count = end - begin + 1
     text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
-    text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different):,} different values in {len(values):,} rows"
+    text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different) or f'more than {values_most:,}'} different "
+    text += f"values in {len(values):,} rows"
     found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
     most = values_most if len(values) >= few_rows else 1
-    few = (len(different) <= most and fine and bool((different != 0).all())) or (
-        len(different) == 1 and abs(float(different[0])) >= plain
-    )
+    few = len(different) <= most and _repeats_few(different, digits * last_digit if last_digit < 1 else math.inf, plain)
     if count < rows and not few:
         return Answer(NO, found)
     at = 0 if few else begin - 1
     return Answer(YES, found, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]) if at else None)
+
+
+def _longest(same: Bools) -> tuple[int, int]:
+    return max(stretches(same), key=lambda part: part[1] - part[0], default=(1, 1))
+
+
+def _different(values: Floats, most: int) -> list[float]:
+    """The different values of a log, nothing where there are more than so many."""
+    if len(set(values[:SOME].tolist())) > most:  # as in nearly every log
+        return []
+    found: list[float] = np.unique(values).tolist()
+    return found if len(found) <= most else []
+
+
+def _repeats_few(different: list[float], least: float, plain: float) -> bool:
+    """Whether so few different values are too large for rounding to have made them equal; one alone needs less."""
+    if len(different) == 1 and abs(different[0]) >= plain:
+        return True
+    return bool(different) and all(value != 0 and abs(value) >= least for value in different)

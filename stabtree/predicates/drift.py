@@ -73,9 +73,10 @@ def lr_rising(
     if len(values) < 2:
         return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
     part = max(1, len(values) // 10)
-    begin, end = float(median(values[:part])), float(median(values[-part:]))
+    begin, end = median(values[:part]), median(values[-part:])
     ratio = _ratio(begin, end)
     text = f"lr goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    text += f", medians of {part} rows" if part > 1 else ""
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
     return Answer(YES if ratio > least_factor else NO, found)
 
@@ -167,9 +168,10 @@ def grad_norm_rising(
         )
     medians, _ = blocks(values, count)
     score = kendall_z(medians)
-    begin, end = float(median(medians[:3])), float(median(medians[-3:]))
+    begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = f"grad_norm goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to "
+    text = f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({ratio:.3g}×) over steps "
+    text += f"{int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {score:.1f}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
     return Answer(YES if score > trend_z and ratio > least_factor else NO, found)
@@ -198,7 +200,7 @@ def settled(
         letter = rise.evidence if isinstance(rise, Absent) else (rise.told,)
         return Answer("falling" if isinstance(rise, Absent) else "flat", letter)
     if isinstance(rise, Rise) and rise.course:
-        text = f"the loss ends {rise.course.rise:.3g} above its lowest level of step {rise.low_step:,}"
+        text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, of step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
         return Answer("rising", (times,))
     loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
@@ -225,8 +227,8 @@ def _late_gain(series: Series) -> float | None:
     if len(values) < 8:
         return None
     part = max(1, len(values) // 8)
-    middle = float(median(values[len(values) // 2 - part // 2 : len(values) // 2 + part]))
-    end = float(median(values[-part:]))
+    middle = median(values[len(values) // 2 - part // 2 : len(values) // 2 + part])
+    end = median(values[-part:])
     covered = span(values)
     return (middle - end) / covered if covered > 0 else 0.0
 

@@ -39,7 +39,7 @@ def gradients_add_up(
     if len(values) < needed:
         return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
     medians, _ = blocks(values, max(levels, 4))
-    factor = min(float(median(medians[-3:])) / float(median(values[:3])), 1e300)
+    factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
     text = (
@@ -53,13 +53,14 @@ def gradients_add_up(
 
 def _positive(series: Series) -> Floats:
     _, values = finite(series)
-    return values[values > 0]
+    keep = values > 0
+    return values if keep.all() else values[keep]
 
 
 def _jitter(values: Floats) -> float:
     """By what share neighbouring rows differ, in the median."""
     stride = 1 + len(values) // SAMPLE
-    return float(median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])]))))
+    return median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])])))
 
 
 @predicate(source="convergence O9")
@@ -73,8 +74,8 @@ def norm_is_multiple(run: Run, grad_norm: Series, *, rows: Count, whole: float, 
     other = run.rerun.get("grad_norm") if run.rerun else None
     if other is None:
         return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
-    mine, theirs = finite(grad_norm)[1][: max(rows, 1)], finite(other)[1][: max(rows, 1)]
-    a, b = (float(median(part)) if len(part) else 0.0 for part in (mine, theirs))
+    mine, theirs = finite(grad_norm)[1][:rows], finite(other)[1][:rows]
+    a, b = (median(part) if len(part) else 0.0 for part in (mine, theirs))
     if min(a, b) <= 0:
         return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
     ratio = max(a, b) / min(a, b)
@@ -107,8 +108,10 @@ def gradients_vanish(
     """
     begin, end, trend = ends_and_trend(finite(grad_norm)[1], levels)
     first, last, _ = ends_and_trend(finite(loss)[1], levels)
-    text = f"grad_norm goes from {begin:.3g} to {end:.3g} (z {trend:.1f}) while the loss goes from {first:.4g} to "
-    text += f"{last:.4g}"
+    text = (
+        f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} (z {trend:.1f}) while the loss goes from one "
+    )
+    text += f"of {first:.4g} to {last:.4g}"
     found = (Evidence(text, "grad_norm", (), end, max(share * begin, tiny)),)
     yes = trend < -trend_z and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
     return Answer(YES if yes else NO, found)
@@ -121,7 +124,7 @@ def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
         _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
         x, y = x[here], y[there]
     keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0) & (x < 1e100) & (y < 1e100)
-    return x[keep], y[keep]
+    return (x, y) if keep.all() else (x[keep], y[keep])
 
 
 MEASURED = "measured"
@@ -149,13 +152,13 @@ def norm_is_scaled(
     norm, scale = _paired(grad_norm, loss_scale)
     if len(norm) < max(least_rows, 2):
         return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
-    middle, level = float(median(norm)), float(median(scale))
+    stride = 1 + len(norm) // SAMPLE
+    middle, level = median(norm[::stride]), median(scale[::stride])
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
     large = ratio > least_ratio and min(middle, level) > least_scale
-    logs = np.log2(scale)
-    if large and float(np.ptp(logs)) >= moved_octaves:
+    if large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, least_slope))
@@ -209,9 +212,16 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
     text = f"grad_norm lies above the clip of {clip:g} at {above:.0%} of the steps in the second half, its median is "
-    middle = float(median(late)) / float(clip)
+    middle = median(late) / float(clip)
     found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
     return Answer(YES if above >= share and middle > depth else NO, found)
+
+
+def _of_section_1(loss: Series | None) -> Answer | None:
+    """That the loss is not finite either, which section 1 asks of; None where it is."""
+    if loss is None or bool(np.isfinite(loss.values).all()):
+        return None
+    return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
 
 
 @predicate(source="measured: single-precision runs whose gradient overflows", min_points=1)
@@ -223,8 +233,8 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
     """
     if run.setting("dtype") != "fp32":
         return Answer(NO, (Evidence("the run is not known to be in fp32: §3 asks of its gradient", "grad_norm"),))
-    if loss is not None and not bool(np.isfinite(loss.values).all()):
-        return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
+    if broken := _of_section_1(loss):
+        return broken
     bad = ~np.isfinite(grad_norm.values)
     count, seen = int(bad.sum()), float(bad.mean())
     text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (takes {rows:,} and {share:.0%})"
@@ -243,8 +253,8 @@ def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: 
     Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
     ones, under a loss that is finite: with a loss scale every one of these steps is skipped.
     """
-    if loss is not None and not bool(np.isfinite(loss.values).all()):
-        return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
+    if broken := _of_section_1(loss):
+        return broken
     bad = ~np.isfinite(grad_norm.values)
     count = true_at_end(bad)
     text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (takes {rows:,} and {share:.0%})"

@@ -69,7 +69,7 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
     Compared is the median over the run of each group's ratio. CS231n's rule of thumb is 1e-3; labelled healthy runs
     have medians of 4e-4 to 4e-3, so only a factor of `low_factor` or `high_factor` off counts.
     """
-    medians = {name: float(median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1]) > 1}
+    medians = {name: median(values) for name, s in update_ratio.items() if len(values := finite(s)[1]) > 1}
     if not medians:
         return unknown("update_ratio has too few values", "update_ratio")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
@@ -105,7 +105,7 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     Yes when the medians of two groups differ by more than `factor`. With 100, one of them lies more than ten times away
     from the usual 1e-3, whatever the other does.
     """
-    medians = {name: float(median(values)) for name, s in update_ratio.items() if len(values := finite(s)[1])}
+    medians = {name: median(values) for name, s in update_ratio.items() if len(values := finite(s)[1])}
     medians = {name: value for name, value in medians.items() if value > 0}
     if len(medians) < 2:
         return unknown("update_ratio was not logged per parameter group", "update_ratio")
@@ -129,13 +129,14 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> An
         steps, values = finite(series)
         if len(values) > 2:
             part = max(1, len(values) // 10)
-            ends[name] = (float(median(values[-part:])), float(values[:3].min()), steps, values)
+            ends[name] = (median(values[-part:]), float(values[:3].min()), steps, values)
     if not ends:
         return unknown("dead_relu_frac has too few values", "dead_relu_frac")
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
-    text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end (takes {dead_share:.0%})"
+    text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end, in the median of its last "
+    text += f"tenth (takes {dead_share:.0%})"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     bad = end > dead_share and end > growth * begin
     dead = np.flatnonzero(values > (begin + end) / 2)
@@ -163,11 +164,11 @@ def logits_drift(
     told = []
     for name, series in (("logits_max", logits_max), ("logsumexp", logsumexp)):
         values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
-        if series is None or len(values) < max(levels, 1):
+        if series is None or len(values) < levels:
             continue
         begin, end, trend = ends_and_trend(values, levels)
         yes = trend > trend_z and end > growth * begin and end > least
-        text = f"|{name}| goes from {begin:.3g} to {end:.3g}, trend z {trend:.1f}"
+        text = f"|{name}| goes from a level of {begin:.3g} to one of {end:.3g}, trend z {trend:.1f}"
         told.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
     if not told:
         return unknown("neither logits_max nor logsumexp was logged often enough", "logits_max", "logsumexp")
@@ -187,12 +188,12 @@ def attention_logits_grow(
     worst: tuple[bool, float, str, float] | None = None
     for name, series in attention_logits_max.items():
         values = np.abs(finite(series)[1])
-        if len(values) < max(levels, 1):
+        if len(values) < levels:
             continue
         begin, end, trend = ends_and_trend(values, levels)
         yes = trend > trend_z and end > growth * begin and end > least
         of = "" if name == UNGROUPED else f"{name}: "
-        told = f"{of}{begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
+        told = f"{of}a level of {begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
         worst = max(worst or (False, -1.0, "", 0.0), (yes, end, told, max(growth * begin, least)))
     if worst is None:
         return unknown("attention_logits_max has too few rows", "attention_logits_max")

@@ -71,8 +71,8 @@ def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
 
 def _done(run: Run) -> bool:
     """Whether the run made the last of its planned steps."""
-    planned, loss = run.setting("max_steps"), run.get("loss")
-    return isinstance(planned, int) and loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= planned
+    loss = run.get("loss")
+    return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
 
 
 def _quoted(lines: list[LogLine]) -> Evidence:

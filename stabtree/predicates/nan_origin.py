@@ -99,7 +99,7 @@ def _ordinary(
     between = interval(loss.steps)
     if between >= sparse_steps:
         return unknown(f"logged every {between:.0f} steps: what the updates in between did is not seen", "grad_norm")
-    recent = values[-max(broke.recent_rows, 1) :]
+    recent = values[-broke.recent_rows :]
     if len(recent) >= flat_rows and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
     last = int(steps[steps < broke.step][-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -71,7 +70,7 @@ def _gaps(run: Run) -> list[Gap]:
 
 def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     gap, last = _gaps(run)[0], int(loss.steps[-1])
-    if gap.at_end and gap.rows == 1 and gap.last_step >= _planned(run) and _sound_at(grad_norm, gap.last_step):
+    if gap.at_end and gap.rows == 1 and gap.last_step >= run.planned_step and _sound_at(grad_norm, gap.last_step):
         text = f"loss is missing in one row alone, the last, of step {gap.last_step:,}, up to which the run was to go"
         return Answer(NO, (Evidence(text, "loss", (gap.first_step,), 1.0, 1.0),))
     if gap.at_end:
@@ -81,13 +80,6 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     text = f"loss is missing in {gap.rows:,} rows of steps {gap.first_step:,} to {gap.last_step:,}"
     found = Evidence(text, "loss", (gap.first_step,), float(gap.rows), 0.0)
     return Answer("skipped", (found,), onset_step=gap.first_step, storm=True)
-
-
-def _planned(run: Run) -> float:
-    """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
-    by_epoch = any(source.steps_from.lower().startswith("epoch") for source in run.sources)
-    planned = run.setting("epochs" if by_epoch else "max_steps")
-    return planned - 1 if isinstance(planned, int | float) else math.inf
 
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:

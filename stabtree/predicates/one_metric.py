@@ -49,11 +49,11 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
     seen = float(np.mean(bad[begin:]))
     text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
     if seen < share:
-        text += f" (takes {share:.0%}); median {float(median(values[begin:])):.3g}"
+        text += f" (takes {share:.0%}); median {median(values[begin:]):.3g}"
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {float(median(values[onset:])):.3g} (takes {level:g})"
+    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} (takes {level:g})"
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
@@ -151,15 +151,14 @@ def shoots_up(run: Run, *, metric: str = "kl", factor: float, rows: Count, least
     if refused:
         return refused
     at, values = finite(run.series[metric])
-    rows, before_rows = max(rows, 1), max(before_rows, 1)
     if len(values) < rows + before_rows:
         return unknown(f"{metric} has {len(values):,} finite rows, {rows + before_rows} are needed", metric)
     windows = np.lib.stride_tricks.sliding_window_view
     after, before = row_medians(windows(values, rows)[before_rows:]), row_medians(windows(values, before_rows)[:-rows])
     jumps = after / np.maximum(np.abs(before), least / factor)
     most = int(np.argmax(jumps))
-    text = f"{metric} goes from {before[most]:.3g} to {after[most]:.3g} within {rows} rows of step "
-    text += f"{int(at[before_rows + most]):,} (takes {factor:g}× and {least:g})"
+    text = f"{metric} goes from a median of {before[most]:.3g} in {before_rows} rows to one of {after[most]:.3g} in "
+    text += f"the {rows} from step {int(at[before_rows + most]):,} on (takes {factor:g}× and {least:g})"
     jump = min(float(jumps[most]), 1e300)
     found = Evidence(text, metric, (int(at[before_rows + most]),), jump, factor)
     if jump <= factor:
@@ -185,12 +184,13 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
         return refused
     if run.get(beside) is None:
         return unknown(f"{beside} was not logged", beside)
-    ends = [_ends(finite(run.series[name])[1], max(rows, 1)) for name in (metric, beside)]
+    ends = [_ends(finite(run.series[name])[1], rows) for name in (metric, beside)]
     if None in ends:
-        return unknown(f"{metric} or {beside} has fewer than {2 * max(rows, 1)} finite rows", metric)
+        return unknown(f"{metric} or {beside} has fewer than {2 * rows} finite rows", metric)
     (begin, end), (first, last) = (item for item in ends if item)
     at, values = finite(run.series[metric])
-    text = f"{metric} goes from {begin:.3g} to {end:.3g} (takes {factor:g}×), {beside} from {first:.3g} to {last:.3g}"
+    text = f"{metric} goes from {begin:.3g} to {end:.3g} (takes {factor:g}×), {beside} from {first:.3g} to {last:.3g}; "
+    text += "medians of a tenth of the rows"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), min(end / begin, 1e300) if begin > 0 else 0.0, factor)
     if begin <= 0 or end <= factor * begin or last > first:
         return Answer(NO, (found,))
@@ -201,7 +201,7 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
 def _ends(values: Floats, rows: int) -> tuple[float, float] | None:
     """The medians of the first and of the last tenth of the rows; None for too few of them."""
     part = max(rows, len(values) // 10)
-    return (float(median(values[:part])), float(median(values[-part:]))) if len(values) >= 2 * part else None
+    return (median(values[:part]), median(values[-part:])) if len(values) >= 2 * part else None
 
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
@@ -231,10 +231,10 @@ def no_trend(
         return unknown(f"{metric} has {len(values):,} finite rows, {needed} are needed", metric)
     medians, _ = blocks(-values if falls else values, max(levels, 4))
     score, smooth = kendall_z(medians), row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
-    noise = NORMAL_MAD * float(median(np.abs(np.diff(medians)))) / 2**0.5
+    noise = NORMAL_MAD * median(np.abs(np.diff(medians))) / 2**0.5
     still = score < trend_z and float(smooth.max() - smooth[0]) <= noise_factor * noise
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
-    text = f"{metric} goes from {begin:.3g} to {end:.3g} over {len(values):,} rows: trend z "
+    text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} over {len(values):,} rows: trend z "
     text += f"{-score if falls else score:.1f} ({'a fall is less' if falls else 'a rise is more'} than "
     text += f"{-trend_z if falls else trend_z:g})"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
@@ -261,8 +261,9 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", end_rows: Co
     if drop and not lost:
         return drop
     best, end = 0.0 - course.low, 0.0 - course.end
-    text = f"{metric} is best at {best:.3g} around step {course.low_step:,} and ends at {end:.3g}: {course.share:.0%} "
-    text += f"of its range lost (takes {levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
+    text = f"{metric} is best at a level of {best:.3g} around step {course.low_step:,} and ends at one of {end:.3g} "
+    text += f"(levels of {course.rows:,} rows): {course.share:.0%} of its range lost (takes "
+    text += f"{levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
     text += f"(takes {levels.fall_noise:g})"
     if not lost:
         return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, levels.fall_share),))
@@ -305,8 +306,9 @@ def climbs_to_cap(
     if cap is None:
         return unknown("neither max_completion_length nor a longest answer that is always the same says the cap")
     part = max(3, len(values) // 10)
-    begin, end = float(median(values[:part])), float(median(values[-part:]))
-    text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens, the cap is {cap:.4g} (reached from "
+    begin, end = median(values[:part]), median(values[-part:])
+    text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens (medians of {part} rows), the cap is "
+    text += f"{cap:.4g} (reached from "
     text += f"{cap_share * cap:.4g} on)"
     found = Evidence(text, "completion_length", (int(at[0]), int(at[-1])), end, cap_share * cap)
     if not (end >= cap_share * cap and end > growth * begin):

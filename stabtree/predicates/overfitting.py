@@ -10,7 +10,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.progress import NATS, first_level
 from stabtree.predicates.registry import predicate
-from stabtree.stats import change_noise, interval, median, row_medians
+from stabtree.stats import change_noise, interval, median, medians_of_three
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -23,7 +23,7 @@ class Rebound(NamedTuple):
     """The eval loss at its lowest and in its last third.
 
     Attributes:
-        step: the step of the lowest evaluation.
+        step: the step of the lowest evaluation, and `lowest` that value.
         low: the lowest level; of three evaluations, where there are enough of them.
         end: the median of the last third.
         least: the lowest value in it.
@@ -33,6 +33,7 @@ class Rebound(NamedTuple):
     """
 
     step: int
+    lowest: float
     low: float
     end: float
     least: float
@@ -52,18 +53,23 @@ class Rebound(NamedTuple):
 
 
 def _turn(steps: Ints, values: Floats, single_rows: int) -> Rebound:
-    if len(values) < single_rows:
-        levels = values
-    else:
-        inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
-        levels = np.concatenate(([np.mean(values[:2])], inner, [np.mean(values[-2:])]))
+    levels = values if len(values) < single_rows else medians_of_three(values)
     at = int(np.argmin(levels))
     lowest = max(at - 1, 0) + int(np.argmin(values[max(at - 1, 0) : at + 2]))
     third = len(values) - max(2, len(values) // 3)
     last, low = values[third:], float(levels[at])
     fallen = float(values[: at + 1].max()) - low
     past = lowest < third
-    return Rebound(int(steps[lowest]), low, float(median(last)), float(last.min()), past, fallen, change_noise(values))
+    return Rebound(
+        int(steps[lowest]),
+        float(values[lowest]),
+        low,
+        median(last),
+        float(last.min()),
+        past,
+        fallen,
+        change_noise(values),
+    )
 
 
 @predicate(source="convergence, overfitting; SFT and RL guide, overfitting", labels=(YES, BETTER, NO), min_points=2)
@@ -107,13 +113,15 @@ def overfits(
         return unknown(f"eval_loss has {len(values)} finite values, {max(least_rows, 3)} are needed", "eval_loss")
     turn = _turn(steps, values, max(single_rows, 3))
     own, trained = finite(loss)
-    began, last = first_level(trained, thrown), float(median(trained[-max(5, len(trained) // 20) :]))
+    began, last = first_level(trained, thrown), median(trained[-max(5, len(trained) // 20) :])
     apart = last < half * turn.end
     wide = apart and turn.end - last > gap_factor * (began - last)
     by_nats = turn.rise > least_rise and turn.low < NATS and max(turn.fallen, began - last) < most_nats
     far = by_nats if turn.low < 0 else turn.relative > rise or by_nats
     lasting = turn.past and turn.rise > noise_factor * turn.noise and turn.least - turn.low > rest_share * turn.rise
-    text = f"eval_loss is lowest at {turn.low:.4g} around step {turn.step:,}, its last third stands at {turn.end:.4g}: "
+    level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
+    text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
+    text += f"{turn.end:.4g}: "
     text += f"{min(turn.relative, 1e6):.1%} higher (takes {rise:.0%}), {_times(turn.rise, turn.fallen):.1%} of what it "
     text += f"had fallen (takes {range_share:.0%}), {_times(turn.rise, turn.noise):.3g}× its scatter (takes "
     text += f"{noise_factor:g})"
@@ -124,7 +132,7 @@ def overfits(
     around = trained[np.abs(own - turn.step) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
     if not len(around):
         return unknown(f"the training loss was not logged around step {turn.step:,}, where eval_loss is lowest", "loss")
-    before = float(median(around))
+    before = median(around)
     verdict, text = YES, f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
     if last >= began:
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
@@ -155,8 +163,8 @@ def _better(quality: Series, turned: int, quality_noise: float) -> Evidence | No
     if len(values) < 3:
         return None
     at = int(np.argmin(np.abs(steps - turned)))
-    then = float(median(values[max(0, at - 1) : at + 2]))
-    now = float(median(values[-max(2, len(values) // 3) :]))
+    then = median(values[max(0, at - 1) : at + 2])
+    now = median(values[-max(2, len(values) // 3) :])
     bar = quality_noise * change_noise(values)
     if now - then <= bar:
         return None

@@ -246,7 +246,7 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
     """Whether the scale was halved on the way into the break: in the storm, or in the rows before."""
     broke = loss_break.step
     steps, values = finite(loss_scale)
-    rows = np.flatnonzero(steps <= broke)[-max(loss_break.recovered_rows, 1) :]
+    rows = np.flatnonzero(steps <= broke)[-loss_break.recovered_rows :]
     start = min(int(rows[0]) if len(rows) else 0, int(np.searchsorted(steps, storm.first)) if storm else len(steps))
     before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
     halved = int((before[1:] < FELL * before[:-1]).sum())

@@ -13,7 +13,7 @@ from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree._lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
@@ -30,7 +30,7 @@ def first_level(values: Floats, thrown: float) -> float:
     Only the first row comes before any update: where the rows after it are `thrown` times as high, and higher by far
     than rows scatter, the first updates threw them up, and it is the level.
     """
-    early, first = float(median(values[: early_rows(len(values))])), float(values[0])
+    early, first = median(values[: early_rows(len(values))]), float(values[0])
     stands_out = early - first > SCATTERS * change_noise(values)
     return first if 0 < first * thrown < early and stands_out else early
 
@@ -128,7 +128,7 @@ def leaves_start(
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
     share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
-    noise = change_noise(values)
+    noise = change_noise(values) if share <= least_share else 0.0  # nothing rests on it where the loss falls
     little = ""
     if first <= 0 and abs(share) > least_share:
         little = "the loss begins at or below 0, where a share of it says little"
@@ -138,8 +138,9 @@ def leaves_start(
         little = _starts_good(token_accuracy, knows_share) or _fine_tunes(run, loss, first, at_chance)
     if little:
         return unknown(little, "loss")
-    text = f"from {first:.4g} at the beginning to a level of {low:.4g} at best: {abs(share):.1%} "
-    text += f"{'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
+    text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
+    text += f"{3 * (len(values) // len(medians)):,} rows): "
+    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
     if share > least_share or -share > worse_share:
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
@@ -159,7 +160,7 @@ def leaves_start(
 def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
     _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
-    if not len(right) or not knows_share <= (began := float(median(right[:3]))) <= 1:
+    if not len(right) or not knows_share <= (began := median(right[:3])) <= 1:
         return ""
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
@@ -239,7 +240,7 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
     usable = values[np.isfinite(values)]
     if not len(usable):
         return int(steps[0])
-    level = float(median(usable[:3]))
+    level = median(usable[:3])
     bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
     held = np.flatnonzero(~bad)
     at = int(held[-1]) + 1 if len(held) else 0
@@ -259,12 +260,10 @@ def stops_early(loss: Series, *, level: float, early_share: float, gain_share: f
         return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
     part = max(5, len(values) // 20)
     early = max(part, int(early_share * len(values)))
-    first, middle, end = (
-        float(median(piece)) for piece in (values[:part], values[early : early + part], values[-part:])
-    )
+    first, middle, end = (median(piece) for piece in (values[:part], values[early : early + part], values[-part:]))
     won, late = first - end, middle - end
-    text = f"loss goes from {first:.3g} over {middle:.3g} at step {int(at[early]):,} to {end:.3g} "
-    text += f"(usual: at most {level:g})"
+    text = f"loss goes from {first:.3g} over {middle:.3g} from step {int(at[early]):,} on to {end:.3g}, medians of "
+    text += f"{part} rows (usual: at most {level:g})"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
     return Answer(YES if stopped else NO, (found,), onset_step=int(at[early]) if stopped else None)
@@ -279,20 +278,36 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     there a multiple of the beginning says little.
     """
     steps, values = finite(loss)
-    first, rows = float(values[0]), max(rows, 1)
+    first = float(values[0])
     if run.moves_by_nature or bool((values < 0).any()):
         return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
         return unknown(f"the loss begins at {first:.3g}, of which a multiple says little", "loss")
-    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows))
-    top, at = float(smooth.max()), int(np.argmax(smooth))
-    text = f"the loss begins at {first:.4g} and stands at {top:.4g} around step {int(steps[at + rows // 2]):,}, "
-    text += f"{top / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
-    found = (Evidence(text, "loss", (int(steps[0]), int(steps[at])), top / first, factor),)
-    if top <= factor * first:
+    peak = int(np.argmax(values))
+    text = f"the loss begins at {first:.4g} and is highest at {float(values[peak]):.4g} (step {int(steps[peak]):,}), "
+    text += f"{float(values[peak]) / first:.3g}× that"
+    where = (int(steps[0]), int(steps[peak]))
+    past = np.flatnonzero(values > factor * first)
+    if not len(past):
+        return Answer(NO, (Evidence(f"{text} (takes {factor:g}×)", "loss", where, values[peak] / first, factor),))
+    level, at = _highest_level(values, past, rows)
+    text += f"; the median of {rows} rows is at most {level:.4g} (from step {int(steps[at]):,} on), "
+    text += f"{level / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
+    found = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
+    if level <= factor * first:
         return Answer(NO, found)
-    past = int(np.argmax(values > factor * first))
-    return Answer(YES, found, onset_step=int(steps[past]), last_good_step=int(steps[past - 1]))
+    return Answer(YES, found, onset_step=int(steps[past[0]]), last_good_step=int(steps[past[0] - 1]))
+
+
+def _highest_level(values: Floats, among: Ints, rows: int) -> tuple[float, int]:
+    """The highest median of `rows` neighbours that hold one of the rows `among` them, and the first row of these."""
+    near = np.zeros(len(values), dtype=np.bool_)
+    for back in range(rows):
+        near[np.maximum(among - back, 0)] = True
+    starts = np.flatnonzero(near[: len(values) - rows + 1])
+    levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
+    highest = int(np.argmax(levels))
+    return float(levels[highest]), int(starts[highest])
 
 
 ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
@@ -322,8 +337,8 @@ def stands_at_chance(
     """
     steps, values = finite(loss)
     early = _too_early(run, loss, lr, Young(12, least_steps, least_progress, warm_share, 10, 5))
-    if early or run.moves_by_nature:
-        return unknown(early or f"{run.moves_by_nature} may stand anywhere", "loss")
+    if early:
+        return unknown(early, "loss")
     later = values[max(1, int(skip * len(values))) :]
     medians, _ = blocks(later, min(max(levels, 4), len(later) // 3))
     known = n_classes(run)
@@ -331,7 +346,8 @@ def stands_at_chance(
     count, chance = min(chances, key=lambda item: abs(median(medians) - item[1]))
     high = above if values[0] > thrown * chance else near
     low, top, trend = float(medians.min()), float(medians.max()), kendall_z(medians)
-    text = f"after its first rows the loss stands between {low:.4g} and {top:.4g}; a guess among {count:,} classes "
+    text = f"after its first rows the levels of the loss (medians of {len(later) // len(medians):,} rows) lie between "
+    text += f"{low:.4g} and {top:.4g}; a guess among {count:,} classes "
     text += f"costs ln({count:,}) = {chance:.4g} (takes {near:.1%} below to {high:.1%} above it, and no falling trend)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high),)
     stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
@@ -366,12 +382,11 @@ def ends_at_start(
     if not nats <= first <= most_nats:
         text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))
-    peak, end = float(rates.max()), float(median(values[-part:]))
+    peak, end = float(rates.max()), median(values[-part:])
     share = (first - end) / first
-    text = (
-        f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to {end:.4g}: {share:.1%} "
-    )
-    text += f"lower (learning takes {least_share:.0%} by then)"
+    text = f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to a median of "
+    text += f"{end:.4g} in "
+    text += f"its last {part:,} rows: {share:.1%} lower (learning takes {least_share:.0%} by then)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
     over = peak > 0 and float(rates[-1]) <= done_share * peak
     stands = over and -rise_share < share < least_share

@@ -186,7 +186,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
     needed = max(least_rows, 2)
     if len(before) < needed:
         return unknown(f"the loss has {len(before)} rows before it breaks, {needed} are needed", "loss")
-    usual, last = float(median(before[-max(rows, 1) - 1 : -1])), float(before[-1])
+    usual, last = median(before[-rows - 1 : -1]), float(before[-1])
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
@@ -228,11 +228,14 @@ def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Ans
         text = f"the loss has {len(after):,} rows at a scale below {tiny:g}, or rows that are not finite"
         return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, tiny),))
     part = max(1, len(after) // 4)
-    first, end = float(median(after[:part])), float(median(after[-part:]))
-    noise = float(median(np.abs(np.diff(after))))
-    text = f"the loss goes from {first:.4g} to {end:.4g} while the loss scale goes down to {float(scales.min()):.3g}"
+    first, end = median(after[:part]), median(after[-part:])
+    noise = median(np.abs(np.diff(after)))
+    text = (
+        f"the loss goes from a median of {first:.4g} to {end:.4g} ({part} rows each) while the loss scale goes down to "
+    )
+    text += f"{float(scales.min()):.3g}"
     found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
-    return Answer(LIKELY if first - end > noise and end <= float(median(after)) else NO, (found,))
+    return Answer(LIKELY if first - end > noise and end <= median(after) else NO, (found,))
 
 
 @predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
@@ -246,8 +249,8 @@ def grad_norm_off_scale(
     """
     _, values = finite(loss)
     _, norms = finite(grad_norm)
-    usual = float(median(norms))
-    falls = float(median(values[-3:])) < float(median(values[:3]))
+    usual = median(norms)
+    falls = median(values[-3:]) < median(values[:3])
     text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), "
     text += f"and the loss {'falls' if falls else 'does not fall'}"
     found = Evidence(text, "grad_norm", (), usual, level)
@@ -255,7 +258,7 @@ def grad_norm_off_scale(
         return Answer(NO, (found,))
     if not scaled:
         return Answer(LIKELY, (found,))
-    scale = float(median(finite(loss_scale)[1])) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
+    scale = median(finite(loss_scale)[1]) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
     true = usual / scale if scale > 1 else usual
     told_ = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)
     return Answer(YES if scale > 1 and true <= level else NO, (found, told_))

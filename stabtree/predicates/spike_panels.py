@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
-from stabtree.facts.spike_search import rarest, rarity
+from stabtree.facts.spikes.rarity import rarest, rarity
 from stabtree.predicates.registry import predicate
 from stabtree.stats import interval, median
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree._lazy import Ints
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
-    from stabtree.facts.spike_search import Excursion
+    from stabtree.facts.spikes.excursions import Excursion
     from stabtree.run import Run, Series
 
 # Names of schedules that raise the rate in jumps by design.
@@ -237,7 +237,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
         return unknown("lr is not logged around the spike", "lr")
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
     near, before = changes[start - 1 : end - 1], changes[: start - 1]
-    usual = float(median(np.abs(before))) if len(before) else 0.0
+    usual = median(np.abs(before)) if len(before) else 0.0
     at = int(np.argmax(near))
     jump, row = float(np.exp(min(near[at], 690.0))), start + at
     step = int(steps[row])

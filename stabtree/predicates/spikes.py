@@ -8,7 +8,7 @@ from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
-from stabtree.facts.spike_search import rarest
+from stabtree.facts.spikes.rarity import rarest
 from stabtree.predicates.cross_entropy import may_be_zero
 from stabtree.predicates.progress import first_level
 from stabtree.predicates.registry import Count, predicate
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
-    from stabtree.facts.spike_search import Excursion
+    from stabtree.facts.spikes.excursions import Excursion
     from stabtree.run import Run, Series
 
 LISTED = 8  # spikes told one by one; the rest are counted
@@ -86,7 +86,7 @@ def spike_recovers(
     """
     top, look = spike.top, spike.look
     horizon_steps = look.horizon(loss)
-    level = f"mean + {look.back_sigma:g}σ = {top.mean + look.back_sigma * top.sigma:.4g}"
+    level = f"mean + {look.back_sigma:g}σ = {spike.back_level:.4g}"
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
@@ -101,14 +101,15 @@ def spike_recovers(
         share, expected = spike.share(top.peak), rarest(loss, top, look)
         reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
         found = (Evidence(f"{reason}so high", "loss", (top.step, last), share, open_share),)
-        still = float(median(values[steps > top.peak_step][-look.back_rows :])) > top.mean + look.back_sigma * top.sigma
+        still = median(values[steps > top.peak_step][-look.back_rows :]) > spike.back_level
         wide = (
             (still or steps[-1] == top.peak_step) and share > open_share and (expected < open_chance or not late_counts)
         )
         return Answer("open", found) if wide else unknown(f"{reason}so high", "loss")
     ends = end_level(spike, loss)
-    text = f"never back at {level}: the loss ends at {ends:.4g}, {last - top.step:,} steps after the spike"
-    plain = Evidence(text, "loss", (top.step, last), ends, top.mean + look.back_sigma * top.sigma)
+    text = f"never back at {level}: the loss ends at a level of {ends:.4g} (median of the last quarter of the rows "
+    text += f"after it), {last - top.step:,} steps after the spike"
+    plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
 
 
@@ -127,7 +128,8 @@ def _stayed_up(
         since = int(batches.series.steps[repeats.first])
         before = values[(steps >= since - look.window_steps) & (steps < since)]
         if len(before) and ends <= float(before.mean()):
-            text = f"the loss ends at {ends:.4g}, below its mean of {before.mean():.4g} before the loader got stuck "
+            text = f"the loss ends at a level of {ends:.4g}, below its mean of {before.mean():.4g} before the "
+            text += "loader got stuck "
             text += f"at step {since:,}"
             return Answer(YES, (Evidence(text, "loss", (since, top.step), ends, float(before.mean())),))
     start = int(np.searchsorted(steps, top.last_good_step))
@@ -163,10 +165,10 @@ def grad_norm_leads(
     end = int(np.searchsorted(steps, top.step))
     if end < max(least_rows, 1):
         return unknown("too few rows of grad_norm before the spike", "grad_norm")
-    before = values[max(0, end - max(rows, 1)) : end]
+    before = values[max(0, end - rows) : end]
     usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
-    level = float(median(usual))
-    scatter = NORMAL_MAD * float(median(np.abs(usual - level)))
+    level = median(usual)
+    scatter = NORMAL_MAD * median(np.abs(usual - level))
     bar = max(factor * level, level + sigma * scatter)
     high = before > bar
     led = len(high) if high.all() else int(np.argmax(~high[::-1]))

@@ -246,7 +246,7 @@ def _series(metric: str, series: Series) -> dict[str, Any]:
         "points": len(series),
         "first_step": int(series.steps[0]),
         "last_step": int(series.steps[-1]),
-        "interval_steps": float(median(np.diff(series.steps))) if len(series) > 1 else None,
+        "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
         "nonfinite": int(len(series) - np.count_nonzero(finite)),
     }
 

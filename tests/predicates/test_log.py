@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.screen import screen
+from stabtree.run import Setting
 from stabtree.tree.load import load_trees
 from tests.leaves.errors import LINES
 from tests.leaves.make import logged
@@ -47,3 +50,13 @@ def test_many_lines_are_bounded_and_counted() -> None:
     assert any("4,995 more lines" in note for note in run.notes)
     assert all(line.text.isprintable() for line in run.lines)
     assert diagnose(run).verdict == "critical"
+
+
+@pytest.mark.parametrize(("planned", "survived"), [(40, True), (41, False)])
+def test_what_comes_after_the_last_planned_step_did_not_end_the_run(planned: int, survived: bool) -> None:
+    """Steps 0 to 39 are all of 40 planned ones, and an exception after them is none of the training's."""
+    run = logged("ValueError: could not save the figure")
+    assert run.series["loss"].steps[-1] == 39
+    found = diagnose(replace(run, config={**run.config, "max_steps": Setting(planned, "args")}))
+    leaf = next(item.leaf.id for item in found.findings if item.leaf.of == "E.exception")
+    assert leaf.endswith("survived") == survived

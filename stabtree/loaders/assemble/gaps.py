@@ -102,7 +102,7 @@ def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[s
             training, _ = _without(metric, column.logged, metrics)
             busy = np.setdiff1d(steps[training], logged.steps)
             intervals = np.diff(logged.steps).astype(np.float64)
-            near = intervals <= FACTOR * max(1.0, float(median(intervals)))
+            near = intervals <= FACTOR * max(1.0, median(intervals))
             count = int(_between(busy, logged.steps)[1][near].sum())
             if count >= MIN_ROWS and count > TOLD_SHARE * len(logged) and _missing_share(intervals) > TOLD_SHARE:
                 found.append(f"{metric} is missing here and there: in {count:,} rows that hold other metrics.")
@@ -111,7 +111,7 @@ def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[s
 
 def _missing_share(intervals: Floats) -> float:
     """The share of a metric's values that are missing one or two at a time."""
-    usual = max(1.0, float(median(intervals)))
+    usual = max(1.0, median(intervals))
     near = np.rint(intervals[intervals <= FACTOR * usual] / usual)
     return float((near - 1).clip(0).sum() / max(1.0, near.sum()))
 
@@ -148,7 +148,7 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
         if share ** len(last) < AT_END_BY_CHANCE:
             return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
         return []
-    usual = max(1.0, float(median(intervals)))
+    usual = max(1.0, median(intervals))
     after = int(quiet[-1]) if quiet[-1] > own[-1] else None
     silence = intervals if after is None else np.append(intervals, after - own[-1])
     edges = own if after is None else np.append(own, after + 1)
@@ -178,7 +178,7 @@ def _usual(intervals: Floats, place: int) -> float:
     """The interval to expect around `place`: a log that becomes sparser has not stopped."""
     before = intervals[max(0, place - AROUND) : place]
     after = intervals[place + 1 : place + 1 + AROUND]
-    usual = max([float(median(part)) for part in (before, after) if len(part)], default=0.0)
+    usual = max([median(part) for part in (before, after) if len(part)], default=0.0)
     if not len(after) and place < len(intervals) and len(before):
         # The last interval has nothing behind it that would show a change: the one before it has to.
         usual = max(usual, float(before[-1]))

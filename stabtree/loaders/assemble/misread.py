@@ -85,6 +85,8 @@ def misread(column: Column, metric: str) -> Misread | None:
 
 
 def _lost_points(values: Floats) -> Bools:
+    if len(values) and max(float(values.max()), -float(values.min())) < LOST_FACTOR / 10:
+        return np.zeros(len(values), dtype=np.bool_)
     # A float32 above its 24 bits has no fraction to lose.
     large = (np.abs(values) >= LOST_FACTOR / 10) & (np.abs(values) < WHOLE_FLOAT32) & (values == np.floor(values))
     if not _some(large):

@@ -68,7 +68,7 @@ def _placeholder_norm(found: Made, _dtype: object) -> str:
 
 
 def _median(values: Floats) -> float:
-    return float(median(values))
+    return median(values)
 
 
 def _masked_nan(found: Made, _dtype: object) -> str:

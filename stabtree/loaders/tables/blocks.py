@@ -145,8 +145,9 @@ class Body:
 
     def _add_numbers(self, text: str, count: int, width: int, builders: Mapping[int, ColumnBuilder]) -> bool:
         """Take over cells that are plain numbers, and either `nan` or empty here and there; False if they are not."""
-        # JSON knows true and false, which are a 1 and a 0 in few columns only.
-        if any(builder.labels for builder in builders.values()) or "true" in text or "false" in text:
+        # JSON knows true and false, which are a 1 and a 0 in few columns only; one letter is found far faster.
+        truths = ("u" in text and "true" in text) or ("s" in text and "false" in text)
+        if truths or any(builder.labels for builder in builders.values()):
             return False
         if self.layout.delimiter != ",":
             if "," in text and self.layout.comma != "decimal":
@@ -174,7 +175,7 @@ def _numbers(text: str) -> tuple[list[Any], bool]:
 
     It is a logged NaN otherwise. None where JSON can't read them, and where they hold both.
     """
-    if "null" in text:
+    if "u" in text and "null" in text:
         return _loads(text), True
     if cells := _loads(text):
         return cells, False

@@ -24,6 +24,8 @@ Cell = str | float | bool | None
 
 # So many names of runs may be asked for; a hash for each batch is not worth keeping.
 KEPT_LABELS = 1000
+# Room for so many times as many cells when there is no more: what is not written to takes no memory, a copy takes time.
+GROWTH = 4
 # What stands for the cell of a row that has too few: nobody wrote it, not even empty.
 LACKING = "\0\0"
 _AROUND = " \t\r\n'\"\0"
@@ -137,7 +139,7 @@ class ColumnBuilder:
         """Append numbers, float64 (n,), of which `logged`, bool (n,), says where a cell held one; None for all."""
         end = self._count + len(values)
         if end > len(self._values):
-            room = max(end, 2 * len(self._values))
+            room = max(end, GROWTH * len(self._values))
             self._values = _grown(self._values[: self._count], room)
             if self._logged is not None:
                 self._logged = _grown(self._logged[: self._count], room)

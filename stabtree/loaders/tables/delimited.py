@@ -146,7 +146,7 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     skips, rows = body.skips, body.rows
     columns = {name: built[name].column() if name in built else None for name in body.columns}
     keep = _in_place([*columns.values()], body)
-    if len(keep) < rows:
+    if keep is not None:
         columns = {name: column and column.pick(keep) for name, column in columns.items()}
         rows = len(keep)
     return Table(
@@ -160,18 +160,20 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     )
 
 
-def _in_place(columns: Sequence[Column | None], body: Body) -> Ints:
-    """The rows whose cells stand below their names, as far as the file proves that others don't."""
-    rows, skips, first_line = np.arange(body.rows), body.skips, body.layout.header_line + 1
+def _in_place(columns: Sequence[Column | None], body: Body) -> Ints | None:
+    """The rows whose cells stand below their names, as far as the file proves that others don't; None for all."""
+    skips, first_line = body.skips, body.layout.header_line + 1
+    rows: Ints | None = None
     if skips.headers:
-        return rows
+        return None
     if body.short and lack_a_cell_within(columns, body.short):
         skips.add(first_line + body.short[0], "lacks a cell, and not the last, as others below it do")
         skips.count += len(body.short) - 1
-        rows = np.delete(rows, body.short)
+        rows = np.delete(np.arange(body.rows), body.short)
         columns = [column and column.pick(rows) for column in columns]
     if shift := shifted_from(columns):
         first, side = shift
+        rows = np.arange(body.rows) if rows is None else rows
         skips.add(first_line + int(rows[first]), f"stands, with all rows below it, one column too far {side}")
         skips.count += len(rows) - first - 1
         rows = rows[:first]

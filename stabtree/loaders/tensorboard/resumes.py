@@ -100,7 +100,7 @@ def goes_on(first: Stretch, later: Stretch) -> bool:
 def _interval(steps: Ints) -> float:
     rises = np.diff(steps)
     rises = rises[rises > 0]
-    return float(median(rises)) if len(rises) else 0.0
+    return median(rises) if len(rises) else 0.0
 
 
 def _begins(stretch: Stretch) -> float:

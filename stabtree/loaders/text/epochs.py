@@ -49,7 +49,7 @@ def counted_on(step: Floats, logged: Bools, epoch: Floats, epoch_logged: Bools, 
     if len(next_epoch) == 1 and first > at[0]:
         return None
     rises = inside[inside > 0]
-    batches = float(at.max()) - first + (float(median(rises)) if len(rises) else 1.0)
+    batches = float(at.max()) - first + (median(rises) if len(rises) else 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.where(logged & epoch_logged, step + (epoch - min(of[0], 1.0)) * np.ceil(batches), step)
     return whole if np.isfinite(whole).all() else None
@@ -86,7 +86,7 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
         return None
     at = done[known]
     gaps = np.diff(at) / np.diff(known)
-    usual = float(median(gaps))
+    usual = median(gaps)
     if usual > 0 and np.count_nonzero(gaps == usual) >= MOST * len(gaps) - 1:
         steps = np.round(np.interp(np.arange(count), known, at))
         after = np.arange(known[-1] + 1, count)
@@ -96,7 +96,7 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     each = round(float(at[-1] - at[0]) / int(known[-1] - known[0]))
     if each < 1:
         return None
-    steps = np.round(each * (float(median(np.ceil(at / each) - known)) + np.arange(count)))
+    steps = np.round(each * (median(np.ceil(at / each) - known) + np.arange(count)))
     lags = steps[known] - at
     fits = (lags >= 0) & (lags <= each)
     return steps if fits.mean() >= MOST and steps[0] >= 0 else None

@@ -218,7 +218,7 @@ def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bo
         if not np.isfinite(axis).all():
             return [0]
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
-    early = 2.0 * float(median(np.abs(np.diff(axis))))
+    early = 2.0 * median(np.abs(np.diff(axis)))
 
     def anew(begin: int, place: int) -> bool:
         back = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])

@@ -1,0 +1,1 @@
+"""Looking for spikes: in windows, or in a log too short for them."""

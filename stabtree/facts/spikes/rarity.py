@@ -1,0 +1,76 @@
+"""How much of a spike the run's own noise explains."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.facts.registry import finite, per_series
+from stabtree.facts.spikes.scores import scores
+from stabtree.stats import NORMAL_99, quantiles, upper_tail
+
+if TYPE_CHECKING:
+    from stabtree.facts.spikes.excursions import Excursion
+    from stabtree.facts.spikes.look import SpikeLook
+    from stabtree.run import Series
+
+
+@per_series
+def rarity(series: Series, step: int, look: SpikeLook) -> float:
+    """How many rows of the whole run the series' own noise puts as high as the highest around a step."""
+    steps, values = finite(series)
+    rows = look.rows(series)
+    at = int(np.searchsorted(steps, step)) - rows - 1
+    if len(values) < rows + 3 or not 0 <= at < len(values) - rows - 1:
+        return float("inf")
+    heights = scores(values, values, rows, True).heights
+    near = heights[max(at - look.back_rows, 0) : at + look.back_rows]
+    return upper_tail(heights, rows).expected(float(near.max()))
+
+
+@per_series
+def rarest(loss: Series, top: Excursion, look: SpikeLook, alone: bool = False) -> float:
+    """How many rows as high as a spike's highest one chance allows, however heavy the tail of the run's noise.
+
+    Of a shift, how many stretches as high; `alone` asks about the single row all the same.
+
+    The more pessimistic of two tails: the exponential one of `Tail`, and a power law through the highest hundredth of
+    the rows outside of the spike (Hill 1975). Runs of fewer than `tail_rows` rows have no hundredth to
+    read it from: theirs goes through the 99th percentile, at least that of normal noise, with the exponent
+    `tail_exponent`, the median of the labelled healthy runs.
+    """
+    steps, values = finite(loss)
+    if look.short(loss):
+        return top.expected
+    rows = look.rows(loss)
+    heights = scores(values, values, rows, True).heights
+    first = int(np.searchsorted(steps, top.step)) - rows - 1
+    end = len(heights)
+    if top.recovered_step is not None:
+        end = max(int(np.searchsorted(steps, top.recovered_step)) - rows - 1, first + 1)
+    height = float(heights[first:end].max())
+    others = np.delete(heights, slice(first, end))
+    least, base, exponent = len(others) / 100, NORMAL_99, look.tail_exponent
+    if len(others) >= max(look.tail_rows, 100):  # a hundredth of fewer is no row
+        highest = np.sort(np.partition(others, -int(least) - 1)[-int(least) - 1 :])
+        base = max(float(highest[0]), 1e-300)
+        exponent = 1 / max(float(np.mean(np.log(np.maximum(highest[1:], base) / base))), 1e-3)
+    elif len(others):
+        base = max(quantiles(others, 0.99)[0], NORMAL_99)
+    tail = upper_tail(heights, rows)
+
+    def allowed(at: float) -> float:
+        return max(tail.expected(at), float(least * (max(at, base) / base) ** -exponent))
+
+    single = allowed(height)
+    if alone or not top.shift_sigma:
+        return single
+    return min(single, in_a_row(allowed(top.shift_sigma), len(heights), look))
+
+
+def in_a_row(single: float, rows: int, look: SpikeLook) -> float:
+    """How many times `single` high rows of all fill the greater half of `shift_rows` in a row by chance."""
+    half = (look.shift_rows + 1) // 2
+    share = min(single / rows, 1.0)
+    return float(rows * math.comb(look.shift_rows, half) * share**half)

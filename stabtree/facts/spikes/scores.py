@@ -1,0 +1,83 @@
+"""How high each row of a loss stands above the window before it, and where its level shifts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.stats import row_medians, span, trailing_moments
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
+    from stabtree.facts.spikes.look import SpikeLook
+
+# Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
+RELATIVE_RESOLUTION = 1e-6
+NO_SPREAD = 1e-150  # its square is no number above 0
+
+
+class Scores(NamedTuple):
+    """The rows of a loss against the window before each; all of (n - rows - 1,), the first that of row `rows` + 1.
+
+    Attributes:
+        mean: of the window.
+        sigma: of the window, about its trend where chance is asked.
+        heights: the value over the mean in units of sigma.
+    """
+
+    mean: Floats
+    sigma: Floats
+    heights: Floats
+
+
+def scores(values: Floats, level: Floats, rows: int, guarded: bool) -> Scores:
+    """The height of each value over the window of `rows` rows of `level` before it.
+
+    The first belongs to the first value with more than `rows` before it, the document's t > 100. Where `guarded`,
+    sigma is the scatter about the window's trend.
+    """
+    mean, spread = (part[1:] for part in trailing_moments(level, rows, detrend=guarded))
+    # In place: these arrays are as long as the log.
+    heights = np.abs(mean)
+    heights *= RELATIVE_RESOLUTION
+    np.maximum(heights, NO_SPREAD, out=heights)
+    np.maximum(spread, heights, out=spread)
+    np.subtract(values[rows + 1 :], mean, out=heights)
+    heights /= spread
+    # A window of nothing but zeros is no training: how far a loss stands above it says nothing.
+    heights[spread <= NO_SPREAD] = 0.0
+    return Scores(mean, spread, heights)
+
+
+class Shifts(NamedTuple):
+    """Rows of the scores from which on the whole level stands high, and how high in units of sigma; both (m,)."""
+
+    rows: Ints
+    heights: Floats
+
+    def at(self, row: int) -> float:
+        """The height of the shift that begins at a row, 0 where none does."""
+        at = int(np.searchsorted(self.rows, row))
+        return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
+
+
+def shifts(values: Floats, scored: Scores, rows: int, look: SpikeLook) -> Shifts:
+    """Where the level shifts: none by the document's letter, nor with fewer than `shift_rows` rows to come."""
+    mean, spread, above = scored
+    count = len(above) - look.shift_rows + 1
+    if not look.guarded or count < 1:
+        return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
+    bar = look.shift_bar(rows)
+    high = np.flatnonzero(above[:count] > bar)
+    if not len(high):
+        return Shifts(high, np.zeros(0))
+    windows = np.lib.stride_tricks.sliding_window_view(values[rows + 1 :], look.shift_rows)
+    level = row_medians(windows[high])
+    heights = (level - mean[high]) / spread[high]
+    lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
+    # The rows right before a jump are still at the old level; half way up already, it creeps.
+    first = rows + 1 - look.shift_rows
+    if first >= 0:
+        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], look.shift_rows)[high])
+        lasting &= before - mean[high] < look.shift_jump * (level - mean[high])
+    return Shifts(high[lasting], heights[lasting])

@@ -1,0 +1,76 @@
+"""Spikes of a log that is too short for windows: by the scatter of all its changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
+from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION
+from stabtree.stats import NORMAL_99, change_noise
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats, Ints
+    from stabtree.facts.spikes.look import SpikeLook
+
+BEFORE_ROWS = 5
+"""Rows before a row that it is compared with: the fewest with a middle that two odd ones leave alone."""
+
+
+class Heights(NamedTuple):
+    """How far rows stand above the highest of the few before them; all of (n,), 0 for the first two.
+
+    Attributes:
+        level: the highest of the rows before.
+        scatter: of the changes from row to row, over the square root of two.
+        height: over the level in units of the scatter; of a loss that is positive throughout, that of its
+            logarithm where it is smaller, since the scatter of such a loss shrinks with it.
+    """
+
+    level: Floats
+    scatter: float
+    height: Floats
+
+
+def find_short(steps: Ints, values: Floats, look: SpikeLook) -> Search:
+    """The spikes of a log without windows; a single row that is back where it came from has healed."""
+    level, scatter, height = heights(values)
+    top = int(np.argmax(height))
+    bar = max(NORMAL_99 * max(len(values) / 100 / look.chance, 1.0) ** (1 / look.tail_exponent), look.sigma)
+    found: list[Excursion] = []
+    row = 2
+    while row < len(values):
+        if height[row] <= bar:
+            row += 1
+            continue
+        mean = float(level[row])
+        place = bounds(values, row, mean + look.back_sigma * scatter, 1)
+        highest = float(height[row : place.end].max())
+        expected = _expected(highest, len(values), look.tail_exponent)
+        found.append(excursion(steps, values, place, mean=mean, sigma=scatter, height_sigma=highest, expected=expected))
+        row = place.end
+    return Search(tuple(found), BEFORE_ROWS, True, len(values) - 2, float(height[top]), int(steps[top]), bar)
+
+
+def heights(values: Floats) -> Heights:
+    """The heights of the rows of a short log; a scatter below what its digits resolve is none."""
+    level, up, scatter = _above(values, RELATIVE_RESOLUTION * float(np.max(np.abs(values))))
+    if float(values.min()) > 0:
+        _, relative, _ = _above(np.log(values), RELATIVE_RESOLUTION)
+        up = np.minimum(up, relative)
+    return Heights(level, scatter, up)
+
+
+def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
+    level = values.copy()
+    for row in range(2, len(values)):
+        level[row] = values[max(row - BEFORE_ROWS, 0) : row].max()
+    scatter = max(change_noise(values), least, NO_SPREAD)
+    height = (values - level) / scatter
+    height[:2] = 0.0
+    return level, height, scatter
+
+
+def _expected(height: float, rows: int, exponent: float) -> float:
+    """How many rows as high the noise of so many rows allows: a power law from the 99th percentile of normal noise."""
+    return float(rows / 100 * (max(height, NORMAL_99) / NORMAL_99) ** -exponent)
