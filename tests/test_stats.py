@@ -95,3 +95,25 @@ def test_kendall_is_standard_normal_without_a_trend() -> None:
 def test_stretches_are_half_open_ranges() -> None:
     """Runs of true values, also at both ends."""
     assert stats.stretches(np.array([True, True, False, True])) == [(0, 2), (3, 4)]
+
+
+def test_medians_of_three_leave_out_a_single_row() -> None:
+    """One row far off moves no level but at the ends, which are means of two."""
+    np.testing.assert_array_equal(stats.medians_of_three(np.array([1.0, 2.0, 9.0, 3.0, 5.0])), [1.5, 2, 3, 5, 4])
+
+
+def test_the_resolution_is_that_of_all_values() -> None:
+    """A digit more in a value far behind the first thousand is seen."""
+    values = np.full(5000, 1.25)
+    assert stats.resolution(values) == pytest.approx(0.01)
+    values[4000] = 1.255
+    assert stats.resolution(values) == pytest.approx(0.001)
+
+
+def test_the_tail_of_a_long_sample_leaves_the_highest_out() -> None:
+    """Of more values than are looked at, those are taken that a list without the highest one would give."""
+    scores = np.random.default_rng(5).normal(size=150_000)
+    scores[70_001] = 50.0
+    early = scores[: len(scores) - len(scores) // 20]
+    others = np.delete(early, np.argmax(early))[:: 1 + len(early) // stats.SAMPLE]
+    assert stats.upper_tail(scores, 100).at90 == pytest.approx(np.quantile(others, 0.9))

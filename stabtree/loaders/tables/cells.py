@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -80,6 +79,8 @@ def _word(cell: str, comma: Comma) -> float | None:
 
 def label_code(text: str) -> float:
     """A number that stands for a label: the same in every file, and a different one for every other label."""
+    import hashlib  # takes a while, and few columns hold labels
+
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
     return float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
 
