@@ -75,20 +75,25 @@ def load_run(
     }
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    return _load(paths, {}, options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
+    return _load(paths, {}, **options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
 
 
-def _load(paths: Sequence[str | Path], kept: dict[str, Found], options: Mapping[str, Any]) -> Run:
-    """The run in the files of these paths.
-
-    Args:
-        paths: of one run.
-        kept: what was read before, by path; what is read now is added.
-        options: as of `load_run`.
-    """
-    names = named(options.get("columns", {}), options.get("step_column"))
-    overrides = _overrides(*(options.get(key) for key in ("dtype", "checkpoint_every", "checkpoints")))
-    found = read_files(once(paths), names, options.get("format"), options.get("run"), kept)
+def _load(
+    paths: Sequence[str | Path],
+    kept: dict[str, Found],
+    *,
+    dtype: str | None = None,
+    checkpoint_every: int | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    step_column: str | None = None,
+    format: str | None = None,  # noqa: A002
+    run: str | None = None,
+    checkpoints: str | Path | None = None,
+) -> Run:
+    """The run in the files of these paths; `kept` is what was read of each path before, all else as of `load_run`."""
+    names = named(columns, step_column)
+    overrides = _overrides(dtype, checkpoint_every, checkpoints)
+    found = read_files(once(paths), names, format, run, kept)
     # A text log may hold nothing but the error that the run ended in.
     silent = [table for table in found.tables if not table.rows and table.lines]
     alone = len(found.tables) - len(silent) == 1
@@ -154,7 +159,7 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
         StabtreeError: where an argument is wrong, whatever the log.
     """
     if ranks:
-        return (Loaded(clean(paths[0]), _load(paths, {}, options)),)
+        return (Loaded(clean(paths[0]), _load(paths, {}, **options)),)
     kept: dict[str, Found] = {}
     found: list[tuple[str, str, Run | StabtreeError]] = []
     for path in once([path for given in paths for path in expanded(str(given))]):
@@ -175,7 +180,7 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
             places, paths_, _ = zip(*(whole[member] for member in group), strict=True)
             for place in places:
                 loaded[place] = None
-            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, options))
+            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, **options))
     return tuple(item for item in loaded if item)
 
 
@@ -216,12 +221,14 @@ def _one(loaded: tuple[Loaded, ...]) -> Run:
 def _each(path: str, options: Mapping[str, Any], kept: dict[str, Found]) -> list[tuple[str, str, Run | StabtreeError]]:
     """The runs of one path as (path, name, run or error)."""
     try:
-        return [(path, path, _load([path], kept, options))]
+        return [(path, path, _load([path], kept, **options))]
     except SeveralRunsError as error:
         if error.files:
             found = [item for file in error.files for item in _each(file, options, kept)]
             return [*found, *_unseen(path, error.unseen)]
-        return [(path, f"{path} {name}", _of(path, name, options)) for name in error.names] or [(path, path, error)]
+        return [(path, f"{path} {name}", _of(path, name, options, kept)) for name in error.names] or [
+            (path, path, error)
+        ]
     except NoLogError as error:
         folders, unseen = below(Path(path))
         inner = [item for folder in folders for item in _each(str(folder), options, kept)]
@@ -240,9 +247,9 @@ def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]
     return [(path, f"{path} (the rest)", error)]
 
 
-def _of(path: str, name: str, options: Mapping[str, Any]) -> Run | StabtreeError:
+def _of(path: str, name: str, options: Mapping[str, Any], kept: dict[str, Found]) -> Run | StabtreeError:
     try:
-        return _load([path], {}, {**options, "run": name})
+        return _load([path], kept, **{**options, "run": name})
     except StabtreeError as error:
         return error
 

@@ -92,10 +92,6 @@ def _flag(value: Any) -> bool:
     return word == "true"
 
 
-def _scalar(value: Any) -> str | float:
-    return _text(value) if isinstance(value, str) else _number(value)
-
-
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (_text, "run_name run_id experiment experiment_name display_name"),

@@ -186,7 +186,7 @@ STEP_ALIASES: tuple[str, ...] = names(
     "training_step current_steps current_step steps iteration iterations iter iters iter_num n_iter it "
     "train_iter training_iteration update updates time_total_timesteps total_timesteps timesteps_total "
     "timesteps time_batch _step itr n_itr env_step env_steps total_env_steps num_env_steps_sampled "
-    "timesteps_so_far total_env_interacts num_timesteps"
+    "timesteps_so_far total_env_interacts num_timesteps timestep"
 )
 EPOCH_ALIASES: tuple[str, ...] = (
     "epoch",

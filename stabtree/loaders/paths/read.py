@@ -70,10 +70,7 @@ def read_files(
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    for path in map(str, paths):
-        if path not in kept:
-            kept[path] = _one_run(_read_path(path, names, forced, run), clean(path), run)
-    parts = [kept[str(path)] for path in paths]
+    parts = [_one_run(_read_once(str(path), names, forced, run, kept), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -81,6 +78,17 @@ def read_files(
         settings=settings,
         notes=tuple(note for part in parts for note in part.notes),
     )
+
+
+def _read_once(path: str, names: Names, forced: Loader | None, run: str | None, kept: dict[str, Found]) -> Found:
+    """All that a path holds, as it was read before; of a folder the run that is named, which may be read alone."""
+    alone = run is not None and _is_folder(Path(path))
+    if alone or path not in kept:
+        found = _read_path(path, names, forced, run)
+        if alone:
+            return found
+        kept[path] = found
+    return kept[path]
 
 
 def _one_run(found: Found, path: str, wanted: str | None) -> Found:

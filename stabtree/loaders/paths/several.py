@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
-PRINTED = 5e-4  # how far a printed loss is off: four digits
+ROUNDED = 5e-4  # how far a printed loss is off: four digits
 # What differs between the ranks of one run, or says nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 
@@ -130,7 +130,7 @@ def _tell_alike(one: Run, other: Run) -> bool:
     if here is None or there is None or len(here) != len(there) or _format(one) == _format(other):
         return False
     several = min(len(np.unique(here.values)), len(np.unique(there.values))) >= PROVING_ROWS
-    return several and bool(np.isclose(here.values, there.values, PRINTED, PRINTED / 10, equal_nan=True).all())
+    return several and bool(np.isclose(here.values, there.values, ROUNDED, ROUNDED / 10, equal_nan=True).all())
 
 
 def _format(run: Run) -> str:

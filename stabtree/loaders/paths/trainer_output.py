@@ -18,7 +18,7 @@ from stabtree.run import REDUCED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.loaders.table import Asked, Table
+    from stabtree.loaders.table import Asked, Column, Table
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
@@ -71,12 +71,19 @@ def _events(place: Path, asked: Asked) -> tuple[list[Table], tuple[str, ...]]:
     return found, tuple(notes)
 
 
-def _losses(table: Table, names: Names) -> dict[int, float]:
-    """The loss by step, the last value of each."""
+def _axes(table: Table, names: Names) -> tuple[Column, Column] | None:
+    """The columns of the steps and of the loss."""
     steps = table.columns.get("step")
     loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
-    if steps is None or loss is None:
+    return (steps, loss) if steps and loss else None
+
+
+def _losses(table: Table, names: Names) -> dict[int, float]:
+    """The loss by step, the last value of each."""
+    axes = _axes(table, names)
+    if not axes:
         return {}
+    steps, loss = axes
     rows = loss.mask & steps.mask & np.isfinite(steps.values)
     return dict(zip(steps.values[rows].astype(np.int64).tolist(), loss.values[rows].tolist(), strict=True))
 
@@ -108,9 +115,8 @@ def _joined(state: Table, events: list[Table], names: Names) -> list[Table]:
 
 
 def _goes_back(table: Table, names: Names) -> bool:
-    steps = table.columns["step"]
-    loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
-    return bool(steps and loss and (np.diff(steps.values[loss.mask]) < 0).any())
+    axes = _axes(table, names)
+    return axes is not None and bool((np.diff(axes[0].values[axes[1].mask]) < 0).any())
 
 
 def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:

@@ -149,7 +149,8 @@ class Blocks:
         """Whether a line without a header above it is a row of a file whose columns have names all the same."""
         if self._columns or not grammar.RESULTS.fullmatch(line):
             return False
-        self._columns = [*grammar.RESULTS_COLUMNS]
+        more = len(line.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
+        self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
         return True
 
     def _redrawn(self, line: str, place: int) -> Iterator[tuple[str, int]]:

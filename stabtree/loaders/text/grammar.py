@@ -122,11 +122,12 @@ NAMED_LINE = re.compile(
 # Names of columns, none of them a number; and what stands in a cell: a number, a unit glued to it.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\d+/\d+|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[GMk]?|nan|inf|--):?", re.IGNORECASE)
-# YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; these are theirs.
-RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+[-+\d.naife]+){13}\s*")
-RESULTS_COLUMNS = (
-    *("Epoch", "gpu_mem", "train/box_loss", "train/obj_loss", "train/cls_loss", "total", "labels", "img_size"),
-    *("P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95", "val/box_loss", "val/obj_loss", "val/cls_loss"),
+# YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; some add a loss before the sum of all.
+RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+[-+\d.naife]+){13,16}\s*")
+RESULTS_BEFORE = ("Epoch", "gpu_mem", "box", "obj", "cls")
+RESULTS_AFTER = (
+    *("loss", "labels", "img_size", "P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95"),
+    *("val/box_loss", "val/obj_loss", "val/cls_loss"),
 )
 TABLE_RULE = re.compile(r"[\s:|-]*")
 MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
