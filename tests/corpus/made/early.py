@@ -107,14 +107,14 @@ HOLDS = (
     ),
     Hold("C.pace.factor", paced, {1.9: "no throughput-collapses", 2.1: "throughput-collapses"}),
     Hold(
-        "C.pace.factor of step_time",
+        "C.pace.factor",
         partial(paced, name="step_time"),
-        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+        {1.85: "no throughput-collapses", 2.15: "throughput-collapses"},
     ),
     Hold(
-        "C.pace.factor of throughput",
+        "C.pace.factor",
         partial(paced, name="throughput"),
-        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+        {1.8: "no throughput-collapses", 2.2: "throughput-collapses"},
     ),
     Hold(
         "C.pace.rows",
