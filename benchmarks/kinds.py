@@ -17,6 +17,7 @@ FLAT |= {"at-chance", "ends-at-start"}
 ZERO = {"loss-zero", "starts-near-zero", "loss-zero-rows"}
 RL = {"reward-zero", "reward-collapse", "no-advantage", "reward-no-spread", "entropy-collapse", "kl-high"}
 RL |= {"rl-grad-norm-high", "rl-no-gradient", "clipping-heavy", "sampler-diverged", "value-explodes", "policy-collapse"}
+RL |= {"reward-falls-through", "policy-std-grows"}
 OVERFIT = {"overfitting", "eval-far-above", "memorised"}
 PRECISION = {"scale-constant", "scale-collapse", "fp16-overflow", "fp16-suspected", "grad-nonfinite", "fp16-underflow"}
 PRECISION |= {"skips-rise", "minimum-loss-scale", "scale-drifts-down"}

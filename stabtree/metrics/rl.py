@@ -1,6 +1,6 @@
 """The metrics of reinforcement learning and fine-tuning, as TRL, axolotl, swift, verl, OpenRLHF and SB3 spell them.
 
-Left out are names that mean another thing: `objective/kl` is a sum over the answer, `entropy_loss` has the other sign.
+Left out are names that mean another thing: `objective/kl` is a sum over the answer.
 """
 
 from __future__ import annotations
@@ -86,6 +86,18 @@ RL_METRICS: tuple[Metric, ...] = (
         "error of the value function",
         trained("value_loss loss_value_avg losses_value_loss critic_vf_loss vf_loss ppo_loss_value rllib_vf_loss"),
         log="value_loss: the error of the value function",
+    ),
+    Metric(
+        "entropy_loss",
+        "entropy of the policy with its sign turned, as SB3 logs it, nats per action",
+        trained("entropy_loss"),
+        log="entropy_loss: the mean entropy of the policy, negative",
+    ),
+    Metric(
+        "policy_std",
+        "standard deviation of the actions of a Gaussian policy",
+        ("train_std", "policy_std", "action_std", "policy_action_std", "mean_std"),
+        log="policy_std: the standard deviation of the policy's actions",
     ),
     Metric(
         "preference_accuracy",

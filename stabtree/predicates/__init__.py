@@ -62,6 +62,8 @@ PREDICATES: dict[str, Predicate] = {
         one_metric.stays_below,
         one_metric.shoots_up,
         one_metric.outgrows,
+        one_metric.dies_without_gain,
+        one_metric.falls_through,
         one_metric.stays_near_zero,
         one_metric.no_trend,
         one_metric.falls_back,

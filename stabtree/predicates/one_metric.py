@@ -7,10 +7,11 @@ it must be bad.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
@@ -196,6 +197,66 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
         return Answer(NO, (found,))
     past = int(np.argmax(values > factor * begin))
     return Answer(YES, (found,), onset_step=int(at[past]), last_good_step=int(at[past - 1]) if past else None)
+
+
+@predicate(source="stable-baselines3, PPO; public RL logs")
+def dies_without_gain(
+    run: Run, *, metric: str = "entropy_loss", level: float, share: float, rows: Count, steps: int, beside: str
+) -> Answer:
+    """Does a metric go to zero while another one has gained nothing?
+
+    As `stays_near_zero`, where the median of the last tenth of `beside` is no higher than that of its first: a policy
+    that is sure of what earns most has no entropy left either.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    if run.get(beside) is None:
+        return unknown(f"{beside} was not logged", beside)
+    ends = _ends(finite(run.series[beside])[1], max(rows, 1))
+    if ends is None:
+        return unknown(f"{beside} has fewer than {2 * max(rows, 1)} finite rows", beside)
+    bad = np.abs(finite(run.series[metric])[1]) <= level
+    answer = stays(run, metric, bad, f"within {level:g} of 0", level=level, share=share, rows=rows, steps=steps)
+    text = f"{beside} goes from {ends[0]:.3g} to {ends[1]:.3g}"
+    told = (*answer.evidence, Evidence(text, beside, (), ends[1], ends[0]))
+    if answer.verdict == UNKNOWN:
+        return answer
+    return replace(answer, evidence=told) if ends[1] <= ends[0] else Answer(NO, told)
+
+
+@predicate(source="measured: rewards of public runs")
+def falls_through(
+    run: Run, *, metric: str = "reward", rows: Count, factor: float, before_rows: Count, least_share: float
+) -> Answer:
+    """Does a metric leave all that it ever was, downwards, in its last rows?
+
+    Yes where each of its last `rows` rows lies below the lowest of all rows before, `before_rows` at least, by more
+    than `factor` times the range of these, and below their median by more than `least_share` of it: what has settled
+    has next to no range.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    rows, before_rows = max(rows, 1), max(before_rows, 2)
+    if len(values) < rows + before_rows:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows + before_rows} are needed", metric)
+    # The longest stretch at the end whose values all lie below all before.
+    lowest, highest = np.minimum.accumulate(values)[:-1], np.maximum.accumulate(values)[:-1]
+    last = np.maximum.accumulate(values[::-1])[::-1][1:]
+    gap = np.where(highest > lowest, (lowest - last) / np.maximum(highest - lowest, 1e-300), -1e9)
+    inside = gap[before_rows - 1 : len(values) - rows]
+    place = before_rows + int(np.argmax(inside))
+    below = max(-1e9, min(float(inside.max()), 1e9))
+    text = f"the last {len(values) - place:,} rows of {metric} reach {last[place - 1]:.4g} at most; all before lie "
+    text += f"between {lowest[place - 1]:.4g} and {highest[place - 1]:.4g}: {below:.3g}× that range below "
+    text += f"(takes {factor:g}×)"
+    found = (Evidence(text, metric, (int(at[place]), int(at[-1])), below, factor),)
+    usual = float(median(values[:place]))
+    if below <= factor or usual - float(last[place - 1]) <= least_share * abs(usual):
+        return Answer(NO, found)
+    return Answer(YES, found, onset_step=int(at[place]), last_good_step=int(at[place - 1]))
 
 
 def _ends(values: Floats, rows: int) -> tuple[float, float] | None:

@@ -208,18 +208,21 @@ def loss_collapses(
     rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
     if why or len(values) < settled_rows + rows:
         return unknown(why or f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed", "loss")
-    windows = np.lib.stride_tricks.sliding_window_view
-    before, after = windows(values, settled_rows)[:-rows], windows(values, rows).max(axis=1)[settled_rows:]
-    low, calm = before.min(axis=1), _settled(before, settled_share)
-    calm &= row_medians(before) <= above_first * first_level(values, thrown)
-    # The lowest stretch within reach of each window; behind the end of the log there is none.
-    reach = windows(np.append(after, np.full(within_rows - 1, np.inf)), within_rows)
-    fall = np.where(calm & (reach.min(axis=1) > 0), low / np.maximum(reach.min(axis=1), 1e-300), 0.0)
-    at = int(np.argmax(fall))
-    end = at + settled_rows + int(np.argmin(reach[at]))
+    before = np.lib.stride_tricks.sliding_window_view(values, settled_rows)[:-rows]
+    # The highest of each stretch, and the lowest of these within reach; behind the end of the log there is none.
+    after = -_lowest(-values, rows)[settled_rows:]
+    least = _lowest(np.append(after, np.full(within_rows - 1, np.inf)), within_rows)
+    low = _lowest(values, settled_rows)[:-rows]
+    fall = np.where(least > 0, low / np.maximum(least, 1e-300), 0.0)
+    far = np.flatnonzero(fall > factor)
+    calm = _settled(before[far], settled_share)
+    calm &= row_medians(before[far]) <= above_first * first_level(values, thrown)
+    if len(far) and not calm.any():
+        text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
+    at = int(far[calm][np.argmax(fall[far[calm]])]) if len(far) else int(np.argmax(fall))
+    end = at + settled_rows + int(np.argmin(after[at : at + within_rows]))
     most = min(float(fall[at]), 1e300)
-    if not most:
-        return Answer(NO, (Evidence(f"no {settled_rows} rows of the loss stand level and end above 0", "loss"),))
     text = f"{settled_rows} rows of the loss stand at {low[at]:.3g} or above up to step "
     text += f"{int(steps[at + settled_rows - 1]):,}, and {rows} rows from step {int(steps[end]):,} on at "
     text += f"{after[end - settled_rows]:.3g} or below: {most:.3g}× lower (takes {factor:g}×)"
@@ -233,6 +236,14 @@ def loss_collapses(
     while values[onset] > low[at] / 2:
         onset += 1
     return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
+
+
+def _lowest(values: Floats, rows: int) -> Floats:
+    """The lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
+    count, width = len(values) - rows + 1, 1
+    while 2 * width <= rows:
+        values, width = np.minimum(values[:-width], values[width:]), 2 * width
+    return np.minimum(values[:count], values[rows - width :][:count])
 
 
 def _settled(windows: Floats, share: float) -> Bools:

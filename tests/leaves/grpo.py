@@ -47,6 +47,8 @@ HEALTHY: dict[str, Any] = {
     "value_loss": 0.5 + 2.0 * AT + noise(0.1, 18),
     "preference_accuracy": np.clip(0.5 + 0.3 * AT + noise(0.05, 19), 0, 1),
     "preference_margin": 0.1 + 0.5 * AT + noise(0.03, 20),
+    "entropy_loss": -0.6 + 0.3 * AT + noise(0.02, 21),
+    "policy_std": 1.0 - 0.4 * AT + noise(0.01, 22),
     "eval_loss": 1.5 - 0.5 * AT + noise(0.01, 16),
 }
 
@@ -129,6 +131,24 @@ def exploded(times: float, **changed: Any) -> Run:
     return learning(**{"value_loss": value_loss, "reward": 0.3 - 0.05 * AT + noise(0.01, 1), **changed})
 
 
+def sure(level: float, gain: float = -0.05) -> Run:
+    """A policy whose entropy is gone from a third of the run on, beside a reward that ends so much higher."""
+    return learning(entropy_loss=np.where(AT < 0.3, -0.6, -level), reward=0.3 + gain * AT + noise(0.005, 1))
+
+
+def spread(times: float) -> Run:
+    """A Gaussian policy whose spread grows so many times over, beside a reward that falls a little."""
+    policy_std = np.exp(np.log(times) * np.clip((AT - 0.2) / 0.6, 0, 1))
+    return learning(policy_std=policy_std, reward=0.3 - 0.05 * AT + noise(0.01, 1))
+
+
+def dropped(ranges: float, rows: int = 4) -> Run:
+    """A reward between 0 and 1 whose last rows lie so many times that range below it."""
+    reward = np.clip(AT * 1.5, 0, 1)
+    reward[-rows:] = -ranges
+    return learning(reward=reward)
+
+
 def useless(**changed: Any) -> Run:
     """A run without an advantage in any prompt: no reward, no spread, no gradient."""
     return learning(**{"reward": ZERO, "frac_reward_zero_std": ZERO + 1, "grad_norm": ZERO, **changed})
@@ -154,6 +174,9 @@ RUNS: dict[str, Maker] = {
     "reward-collapse": collapsed,
     "kl-jumps": partial(thrown, 1.35),
     "value-explodes": partial(exploded, 115.0),
+    "policy-collapse": partial(sure, 0.0088),
+    "policy-std-grows": partial(spread, 11.3),
+    "reward-falls-through": partial(dropped, 1.13),
     "reward-not-rising": partial(reward_still, 0.15),
     "ebft-alignment-flat": partial(alignment_still, 0.075),
     "ebft-cfm-flat": partial(cfm_still, -2.5),
@@ -168,6 +191,11 @@ NEAR: dict[str, Maker] = {
     "reward-collapse: share": partial(collapsed, 0.42),
     "kl-jumps: factor": partial(thrown, 0.9),
     "value-explodes: factor": partial(exploded, 85.0),
+    "policy-collapse: level": partial(sure, 0.0113),
+    "policy-collapse: the reward rises": partial(sure, 0.0088, 0.3),
+    "policy-std-grows: factor": partial(spread, 8.8),
+    "reward-falls-through: factor": partial(dropped, 0.88),
+    "reward-falls-through: rows": partial(dropped, 1.13, 2),
     "value-explodes: the reward rises": partial(exploded, 115.0, reward=0.1 + 0.5 * AT),
     "reward-not-rising: trend": partial(reward_still, 0.18),
     "reward-not-rising: rows": partial(reward_still, 0.15, 88),

@@ -82,17 +82,39 @@ def paused(hours: float = 3.0, other: float = 0.1, usual: float = 10.0) -> Run:
     return make_run({"loss": 1 + 3 * np.exp(-AT / 80), "wall_time": np.cumsum(cost)})
 
 
+def dropped(ranges: float = 2.0, rows: int = 4, before: int = 100, least: float = 0.9) -> Run:
+    """A reward between two levels whose last rows lie so many times their range below, a share below its median."""
+    low = 1 - least / (0.5 + ranges) / 2 if least < 0.9 else 0.0
+    reward = np.linspace(low, 2 - low, before)
+    fallen = np.full(rows, low - ranges * (2 - 2 * low)) if least >= 0.9 else np.full(rows, 1 - least)
+    return make_run({"loss": np.zeros(before + rows), "reward": np.append(reward, fallen)})
+
+
 HOLDS = (
-    Hold("C.pace.factor", paced, {1.9: "no throughput-collapses", 2.1: "throughput-collapses"}),
+    Hold("G2.floor.factor", dropped, {0.95: "no reward-falls-through", 1.05: "reward-falls-through"}),
     Hold(
-        "C.pace.factor of step_time",
-        partial(paced, name="step_time"),
-        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+        "G2.floor.rows", lambda rows: dropped(rows=int(rows)), {2: "no reward-falls-through", 3: "reward-falls-through"}
     ),
     Hold(
-        "C.pace.factor of throughput",
+        "G2.floor.before_rows",
+        lambda before: dropped(before=int(before)),
+        {19: "no reward-falls-through", 20: "reward-falls-through"},
+    ),
+    Hold(
+        "G2.floor.least_share",
+        lambda least: dropped(least=least),
+        {0.48: "no reward-falls-through", 0.52: "reward-falls-through"},
+    ),
+    Hold("C.pace.factor", paced, {1.9: "no throughput-collapses", 2.1: "throughput-collapses"}),
+    Hold(
+        "C.pace.factor",
+        partial(paced, name="step_time"),
+        {1.85: "no throughput-collapses", 2.15: "throughput-collapses"},
+    ),
+    Hold(
+        "C.pace.factor",
         partial(paced, name="throughput"),
-        {1.9: "no throughput-collapses", 2.1: "throughput-collapses"},
+        {1.8: "no throughput-collapses", 2.2: "throughput-collapses"},
     ),
     Hold(
         "C.pace.rows",
