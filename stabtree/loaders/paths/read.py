@@ -33,6 +33,8 @@ LISTED = 8
 # Of so many files one tells what kind of folder it is.
 MAX_FILES = 100
 MAX_WHOLE = 20
+# What a program printed goes by such names.
+PRINTED = (".log", ".out", ".err")
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -96,20 +98,25 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
 
 def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
+    folder: Path | None = None
     if str(path) != "-" and _is_folder(Path(path)):
         if made_up(Path(path)):
             raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
         tables = _read_folder(Path(path), names, forced, run)
         if tables:
+            tables += _crashed(Path(path), tables, names)
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
             settings, notes = settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)
-        path, skipped = pick_file(Path(path), names)
+        folder = Path(path)
+        path, skipped = pick_file(folder, names)
     source = open_source(path)
     loader = forced or choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, loader, names)
-    found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
+    tables = _tables(loader, source, names)
+    tables += _crashed(folder, tables, names) if folder else ()
+    found = _of_tables(_stem(source), tables, source.name)
     settings, notes = settings_of(source.file) if source.file else ({}, ())
     return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
 
@@ -153,6 +160,21 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
                 tables = trainer_output.whole(folder, tables[0], asked)
             return tuple(part for table in tables for part in split(table, names))
     return ()
+
+
+def _crashed(folder: Path, tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
+    """The error lines of the one printed log that lies beside the metrics of one run, where it ends in an error."""
+    logs = [name for name in entries(folder)[1] if name.endswith(PRINTED)]
+    if len(logs) != 1 or len({table.run for table in tables}) > 1:
+        return ()
+    try:
+        printed = _read_any(by_name("text"), open_source(folder / logs[0]), names)[-1]
+    except StabtreeError:
+        return ()
+    if not printed.ended_in_error or printed.path in {table.path for table in tables}:
+        return ()
+    note = f"The metrics' folder holds {clean(logs[0], 60)}, which ends in an error: its lines are read, too."
+    return (replace(printed, rows=0, columns={}, config={}, run=tables[0].run, notes=(note,)),)
 
 
 def _is_plain(folder: Path, names: Names) -> bool:

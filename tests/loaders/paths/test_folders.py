@@ -132,3 +132,12 @@ def test_stamps_of_time_are_no_steps(tmp_path: Path) -> None:
     rows = "".join(f"2024-01-01 00:00:{i:02d},{1.7e9 + i},{4 - i / 20}\n" for i in range(20))
     run = load_run(write(tmp_path, "time,_timestamp,loss\n" + rows))
     assert run.sources[0].steps_from == "row number"
+
+
+@pytest.mark.parametrize(("end", "told"), [("ValueError: expected real numbers\n", True), ("done\n", False)])
+def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: str, told: bool, tmp_path: Path) -> None:
+    """A crash that only the printed output shows is read where the metrics' folder holds it."""
+    rows = "".join(f"{20 + i},{512 * (i + 1)},{0.5 - 0.01 * i}\n" for i in range(12))
+    (tmp_path / "progress.csv").write_text(f"rollout/ep_rew_mean,time/total_timesteps,train/loss\n{rows}")
+    (tmp_path / "train.log").write_text(f"made the environment\n{end}")
+    assert any("ValueError" in line.text for line in load_run(tmp_path).lines) is told
