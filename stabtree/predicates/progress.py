@@ -27,16 +27,12 @@ def early_rows(count: int) -> int:
 def first_level(values: Floats, thrown: float) -> float:
     """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
 
-    Only the first row comes before any update: where the rows after it are `thrown` times as high, and higher by far
-    than rows scatter, the first updates threw them up, and it is the level.
+    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
+    threw them up, and it is the level.
     """
     early, first = median(values[: early_rows(len(values))]), float(values[0])
-    stands_out = early - first > SCATTERS * change_noise(values)
-    return first if 0 < first * thrown < early and stands_out else early
+    return first if 0 < first * thrown < early else early
 
-
-# By how many times their scatter the rows after the first must stand above it to have been thrown up.
-SCATTERS = 3.0
 
 # No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
 NATS = 1e4
@@ -135,7 +131,9 @@ def leaves_start(
     elif share <= least_share and noise > noisy_share * abs(first):
         little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
     elif -worse_share <= share <= least_share:
-        little = _starts_good(token_accuracy, knows_share) or _fine_tunes(run, loss, first, at_chance)
+        little = _starts_good(token_accuracy, knows_share)
+    if not little and share <= least_share:
+        little = _fine_tunes(run, loss, max(first, low), at_chance)
     if little:
         return unknown(little, "loss")
     text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
@@ -165,19 +163,17 @@ def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
 
-def _fine_tunes(run: Run, loss: Series, first: float, at_chance: float) -> str:
-    """That the Hugging Face Trainer began below a guess between two classes; nothing where it did not.
+def _fine_tunes(run: Run, loss: Series, high: float, at_chance: float) -> str:
+    """That the Hugging Face Trainer stays below a guess between two classes; nothing where it does not.
 
-    By its words for the learning rate and the gradient's norm: what it trains is a cross-entropy as a rule, and what
-    stands so low at first was trained before.
+    Known by its words for the learning rate and the gradient's norm. What it trains is a cross-entropy as a rule, and a
+    model that stands so low from the beginning was trained before.
     """
     words = {name: series.origin.rpartition("/")[2] for name in ("lr", "grad_norm") if (series := run.get(name))}
     spelled = words == {"lr": "learning_rate", "grad_norm": "grad_norm"} and loss.origin.rpartition("/")[2] == "loss"
-    if not spelled or n_classes(run) or not 0 < first < at_chance * math.log(2):
+    if not spelled or n_classes(run) or not 0 < high < at_chance * math.log(2):
         return ""
-    return (
-        f"it begins at {first:.3g}, below a guess between two classes: a model that was trained before may stay there"
-    )
+    return f"the loss stays below {high:.3g}, a guess between two classes costs more: the model was trained before"
 
 
 def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:

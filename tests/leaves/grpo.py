@@ -71,16 +71,20 @@ BARS = (
     Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=5),
     Bar("sampler-diverged", "logp_diff", 1.0, share=0.9, rows=5, steps=5),
     Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=10, steps=10, low=True),
-    Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=10, steps=10),
     Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=10, steps=10, most=1.0),
     Bar("little-advantage", "frac_reward_zero_std", 0.8, share=0.9, rows=10, steps=0, most=0.99),
     Bar("rl-grad-norm-raised", "grad_norm", 1.0, share=0.9, rows=20, steps=20),
     Bar("importance-ratio-below-usual", "importance_ratio_min", 0.1, share=0.9, rows=10, steps=10, low=True),
-    Bar("update-too-far", "approx_kl", 0.2, share=0.5, rows=10, steps=10),
     Bar("preferences-swapped", "preference_accuracy", 0.45, share=0.9, rows=20, steps=20, low=True),
     Bar("ebft-alignment-low", "ebft_alignment", 0.3, share=0.9, rows=50, steps=100, low=True),
     Bar("ebft-mode-collapse", "ebft_diversity", 1.0, share=0.9, rows=10, steps=10),
     Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=50),
+)
+
+# What does no harm where the reward rises all the same.
+HARMFUL = (
+    Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=10, steps=10),
+    Bar("update-too-far", "approx_kl", 0.2, share=0.5, rows=10, steps=10),
 )
 
 
@@ -171,6 +175,7 @@ def unrisen(**changed: Any) -> Run:
 
 RUNS: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
+    **{bar.leaf: beyond(bar, HEALTHY, unrisen) for bar in HARMFUL},
     "reward-collapse": collapsed,
     "kl-jumps": partial(thrown, 1.35),
     "value-explodes": partial(exploded, 115.0),
@@ -184,10 +189,17 @@ RUNS: dict[str, Maker] = {
     "grpo-ok": learning,
 }
 
-EDGE: dict[str, Maker] = {f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, learning) for bar in BARS}
+EDGE: dict[str, Maker] = {
+    f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, build)
+    for bars, build in ((BARS, learning), (HARMFUL, unrisen))
+    for bar in bars
+}
 
 NEAR: dict[str, Maker] = {
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
+    **{name: maker for bar in HARMFUL for name, maker in near(bar, HEALTHY, unrisen).items()},
+    **{f"{bar.leaf}: the reward rises": beyond(bar, HEALTHY, learning) for bar in HARMFUL},
+    "entropy-collapse: no answers": partial(learning, entropy=ZERO, completion_length=None),
     "reward-collapse: share": partial(collapsed, 0.42),
     "kl-jumps: factor": partial(thrown, 0.9),
     "value-explodes: factor": partial(exploded, 85.0),

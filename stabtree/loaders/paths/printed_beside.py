@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.folder import entries
+from stabtree.loaders.formats import by_name
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of
 from stabtree.loaders.source import open_source
 from stabtree.text import clean
@@ -17,25 +18,26 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
-PRINTED = (".log", ".out", ".err", ".txt")
+PRINTED = (".log", ".out", ".err")
+NOTES = (".txt",)  # may be printed, or notes of a person: only metrics in it tell
 
 
 def ending_of(folder: Path, names: Names, run: str) -> tuple[Table, ...]:
     """The error lines at the end of what was printed, as a table without rows; none where it did not end in an error.
 
-    Of two printed logs nobody can tell which is of the run, and one without metrics may be of anything.
+    Of two printed logs nobody can tell which is of the run, and a text without metrics may be of anything.
 
     Args:
         folder: the folder of one run.
         names: what the names in the log mean.
         run: the name of the run.
     """
-    files = [folder / name for name in entries(folder)[1] if name.endswith(PRINTED) and name not in OTHERS]
+    files = [folder / name for name in entries(folder)[1] if name.endswith((*PRINTED, *NOTES)) and name not in OTHERS]
     logs = [file for file in files if not is_hollow(file)]
     if len(logs) != 1:
         return ()
     try:
-        loader = loader_of(logs[0], names)[0]
+        loader = by_name("text") if logs[0].name.endswith(PRINTED) else loader_of(logs[0], names)[0]
         read = loader.read(open_source(logs[0]), names) if loader and loader.name == "text" else ()
     except StabtreeError:
         return ()

@@ -117,22 +117,25 @@ def _one_run(found: Found, path: str, wanted: str | None) -> Found:
 
 def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
+    folder: Path | None = None
     if str(path) != "-" and _is_folder(Path(path)):
         if made_up(Path(path)):
             raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
         tables = _read_folder(Path(path), names, forced, run)
         if tables:
-            if len({table.run for table in tables}) == 1:
-                tables = (*tables, *ending_of(Path(path), names, tables[0].run))
+            tables = _with_ending(Path(path), tables, names)
             found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
             settings, notes = settings_in(Path(path))
             return replace(found, settings={**settings, **found.settings}, notes=notes)
-        path, skipped = pick_file(Path(path), names)
+        folder = Path(path)
+        path, skipped = pick_file(folder, names)
     source = open_source(path)
     loader = forced or choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, loader, names)
-    found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
+    tables = _tables(loader, source, names)
+    tables = _with_ending(folder, tables, names) if folder else tables
+    found = _of_tables(_stem(source), tables, source.name)
     settings, notes = settings_of(source.file) if source.file else ({}, ())
     return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
 
@@ -176,6 +179,13 @@ def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | N
                 tables = trainer_output.whole(folder, tables[0], asked)
             return tuple(part for table in tables for part in split(table, names))
     return ()
+
+
+def _with_ending(folder: Path, tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
+    """The tables of a folder's one run, with what the printed log beside them ends in."""
+    one = len({table.run for table in tables}) == 1
+    ending = ending_of(folder, names, tables[0].run) if one else ()
+    return (*tables, *(table for table in ending if table.path not in {read.path for read in tables}))
 
 
 def _is_plain(folder: Path, names: Names) -> bool:

@@ -193,6 +193,8 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
 def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
     if pair.role and not plain(pair.text):
         out.problem = f"holds no number for its {clean(pair.name, 40)}: {clean(pair.text, 40)!r}"
+    elif pair.role == "step" and out.step and _is_length(pair.name, out.step.name):
+        out.metrics.append(Pair(pair.name, pair.text, pair.start))
     elif pair.role == "step":
         if not out.step or pair.place < out.step.place:
             out.step = pair
@@ -206,6 +208,11 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.metrics.append(pair)
         likely = grammar.is_loss(pair.name, kinds=kinds) or (kinds and grammar.is_reward(pair.name))
         out.known = out.known or bool(pair.role) or likely
+
+
+def _is_length(name: str, counted: str) -> bool:
+    """Whether steps beside a count of episodes are the length of one: `Episode 12 | Steps: 143`."""
+    return normalize(counted) in ("episode", "episodes") and normalize(name) in ("steps", "num_steps")
 
 
 def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:

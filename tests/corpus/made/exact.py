@@ -75,6 +75,13 @@ def single_zero(near: float, place: int = 1) -> Run:
     return make_run({"loss": loss})
 
 
+def margins(low: float, place: int = 50) -> Run:
+    """A loss with one row of 0 and, so many rows after it, one that comes down to a share of its level."""
+    loss = 2 + noise(1500)
+    loss[200], loss[200 + place] = 0, 2 * low
+    return make_run({"loss": loss})
+
+
 def scattered_zeros(share: float) -> Run:
     """A loss of which a share of the rows is 0, evenly among the others."""
     loss = 2 + noise(ROWS)
@@ -99,6 +106,11 @@ def stuck(rows: float, level: float = 2345) -> Run:
 def cycled(count: float, level: float = 2345, last: float = 1e-3) -> Run:
     """A loss of so many values, each so many times its last digit or more."""
     return make_run({"loss": last * np.resize(level + np.arange(int(count)), ROWS)})
+
+
+def few_values(rows: float) -> Run:
+    """A loss of two values in so many rows."""
+    return make_run({"loss": 1e-3 * np.resize([2345, 2346], int(rows))})
 
 
 def thrown(times: float, rows: int = 20, begin: float = 4.0) -> Run:
@@ -202,10 +214,17 @@ HOLDS = (
         lambda place: single_zero(0.1, int(place)),
         {4: "no loss-zero-rows", 5: "loss-zero-rows"},
     ),
+    Hold("O14.rows.small_share", margins, {0.045: "no loss-zero-rows", 0.055: "loss-zero-rows"}),
+    Hold(
+        "O14.rows.wide_rows",
+        lambda place: margins(0.01, int(place)),
+        {1000: "no loss-zero-rows", 1001: "loss-zero-rows"},
+    ),
     Hold("O14.rows.digits", printed, {95: "no loss-zero-rows", 105: "loss-zero-rows"}),
     Hold("O14.repeat.rows", stuck, {190: "no loss-repeats", 210: "loss-repeats"}),
     Hold("O14.repeat.digits", partial(stuck, 250), {95: "no loss-repeats", 105: "loss-repeats"}),
     Hold("O14.repeat.values_most", cycled, {3: "loss-repeats", 4: "no loss-repeats"}),
+    Hold("O14.repeat.few_rows", few_values, {19: "no loss-repeats", 20: "loss-repeats"}),
     Hold("O14.repeat.plain", lambda level: cycled(1, 1, level), {0.4: "no loss-repeats", 0.6: "loss-repeats"}),
     Hold("O22.peak.factor", thrown, {2.8: "no climbs-far", 3.2: "climbs-far"}),
     Hold("O22.peak.rows", lambda rows: thrown(5.0, int(rows)), {2: "no climbs-far", 3: "climbs-far"}),

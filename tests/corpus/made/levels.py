@@ -144,7 +144,24 @@ class Trend:
 
 
 ZERO = {"reward": 0.0}
+ANSWERS = {**REWARD, "completion_length": 200.0}
 APART = {**REWARD, "frac_reward_zero_std": 1.0}
+
+
+def dropped(rows: float) -> Run:
+    """A reward that moves between 1 and 2, and in its last rows falls far below."""
+    reward = np.resize([1.0, 2.0, 1.5], ROWS)
+    reward[-int(rows) :] = -5.0
+    return beside({}, {"reward": series("reward", reward)})
+
+
+def gaining(metric: str, value: float, share: float) -> Run:
+    """A metric at a bad level beside a reward that swings, and ends higher by a share of what it covers."""
+    reward, part = np.resize([0.0, 1.0], ROWS), ROWS // 10
+    reward[:part], reward[-part:] = 0.0, share
+    return beside({"reward": reward, metric: value}, {})
+
+
 LOST: dict[str, Values] = {"reward": np.interp(np.arange(ROWS), [0, 150, 200, ROWS], [0.0, 1.0, 0.1, 0.1])}
 LEVELS = (
     Level("S2", "sft-grad-norm-high", "grad_norm", 100.0, 0.1, 20, 20, beside={"token_accuracy": 0.5}),
@@ -167,7 +184,7 @@ LEVELS = (
     ),
     Level("G6", "rl-grad-norm-high", "grad_norm", 10.0, 0.2, 20, 20, beside=REWARD),
     Level("G7", "rl-no-gradient", "grad_norm", 0.0, 1.0, 20, 20, low=True, beside=REWARD),
-    Level("G8", "entropy-collapse", "entropy", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
+    Level("G8", "entropy-collapse", "entropy", 0.01, 0.9, 10, 10, low=True, beside=ANSWERS),
     Level("G9", "entropy-high", "entropy", 1.0, 0.95, 20, 20, beside=REWARD),
     Level("G10", "kl-high", "kl", 2.0, 0.9, 5, 5, beside=REWARD),
     Level("G11", "sampler-diverged", "logp_diff", 1.0, 0.9, 5, 5, beside=REWARD),
@@ -243,6 +260,17 @@ HOLDS = (
     Hold("G10.jump.least", partial(kl_jumps, from_=0.001), {0.45: "no kl-jumps", 0.55: "kl-jumps"}),
     Hold("G10.jump.rows", lambda rows: kl_jumps(1.9, rows=int(rows)), {2: "no kl-jumps", 3: "kl-jumps"}),
     Hold("G10.jump.before_rows", lambda rows: kl_jumps(1.9, before=int(rows)), {9: "no kl-jumps", 20: "kl-jumps"}),
+    Hold("G2.end_rows", dropped, {2: "no reward-collapse", 3: "reward-collapse"}),
+    Hold(
+        "G13.gain_share",
+        partial(gaining, "clip_ratio", 0.5),
+        {0.45: "clipping-heavy", 0.55: "no clipping-heavy"},
+    ),
+    Hold(
+        "G22.gain_share",
+        partial(gaining, "approx_kl", 0.5),
+        {0.45: "update-too-far", 0.55: "no update-too-far"},
+    ),
     Hold("G21.factor", value_grows, {90: "no value-explodes", 110: "value-explodes"}),
     Hold("G21.rows", lambda rows: value_grows(1000, rows=int(rows)), {9: "no value-explodes", 10: "value-explodes"}),
     *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),

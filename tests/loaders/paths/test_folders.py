@@ -168,3 +168,10 @@ def test_what_was_printed_beside_events_tells_how_the_run_ended(tmp_path: Path) 
 def test_other_text_beside_events_is_none_of_the_run(printed: dict[str, str], tmp_path: Path) -> None:
     """Of two logs nobody can tell which is the run's; one without an error at its end has nothing to add."""
     assert events_beside(tmp_path, printed).lines == ()
+@pytest.mark.parametrize(("end", "told"), [("ValueError: expected real numbers\n", True), ("done\n", False)])
+def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: str, told: bool, tmp_path: Path) -> None:
+    """A crash that only the printed output shows is read where the metrics' folder holds it."""
+    rows = "".join(f"{20 + i},{512 * (i + 1)},{0.5 - 0.01 * i}\n" for i in range(12))
+    (tmp_path / "progress.csv").write_text(f"rollout/ep_rew_mean,time/total_timesteps,train/loss\n{rows}")
+    (tmp_path / "train.log").write_text(f"made the environment\n{end}")
+    assert any("ValueError" in line.text for line in load_run(tmp_path).lines) is told

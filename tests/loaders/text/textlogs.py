@@ -14,6 +14,49 @@ MEGATRON = (
 
 # name -> (log, metric -> points)
 LOGS: dict[str, tuple[str, dict[str, Points]]] = {
+    "scores of episodes": (
+        "".join(f"Episode {100 * i}\tAverage Score: {-40.5 + 10 * i:.2f}\n" for i in (1, 2, 3)),
+        {"reward": [(100, -30.5), (200, -20.5), (300, -10.5)]},
+    ),
+    "the length of an episode is no step": (
+        "".join(f"Episode: {i} | Steps: {70 - i} | Reward: {i}.5\n" for i in (4, 5, 6)),
+        {"reward": [(4, 4.5), (5, 5.5), (6, 6.5)]},
+    ),
+    "numbered with a sign": (
+        "".join(f"Epoch #{i}: test_reward: {9 * i}.25 ± 1.5, best_reward: 50.0 ± 1.5 in #2\n" for i in (1, 2, 3)),
+        {"reward": [(1, 9.25), (2, 18.25), (3, 27.25)]},
+    ),
+    "a sentence": (
+        "".join(
+            f"[INFO] Cart. Step: {500 * i}. Time Elapsed: {i}.5 s. Mean Reward: 0.{i}. Training.\n" for i in (1, 2, 3)
+        ),
+        {"reward": [(500, 0.1), (1000, 0.2), (1500, 0.3)]},
+    ),
+    "below a header": (
+        "".join(
+            f"{'#' * 40}\n   Learning iteration {i}/9\n\n   Value loss: 0.5{i}\n   Mean reward: {i}.25\n"
+            for i in (0, 1, 2)
+        ),
+        {"reward": [(0, 0.25), (1, 1.25), (2, 2.25)]},
+    ),
+    "actor, critic and their score": (
+        "".join(
+            f"Epoch: 0 | Step: {i} | PPO Epoch: 1 | Actor Loss: -0.0{i} | Critic Loss: 0.2{i} | Other Loss: 0.0\n"
+            f"Average reward score: {i}.75\n{'-' * 40}\n"
+            for i in (1, 2, 3)
+        ),
+        {"reward": [(1, 1.75), (2, 2.75), (3, 3.75)]},
+    ),
+    "a learner and an evaluator": (
+        "".join(
+            f"[Learner] Critic Loss = 0.{i} | Walltime = 3.1\n[Evaluator] Episode Return = {i}.5 | Rate = 41.2\n"
+            for i in range(1, 10)
+        ),
+        {
+            "loss": [(i - 1, float(f"0.{i}")) for i in range(1, 10)],
+            "reward": [(i - 1, i + 0.5) for i in range(1, 10)],
+        },
+    ),
     "megatron": (
         "".join(MEGATRON.format(i, f" lm loss: {11 - i}.500000E+00 |", f" grad norm: {i}.125 |", 0) for i in (1, 2, 3))
         + "-" * 80
