@@ -111,7 +111,10 @@ def _losses(rows: LogRows, dense: dict[str, tuple[Floats, Bools]]) -> Bools:
     """The rows that hold the training loss, or what may be one where no name is known as that."""
     known = [name for name in dense if role(name, rows.names).role == "loss"]
     likely = known or [name for name in dense if is_loss(name, kinds=True)]
-    return np.logical_or.reduce([np.zeros(rows.count, dtype=np.bool_), *(dense[name][1] for name in likely)])
+    losses = np.zeros(rows.count, dtype=np.bool_)
+    for name in likely:
+        losses |= dense[name][1]
+    return losses
 
 
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
