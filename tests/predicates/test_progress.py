@@ -66,9 +66,8 @@ def test_a_loss_that_begins_below_zero_is_flat_within_its_own_scatter() -> None:
 
 def test_one_row_of_an_attempt_before_is_not_where_a_resumed_run_begins() -> None:
     """A log that goes on at step 13,000, one row of an earlier attempt above it, is not called flat from its start."""
-    loss = 0.9 + np.random.default_rng(6).normal(0, 0.05, 400)
-    run = make_run({"loss": np.append(0.95, loss)})
-    series = Series("loss", np.append(1, 13_000 + np.arange(400)), run.series["loss"].values, "")
+    run = make_run({"loss": np.append(9.5, 2.3 + np.random.default_rng(6).normal(0, 0.03, 600))})
+    series = Series("loss", np.append(1, 13_000 + np.arange(600)), run.series["loss"].values, "")
     assert "flat-from-start" in leaves(run)
     assert "flat-from-start" not in leaves(replace(run, series={"loss": series}))
 
