@@ -33,6 +33,8 @@ _LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
 _OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
 _ERRORS = {"l1": "mae", "l2": "mse"}
 
+# `avg loss so far is 0.31`; a loss that is nan is told by the words themselves.
+_IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=[-+]?\d)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that told it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
 
@@ -76,6 +78,8 @@ def spelled(line: str) -> str:
         return ""
     if "ropping " in line and (dropped := _DROPPED.search(line)):
         line = line[: dropped.start()]
+    if " is " in line:
+        line = _IS.sub(r"\1: ", line)
     for pattern, plain in _LINES:
         if pattern.match(line):
             return _OF_SET.sub(_of_set, pattern.sub(plain, line, count=1))

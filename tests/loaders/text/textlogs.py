@@ -116,6 +116,12 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         ),
         {"loss": [(i, 9.5 - i) for i in range(1, 5)]},
     ),
+    "in a sentence": (
+        "".join(
+            f"Epoch {e}, Step 25, avg loss so far is {5 - e}.5\nEpoch {e}, val loss is {6 - e}.5.\n" for e in range(5)
+        ),
+        {"loss": [(25 * (e + 1), 5.5 - 1 - e + 1) for e in range(5)]},
+    ),
     "in Portuguese": (
         "".join(f"Época {e:03d}/30 | loss: {5 - e}.5\n" for e in range(1, 5)),
         {"loss": [(1, 4.5), (2, 3.5), (3, 2.5), (4, 1.5)]},
