@@ -97,9 +97,9 @@ def overfits(
 
     Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single
     ones below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have
-    been added to the loss; one that falls by more than `most_nats` is in other units), and by more than `range_share` of
-    all that it had fallen, while the training loss has fallen since, by `least_fall_share` of that rise, or lies below
-    `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more
+    been added to the loss; one that falls by more than `most_nats` is in other units), and by more than `range_share`
+    of all that it had fallen, while the training loss has fallen since, by `least_fall_share` of that rise, or lies
+    below `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more
     than `noise_factor` times the scatter of the evaluations, and the whole last third at least `rest_share` of the rise
     above the low. Noisy evaluations that lie further above the training loss than `gap_factor` times all that this has
     fallen are no luck, whatever their scatter. Fewer than `few_rows` evaluations count only under a training loss
@@ -140,7 +140,10 @@ def overfits(
     elif last > before and (not apart or last - before >= half * turn.rise):
         verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
     elif not apart and before - last < least_fall_share * turn.rise:
-        verdict, text = NO, f"{text}: too little to be learned by heart (takes {least_fall_share:.0%} of the eval's rise)"
+        verdict, text = (
+            NO,
+            f"{text}: too little to be learned by heart (takes {least_fall_share:.0%} of the eval's rise)",
+        )
     elif len(values) < few_rows and not apart:
         verdict, text = NO, f"{text}: with {len(values)} evaluations it takes one below {half:g}× the eval loss"
     told = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]

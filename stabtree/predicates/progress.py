@@ -124,9 +124,12 @@ def leaves_start(
     low = float(min(smooth.min(), median(medians[-3:])))
     # A first loss of 5e-324 makes it infinite.
     share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
-    noise = change_noise(values) if share <= least_share else 0.0  # nothing rests on it where the loss falls
+    noise = change_noise(values) if share <= least_share or first <= 0 else 0.0  # nothing rests on it where it falls
+    stands = abs(first - low) <= flat_noise * noise
+    # A Dice loss begins at 0: a share of that says nothing, but that it never leaves its own scatter does.
+    below = first <= 0 and stands and noise <= noisy_share * abs(first)
     little = ""
-    if first <= 0 and abs(share) > least_share:
+    if first <= 0 and abs(share) > least_share and not below:
         little = "the loss begins at or below 0, where a share of it says little"
     elif share <= least_share and noise > noisy_share * abs(first):
         little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
@@ -140,10 +143,10 @@ def leaves_start(
     text += f"{3 * (len(values) // len(medians)):,} rows): "
     text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
-    if share > least_share or -share > worse_share:
+    if not below and (share > least_share or -share > worse_share):
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
     trend = kendall_z(medians)
-    falls, stands = trend < -trend_z, abs(first - low) <= flat_noise * noise
+    falls = trend < -trend_z
     why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
     why = why or (_trained_before(run, first, at_chance) if falls else None)
     if why:

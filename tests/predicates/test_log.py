@@ -32,6 +32,13 @@ def test_what_the_run_survived_is_a_note() -> None:
     assert [item.leaf.id for item in found.findings if item.leaf.of == "E.oom"] == ["cuda-oom-survived"]
 
 
+@pytest.mark.parametrize("line", ["Test Error: ", "Mean Squared Error: 0.31", "Validation Error : 4.2"])
+def test_an_error_that_is_measured_is_no_exception(line: str) -> None:
+    """What a program measures is called an error as well; one that Python raises still counts."""
+    assert not [item for item in diagnose(logged(line)).findings if item.leaf.of == "E.exception"]
+    assert [item for item in diagnose(logged("ValueError: 0.31")).findings if item.leaf.of == "E.exception"]
+
+
 def test_a_log_of_nothing_but_an_error_is_judged() -> None:
     """A run that died before its first row is critical, and never ok."""
     run = logged("Traceback (most recent call last):", LINES["cuda-oom"], rows=0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
+from stabtree.run import Series
 from stabtree.tree.load import load_trees
 from tests.conftest import falling, make_run
 from tests.leaves.make import with_rerun
@@ -52,6 +54,22 @@ def test_the_level_of_a_loss_says_nothing_by_itself() -> None:
 def test_a_loss_of_nothing_but_zeros_is_flat() -> None:
     """All labels masked: no share of 0 can be taken, and none is needed."""
     assert "flat-from-start" in leaves(make_run({"loss": np.zeros(600)}))
+
+
+def test_a_loss_that_begins_below_zero_is_flat_within_its_own_scatter() -> None:
+    """A Dice loss that never leaves its first level has learned nothing; one that falls far has, whatever its share."""
+    scatter = np.random.default_rng(5).normal(0, 0.004, 400)
+    assert "flat-from-start" in leaves(make_run({"loss": scatter - 0.067}))
+    learned = -0.067 - 0.7 * (1 - np.exp(-np.arange(400) / 60))
+    assert not leaves(make_run({"loss": scatter + learned})) & {"flat-from-start", "slow-learning"}
+
+
+def test_one_row_of_an_attempt_before_is_not_where_a_resumed_run_begins() -> None:
+    """A log that goes on at step 13,000, one row of an earlier attempt above it, is not called flat from its start."""
+    run = make_run({"loss": np.append(9.5, 2.3 + np.random.default_rng(6).normal(0, 0.03, 600))})
+    series = Series("loss", np.append(1, 13_000 + np.arange(600)), run.series["loss"].values, "")
+    assert "flat-from-start" in leaves(run)
+    assert "flat-from-start" not in leaves(replace(run, series={"loss": series}))
 
 
 def leaves(run: Run) -> set[str]:

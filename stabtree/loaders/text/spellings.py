@@ -20,7 +20,9 @@ _LINES = (
     # CatBoost: `12:\tlearn: 0.61\ttest: 0.63\tbest: 0.63 (12)`.
     (
         re.compile(rf"(\d+):\s+learn: ({_NUMBER})(?:\s+test: ({_NUMBER}))?.*"),
-        lambda found: f"iteration: {found[1]}, train_loss: {found[2]}" + (f", val_loss: {found[3]}" if found[3] else ""),
+        lambda found: (
+            f"iteration: {found[1]}, train_loss: {found[2]}" + (f", val_loss: {found[3]}" if found[3] else "")
+        ),
     ),
     # XGBoost and LightGBM: `[12]\ttrain-rmse:0.31\teval-rmse:0.40`, `[12]\ttraining's l2: 0.3\tvalid_1's l2: 0.4`.
     (re.compile(r"\[(\d+)\]\t(?=\w+(?:-|'s )\w+:)"), r"iteration: \1, "),
@@ -30,6 +32,11 @@ _LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.
 _OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
 _ERRORS = {"l1": "mae", "l2": "mse"}
+
+# `avg loss so far is 0.31`; a loss that is nan is told by the words themselves.
+_IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=[-+]?\d)")
+# Weights & Biases repeats in a warning what it was given too late, beside the line that told it.
+_DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
 
 # What a line of another language calls its epoch, its step, its losses; longer words stand before their parts.
 _CJK = (
@@ -69,6 +76,10 @@ def spelled(line: str) -> str:
             line = pattern.sub(english, line)
     if _LAYER.match(line):
         return ""
+    if "ropping " in line and (dropped := _DROPPED.search(line)):
+        line = line[: dropped.start()]
+    if " is " in line:
+        line = _IS.sub(r"\1: ", line)
     for pattern, plain in _LINES:
         if pattern.match(line):
             return _OF_SET.sub(_of_set, pattern.sub(plain, line, count=1))

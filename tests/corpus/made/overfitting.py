@@ -66,6 +66,19 @@ def gains(times: float) -> Run:
     return with_series(run, "eval_quality", right, at * (ROWS // 30))
 
 
+def learns_on(share: float) -> Run:
+    """A training loss that falls by so much of what the eval loss rises by meanwhile, which is 1."""
+    at = np.arange(ROWS) / ROWS
+    run = make_run({"loss": np.interp(at, [0, 0.25, 0.5, 0.9, 1], [4.0, 2.5, 2.5, 2.5 - share, 2.5 - share])})
+    evals = np.interp(np.arange(30), [0, 9, 11, 15, 29], [3.0, 2.0, 2.0, 3.0, 3.0])
+    return with_series(run, "eval_loss", evals, np.arange(30) * (ROWS // 30))
+
+
+def falls_by(nats: float) -> Run:
+    """An eval loss that falls by so much to 20 and rises by 1 for good."""
+    return _evaluated(np.interp(np.arange(30), [0, 9, 11, 15, 29], [20 + nats, 20.0, 20.0, 21.0, 21.0]), 20.0, 12.0)
+
+
 def swings(share: float) -> Run:
     """A flat loss whose rows scatter by a share of it."""
     scatter = np.resize([0.0, 1.0, 0.0, -1.0], ROWS + 1)
@@ -90,6 +103,8 @@ HOLDS = (
     Hold("O27.noise_factor", scattered, {1.8: "no overfitting", 2.2: "overfitting"}),
     Hold("O27.rest_share", falls_again, {0.17: "no overfitting", 0.23: "overfitting"}),
     Hold("O27.gap_factor", far_apart, {1.4: "no overfitting", 1.6: "overfitting"}),
+    Hold("O27.least_fall_share", learns_on, {0.09: "no overfitting", 0.11: "overfitting"}),
+    Hold("O27.most_nats", falls_by, {11.5: "overfitting", 13.5: "no overfitting"}),
     Hold("O27.quality_noise", gains, {0.9: "overfitting", 1.1: "no overfitting"}),
     Hold("O0.noisy_share", swings, {0.45: "flat-from-start", 0.55: "no flat-from-start"}),
     Hold("O0.knows_share", knows, {0.19: "flat-from-start", 0.21: "no flat-from-start"}),

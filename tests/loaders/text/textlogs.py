@@ -126,7 +126,9 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         },
     ),
     "catboost": (
-        "".join(f"{i}:\tlearn: 0.{9 - i}5\ttest: 0.{9 - i}75\tbest: 0.{9 - i}75 ({i})\ttotal: 5{i}ms\n" for i in range(3)),
+        "".join(
+            f"{i}:\tlearn: 0.{9 - i}5\ttest: 0.{9 - i}75\tbest: 0.{9 - i}75 ({i})\ttotal: 5{i}ms\n" for i in range(3)
+        ),
         {"loss": [(0, 0.95), (1, 0.85), (2, 0.75)], "eval_loss": [(0, 0.975), (1, 0.875), (2, 0.775)]},
     ),
     "xgboost, an error": (
@@ -139,13 +141,29 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     ),
     "in Chinese": (
         "".join(
-            f"-------第 {e} 轮训练开始-------\n训练次数：{100 * e}，Loss：{5 - e}.5\n整体测试集上的Loss：{6 - e}.25\n整体测试集上的正确率：0.{e}\n"
+            f"-------第 {e} 轮训练开始-------\n训练次数：{100 * e}，Loss：{5 - e}.5\n"
+            f"整体测试集上的Loss：{6 - e}.25\n整体测试集上的正确率：0.{e}\n"
             for e in range(1, 5)
         ),
         {
             "loss": [(100, 4.5), (200, 3.5), (300, 2.5), (400, 1.5)],
             "eval_loss": [(100, 5.25), (200, 4.25), (300, 3.25), (400, 2.25)],
         },
+    ),
+    "beside warnings of Weights & Biases": (
+        "".join(
+            f"step {i} loss: {9 - i}.5\nwandb: WARNING (User provided step: {i} is less than current step: 9. "
+            f"Dropping entry: {{'loss': {9 - i}.25, '_timestamp': 1.5}}).\n"
+            f"wandb: WARNING Step must only increase in log calls.  Step {i} < 9; dropping {{'loss': {9 - i}.25}}.\n"
+            for i in range(1, 5)
+        ),
+        {"loss": [(i, 9.5 - i) for i in range(1, 5)]},
+    ),
+    "in a sentence": (
+        "".join(
+            f"Epoch {e}, Step 25, avg loss so far is {5 - e}.5\nEpoch {e}, val loss is {6 - e}.5.\n" for e in range(5)
+        ),
+        {"loss": [(25 * (e + 1), 5.5 - 1 - e + 1) for e in range(5)]},
     ),
     "in Portuguese": (
         "".join(f"Época {e:03d}/30 | loss: {5 - e}.5\n" for e in range(1, 5)),
@@ -156,7 +174,9 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         {"loss": [(300 * e, e + 0.5) for e in range(1, 6)]},
     ),
     "batches of networks that play against each other": (
-        "".join(f"[{e}/9][{b}/150]\tLoss_D: 0.5\tLoss_G: {e}.{b}\tD(x): 0.81\n" for e in range(3) for b in (0, 50, 100)),
+        "".join(
+            f"[{e}/9][{b}/150]\tLoss_D: 0.5\tLoss_G: {e}.{b}\tD(x): 0.81\n" for e in range(3) for b in (0, 50, 100)
+        ),
         {"loss": [(150 * e + b, float(f"{e}.{b}")) for e in range(3) for b in (0, 50, 100)]},
     ),
     "resumed at a later epoch": (
