@@ -17,7 +17,7 @@ from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree._lazy import Bools, Floats
     from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
 
@@ -303,12 +303,11 @@ def no_trend(
 
 
 @predicate(source=f"{GUIDE}; reward collapse in public GRPO logs")
-def falls_back(run: Run, levels: Levels, *, metric: str = "reward", end_rows: Count = 3, beside: str = "") -> Answer:
+def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str = "") -> Answer:
     """Does a metric end far below the best level that it had reached?
 
     Yes where it has lost more than `fall_share` of all that it ever covered and more than `fall_noise` times the
-    scatter between neighbouring levels (block medians of `level_rows` rows and more). A fall in the very last rows is
-    shorter than a level: yes also where each of the last `end_rows` lies further below all others than these lie apart.
+    scatter between neighbouring levels (block medians of `level_rows` rows and more).
     """
     refused = not_asked(run, metric, beside)
     if refused:
@@ -318,9 +317,6 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", end_rows: Co
     course, lost = levels.fall(series)
     if course is None:
         return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
-    drop = _drops_out(at, values, max(end_rows, 1), metric)
-    if drop and not lost:
-        return drop
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at a level of {best:.3g} around step {course.low_step:,} and ends at one of {end:.3g} "
     text += f"(levels of {course.rows:,} rows): {course.share:.0%} of its range lost (takes "
@@ -332,18 +328,6 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", end_rows: Co
     onset = int(past[0]) if len(past) else course.low_step
     found = Evidence(text, metric, (course.low_step, onset), course.share, levels.fall_share)
     return Answer(YES, (found,), onset_step=onset, last_good_step=course.low_step)
-
-
-def _drops_out(at: Ints, values: Floats, end_rows: int, metric: str) -> Answer | None:
-    """Yes where each of the last rows lies further below all others than these lie apart; else None."""
-    before, end = values[:-end_rows], values[-end_rows:]
-    low, high = float(before.min()), float(before.max())
-    if not low - float(end.max()) > high - low > 0:
-        return None
-    text = f"{metric} lies between {low:.4g} and {high:.4g}, and its last {end_rows} rows at most at {end.max():.4g}"
-    first, last_good = int(at[-end_rows]), int(at[-end_rows - 1])
-    found = Evidence(text, metric, (first,), (low - float(end.max())) / (high - low), 1.0)
-    return Answer(YES, (found,), onset_step=first, last_good_step=last_good)
 
 
 @predicate(source=GUIDE, min_points=20)

@@ -148,13 +148,6 @@ ANSWERS = {**REWARD, "completion_length": 200.0}
 APART = {**REWARD, "frac_reward_zero_std": 1.0}
 
 
-def dropped(rows: float) -> Run:
-    """A reward that moves between 1 and 2, and in its last rows falls far below."""
-    reward = np.resize([1.0, 2.0, 1.5], ROWS)
-    reward[-int(rows) :] = -5.0
-    return beside({}, {"reward": series("reward", reward)})
-
-
 def gaining(metric: str, value: float, share: float) -> Run:
     """A metric at a bad level beside a reward that swings, and ends higher by a share of what it covers."""
     reward, part = np.resize([0.0, 1.0], ROWS), ROWS // 10
@@ -260,7 +253,6 @@ HOLDS = (
     Hold("G10.jump.least", partial(kl_jumps, from_=0.001), {0.45: "no kl-jumps", 0.55: "kl-jumps"}),
     Hold("G10.jump.rows", lambda rows: kl_jumps(1.9, rows=int(rows)), {2: "no kl-jumps", 3: "kl-jumps"}),
     Hold("G10.jump.before_rows", lambda rows: kl_jumps(1.9, before=int(rows)), {9: "no kl-jumps", 20: "kl-jumps"}),
-    Hold("G2.end_rows", dropped, {2: "no reward-collapse", 3: "reward-collapse"}),
     Hold(
         "G13.gain_share",
         partial(gaining, "clip_ratio", 0.5),

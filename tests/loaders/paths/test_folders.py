@@ -168,6 +168,8 @@ def test_what_was_printed_beside_events_tells_how_the_run_ended(tmp_path: Path) 
 def test_other_text_beside_events_is_none_of_the_run(printed: dict[str, str], tmp_path: Path) -> None:
     """Of two logs nobody can tell which is the run's; one without an error at its end has nothing to add."""
     assert events_beside(tmp_path, printed).lines == ()
+
+
 @pytest.mark.parametrize(("end", "told"), [("ValueError: expected real numbers\n", True), ("done\n", False)])
 def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: str, told: bool, tmp_path: Path) -> None:
     """A crash that only the printed output shows is read where the metrics' folder holds it."""
