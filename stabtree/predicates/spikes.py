@@ -9,8 +9,8 @@ from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
+from stabtree.predicates.course.start import first_level
 from stabtree.predicates.cross_entropy import may_be_zero
-from stabtree.predicates.progress import first_level
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, interval, median, row_medians
 

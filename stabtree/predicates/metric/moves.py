@@ -1,9 +1,4 @@
-"""Generic questions about one metric: does it stay on the wrong side of a level, rise, fall back, reach its cap?
-
-The trees for fine-tuning and reinforcement learning ask them of many metrics. What a metric must do for how long
-stands in the tree: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of
-it must be bad.
-"""
+"""Questions about any one metric: does it shoot up, fall back, stand still, reach its cap?"""
 
 from __future__ import annotations
 
@@ -13,132 +8,13 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
+from stabtree.predicates.metric.stays import GUIDE, ends_of, not_asked, stays
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
     from stabtree.facts.levels import Levels
     from stabtree.run import Run, Series
-
-GUIDE = "axolotl, Training Stability & Debugging"
-
-
-def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
-    """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
-    if unless and run.get(unless) is not None:
-        return Answer(NO, (Evidence(f"{unless} is logged, which says more than {metric}", unless),))
-    if run.get(metric) is None:
-        return unknown(f"{metric} was not logged", metric)
-    if beside and run.get(beside) is None:
-        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the level does not apply", metric),))
-    return None
-
-
-def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: float, rows: int, steps: int) -> Answer:
-    """Yes where at least `share` of the last rows are bad: `rows` of them, or more so that they cover `steps` steps.
-
-    `bad` (n,) belongs to the finite values of the metric; `told` says in words what is bad about them.
-    """
-    at, values = finite(run.series[metric])
-    first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1 if len(at) else 0
-    begin = min(first, len(at) - rows)
-    if begin < 0:
-        covered = int(at[-1] - at[0]) if len(at) else 0
-        needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
-        return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
-    seen = float(np.mean(bad[begin:]))
-    text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
-    if seen < share:
-        text += f" (takes {share:.0%}); median {median(values[begin:]):.3g}"
-        return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
-    suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
-    onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} (takes {level:g})"
-    found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
-    return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
-
-
-@predicate(source=GUIDE)
-def stays_above(
-    run: Run,
-    *,
-    metric: str = "kl",
-    level: float,
-    share: float,
-    rows: Count,
-    steps: int,
-    beside: str = "",
-    harms: str = "",
-    gain_share: float = 0.5,
-) -> Answer:
-    """Does a metric stay at or above a level to the end?
-
-    Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the level does not apply and the answer is no; so where what it
-    `harms` ends higher than it began by more than `gain_share` of all that it covered.
-    """
-    refused = not_asked(run, metric, beside) or (_unharmed(run, harms, gain_share) if harms else None)
-    if refused:
-        return refused
-    bad = finite(run.series[metric])[1] >= level
-    return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
-
-
-def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
-    """The answer where a metric gains all the same; None where it does not, or nobody knows."""
-    if run.get(metric) is None:
-        return None
-    _, values = finite(run.series[metric])
-    ends = _ends(values, 5)
-    if ends is None:
-        return None
-    first, last = ends
-    low, high = np.quantile(values, (0.05, 0.95))
-    if not last - first > gain_share * float(high - low) > 0:
-        return None
-    text = f"{metric} goes from {first:.3g} to {last:.3g} all the same"
-    return Answer(NO, (Evidence(text, metric, (), last - first, gain_share * float(high - low)),))
-
-
-@predicate(source=GUIDE)
-def stays_near_zero(
-    run: Run,
-    *,
-    metric: str = "reward",
-    level: float,
-    share: float,
-    rows: Count,
-    steps: int,
-    beside: str = "",
-    unless: str = "",
-) -> Answer:
-    """Does a metric stay at zero, or within a level of it, to the end?
-
-    As `stays_above`, of the absolute value and from above: a reward or a differential entropy may well be negative.
-    Where `unless` names a metric that was logged, that one is asked instead and the answer is no.
-    """
-    refused = not_asked(run, metric, beside, unless)
-    if refused:
-        return refused
-    bad = np.abs(finite(run.series[metric])[1]) <= level
-    told = f"within {level:g} of 0" if level else "exactly 0"
-    return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
-
-
-@predicate(source="public preference-tuning logs")
-def stays_below(
-    run: Run, *, metric: str = "preference_accuracy", level: float, share: float, rows: Count, steps: int
-) -> Answer:
-    """Does a metric stay at or below a level to the end?
-
-    As `stays_above`, from the other side.
-    """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
-    bad = finite(run.series[metric])[1] <= level
-    return stays(run, metric, bad, f"at most {level:g}", level=level, share=share, rows=rows, steps=steps)
 
 
 @predicate(source=f"{GUIDE}; key metrics for RL")
@@ -185,7 +61,7 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
         return refused
     if run.get(beside) is None:
         return unknown(f"{beside} was not logged", beside)
-    ends = [_ends(finite(run.series[name])[1], rows) for name in (metric, beside)]
+    ends = [ends_of(finite(run.series[name])[1], rows) for name in (metric, beside)]
     if None in ends:
         return unknown(f"{metric} or {beside} has fewer than {2 * rows} finite rows", metric)
     (begin, end), (first, last) = (item for item in ends if item)
@@ -213,7 +89,7 @@ def dies_without_gain(
         return refused
     if run.get(beside) is None:
         return unknown(f"{beside} was not logged", beside)
-    ends = _ends(finite(run.series[beside])[1], max(rows, 1))
+    ends = ends_of(finite(run.series[beside])[1], max(rows, 1))
     if ends is None:
         return unknown(f"{beside} has fewer than {2 * max(rows, 1)} finite rows", beside)
     bad = np.abs(finite(run.series[metric])[1]) <= level
@@ -257,12 +133,6 @@ def falls_through(
     if below <= factor or usual - float(last[place - 1]) <= least_share * abs(usual):
         return Answer(NO, found)
     return Answer(YES, found, onset_step=int(at[place]), last_good_step=int(at[place - 1]))
-
-
-def _ends(values: Floats, rows: int) -> tuple[float, float] | None:
-    """The medians of the first and of the last tenth of the rows; None for too few of them."""
-    part = max(rows, len(values) // 10)
-    return (median(values[:part]), median(values[-part:])) if len(values) >= 2 * part else None
 
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.progress import NATS, first_level
+from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
 from stabtree.stats import change_noise, interval, median, medians_of_three
 

@@ -1,0 +1,1 @@
+"""Questions about the course of the loss over the whole run."""

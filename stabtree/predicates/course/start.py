@@ -1,0 +1,206 @@
+"""Where the loss began, and whether it leaves that."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.answer import YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
+from stabtree.predicates.cross_entropy import n_classes
+from stabtree.predicates.registry import Count, predicate
+from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats
+    from stabtree.run import Run, Series
+
+EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
+
+
+def early_rows(count: int) -> int:
+    """How many rows, of so many, are those in which the loss begins: a twentieth, three to ten."""
+    return max(3, min(10, count // 20))
+
+
+def first_level(values: Floats, thrown: float) -> float:
+    """Where the loss began: the median of its first rows, a twentieth of them, three to ten.
+
+    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
+    threw them up, and it is the level.
+    """
+    early, first = median(values[: early_rows(len(values))]), float(values[0])
+    return first if 0 < first * thrown < early else early
+
+
+# No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
+NATS = 1e4
+
+
+class Young(NamedTuple):
+    """When a run is too young to be called flat; see `leaves_start`."""
+
+    least_rows: int
+    least_steps: int
+    least_progress: float
+    warm_share: float
+    late_start_steps: int
+    late_start_rows: int
+
+
+def too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
+    """Why a run can't be called flat yet; nothing where it can."""
+    steps, values = finite(loss)
+    least_steps, least_progress = bars.least_steps, bars.least_progress
+    if len(values) < bars.least_rows:
+        return f"the loss has {len(values):,} finite rows, {bars.least_rows} are needed to call it flat"
+    # One row of an attempt before a resume is not where this one begins: the rows of the first level decide.
+    inner = early_rows(len(values)) // 2
+    first, last = int(steps[inner] - inner * interval(steps)), int(steps[-1])
+    planned = run.setting("max_steps")
+    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
+    young = (last < least_steps and not by_epoch) or (isinstance(planned, int) and last < least_progress * planned)
+    warm = 0
+    if lr is not None and len(lr) > 2 and lr.values.max() > 0:
+        warm = int(lr.steps[int(np.argmax(lr.values >= bars.warm_share * lr.values.max()))])
+    late_start = first > max(bars.late_start_steps, bars.late_start_rows * interval(steps))
+    reasons = {
+        f"the log begins at step {first:,}: what the loss did before is not known": late_start,
+        f"the log ends at step {last:,}, too early to call a loss flat": young,
+        f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
+        f"{run.moves_by_nature} need not fall": bool(run.moves_by_nature),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=12)
+def leaves_start(
+    run: Run,
+    loss: Series,
+    lr: Series | None = None,
+    token_accuracy: Series | None = None,
+    *,
+    least_share: float,
+    least_fall: float,
+    flat_noise: float,
+    least_steps: int,
+    least_progress: float,
+    worse_share: float,
+    least_rows: int,
+    levels: Count,
+    trend_z: float,
+    at_chance: float,
+    thrown: float,
+    noisy_share: float,
+    knows_share: float,
+    warm_share: float,
+    late_start_steps: int,
+    late_start_rows: int,
+) -> Answer:
+    """Does the loss fall clearly below the level at which it began?
+
+    `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend; `slow`:
+    there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do not
+    learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged from the
+    beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
+    `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
+    250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
+    all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
+    or below, so that a share of it says little. There a fall by more than `least_fall`, in nats, is no slow one, nor
+    flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
+    against `trend_z`; for `thrown` see `first_level`. A loss that does not fall says nothing where its rows scatter by
+    more than `noisy_share` of the first level (labelled runs that do not learn: by at most a fifth), and is no failure
+    of a model that gets `knows_share` of its tokens right from the beginning: what was trained before may stay there.
+    """
+    steps, values = finite(loss)
+    first = first_level(values, thrown)
+    bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
+    early = too_early(run, loss, lr, bars)
+    if early:
+        return unknown(early, "loss")
+    medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
+    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
+    low = float(min(smooth.min(), median(medians[-3:])))
+    # A first loss of 5e-324 makes it infinite.
+    share = max(-1e9, min(1e9, (first - low) / abs(first))) if first else 0.0 if low == 0 else 1e9
+    noise = change_noise(values) if share <= least_share or first <= 0 else 0.0  # nothing rests on it where it falls
+    stands = abs(first - low) <= flat_noise * noise
+    # A Dice loss begins at 0: a share of that says nothing, but that it never leaves its own scatter does.
+    below = first <= 0 and stands and noise <= noisy_share * abs(first)
+    little = ""
+    if first <= 0 and abs(share) > least_share and not below:
+        little = "the loss begins at or below 0, where a share of it says little"
+    elif share <= least_share and noise > noisy_share * abs(first):
+        little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
+    elif -worse_share <= share <= least_share:
+        little = _starts_good(token_accuracy, knows_share)
+    if not little and share <= least_share:
+        little = _fine_tunes(run, loss, max(first, low), at_chance)
+    if little:
+        return unknown(little, "loss")
+    text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
+    text += f"{3 * (len(values) // len(medians)):,} rows): "
+    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
+    found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
+    if not below and (share > least_share or -share > worse_share):
+        return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
+    trend = kendall_z(medians)
+    falls = trend < -trend_z
+    why = _fell_enough(run, first, first - low, at_chance, least_fall) if falls or not stands else None
+    why = why or (_trained_before(run, first, at_chance) if falls else None)
+    if why:
+        return Answer(YES, (found, why))
+    if falls:
+        told = Evidence(f"it does fall, with a trend of z {trend:.1f}", "loss", (), trend, -trend_z)
+        return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
+    told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
+    return Answer("flat", (found, told), onset_step=int(steps[0]))
+
+
+def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
+    """That the model gets much right from its first rows on; nothing where it does not, or nobody knows."""
+    _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
+    if not len(right) or not knows_share <= (began := median(right[:3])) <= 1:
+        return ""
+    return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
+
+
+def _fine_tunes(run: Run, loss: Series, high: float, at_chance: float) -> str:
+    """That the Hugging Face Trainer stays below a guess between two classes; nothing where it does not.
+
+    Known by its words for the learning rate and the gradient's norm. What it trains is a cross-entropy as a rule, and a
+    model that stands so low from the beginning was trained before.
+    """
+    words = {name: series.origin.rpartition("/")[2] for name in ("lr", "grad_norm") if (series := run.get(name))}
+    spelled = words == {"lr": "learning_rate", "grad_norm": "grad_norm"} and loss.origin.rpartition("/")[2] == "loss"
+    if not spelled or n_classes(run) or not 0 < high < at_chance * math.log(2):
+        return ""
+    return f"the loss stays below {high:.3g}, a guess between two classes costs more: the model was trained before"
+
+
+def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:
+    """That a loss which may end anywhere fell by enough nats; None for one that ends near 0, or fell by less."""
+    classes = n_classes(run)
+    if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= least_fall:
+        return None
+    text = f"that is {fall:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
+    return Evidence(text, "loss", (), fall, least_fall)
+
+
+def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None:
+    """That the first loss is that of a trained model; None where it is not, or nobody knows.
+
+    Of unknown classes there are at least two.
+    """
+    classes = n_classes(run) or 2
+    if first >= at_chance * math.log(classes):
+        return None
+    text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
+    return Evidence(text, "loss", (), first, math.log(classes))
+
+
+def _settles(loss: Series, first: float, low: float) -> int:
+    """The first step by which half of what little it falls is lost."""
+    steps, values = finite(loss)
+    return int(steps[int(np.argmax(values <= (first + low) / 2))])
