@@ -105,6 +105,7 @@ PREDICATES: dict[str, Predicate] = {
         cross_entropy.zero_rows,
         cross_entropy.loss_repeats,
         end.overshoots,
+        end.loses_progress,
         end.stands_at_chance,
         end.ends_at_start,
         gradients.nonfinite_in_fp32,

@@ -169,6 +169,13 @@ def climbs(times: float) -> Run:
     return make_run(healthy(loss=np.where((AT > 2) & (AT < 40), 4 * times, falling(ROWS))))
 
 
+def swings(share: float) -> Run:
+    """A loss that swings between 1 and 1e6, and ends for good at a share of the way up, counted in factors."""
+    points = [0, 0.03, 0.25, 0.28, 0.4, 0.43, 0.6, 0.63, 1]
+    power = np.interp(AT / ROWS, points, [6, 0, 0, 6, 6, 0, 0, 6 * share, 6 * share])
+    return make_run(healthy(loss=10**power * noisy(np.ones(ROWS), sigma=0.02)))
+
+
 def gone(factor: float) -> Run:
     """A loss that has settled and falls at once to a level so many times lower."""
     return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
@@ -251,6 +258,7 @@ RUNS: dict[str, Maker] = {
     "loss-zero-rows": partial(zero_rows, 5),
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.2),
+    "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "throughput-collapses": partial(slower, 2.3),
@@ -321,6 +329,7 @@ NEAR: dict[str, Maker] = {
     "at-chance: above": partial(thrown_to_chance, 0.12),
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
+    "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
+from stabtree.facts.rise import Rise
+from stabtree.facts.spike import Spike
 from stabtree.predicates.course.start import Young, first_level, too_early
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import blocks, kendall_z, median, row_medians
+from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
+    from stabtree.facts.levels import Levels
+    from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
 
@@ -119,6 +123,51 @@ def _highest_level(values: Floats, among: Ints, rows: int) -> tuple[float, int]:
     levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
     highest = int(np.argmax(levels))
     return float(levels[highest]), int(starts[highest])
+
+
+@predicate(source="measured: losses of public and of framework runs", min_points=24)
+def loses_progress(
+    run: Run,
+    loss: Series,
+    spike: Spike | Absent | Unknown,
+    rise: Rise | Absent | Unknown,
+    levels: Levels,
+    *,
+    share: float,
+    noise_factor: float,
+    end_share: float,
+) -> Answer:
+    """Has the loss lost most of what it had gained, counted in factors?
+
+    Yes where all levels (block medians) in the last `end_share` of the log lie above the lowest by more than `share` of
+    the way down to it and by `noise_factor` times the scatter between neighbours. Factors, since a loss that fell from
+    1e9 to 1 and stands at 1e8 has lost nearly all of it. A rise that goes on and a spike that stays are told as that.
+    """
+    steps, values = finite(loss)
+    count = levels.count(len(values))
+    if run.moves_by_nature or count < levels.least or values.min() <= 0:
+        few = "the loss reaches 0, or has too few rows for levels"
+        return unknown(run.moves_by_nature or few, "loss")
+    if isinstance(rise, Rise) or (isinstance(spike, Spike) and spike.top.recovered_step is None):
+        told = "the rise that goes on" if isinstance(rise, Rise) else "the spike that stays"
+        return Answer(NO, (Evidence(f"{told} is told by itself", "loss"),))
+    course, starts = blocks(np.log(values), count)
+    low, last = int(np.argmin(course)), count - max(2, int(count * end_share))
+    gained, lost = (float(part) - float(course[low]) for part in (course[:last].max(), course[last:].min()))
+    noise = NORMAL_MAD * median(np.abs(np.diff(course)))
+    ended = max(0.0, lost) / gained if gained > 0 else 0.0
+    high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
+    times = min(lost / noise, 1e6) if noise > 0 else 0.0
+    text = f"levels of {len(values) // count:,} rows fall from {high:.4g} to {best:.4g} (around step "
+    text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
+    text += f"{ended:.0%} of all factors gained (takes {share:.0%}), {times:.2g}× the scatter (takes {noise_factor:g})"
+    found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
+    if low >= last or ended <= share or lost <= noise_factor * noise:
+        return Answer(NO, found)
+    half = float(course[low]) + lost / 2
+    up = low + 2 + int(np.flatnonzero(course[low:last] < half)[-1])
+    onset = int(np.flatnonzero(values[: starts[up]] < np.exp(half))[-1]) + 1
+    return Answer(YES, found, onset_step=int(steps[onset]), last_good_step=int(steps[starts[low]]))
 
 
 ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured

@@ -120,6 +120,14 @@ def thrown(times: float, rows: int = 20, begin: float = 4.0) -> Run:
     return make_run({"loss": loss + 0.01 * noise(ROWS)})
 
 
+def lost(share: float, scatter: float = 0.0, since: float = 0.6, peak: float = 6.0) -> Run:
+    """A loss that swings between 1 and ten to some power, with a scatter by tens of rows, and ends at a share of it."""
+    points = [0, 0.03, 0.25, 0.28, 0.4, 0.43, since, since + 0.03, 1]
+    power = np.interp(AT, points, [peak, 0, 0, peak, peak, 0, 0, peak * share, peak * share])
+    swing = np.where(np.arange(ROWS) // 10 % 2, scatter, -scatter)
+    return make_run({"loss": 10**power * np.exp(swing + 0.02 * noise(ROWS))})
+
+
 def overflows(count: float, rows: int = ROWS, *, last: bool = False) -> Run:
     """A gradient in fp32 that is infinite in so many rows: the last ones, or others evenly."""
     norm = np.ones(rows)
@@ -226,6 +234,17 @@ HOLDS = (
     Hold("O14.repeat.values_most", cycled, {3: "loss-repeats", 4: "no loss-repeats"}),
     Hold("O14.repeat.few_rows", few_values, {19: "no loss-repeats", 20: "loss-repeats"}),
     Hold("O14.repeat.plain", lambda level: cycled(1, 1, level), {0.4: "no loss-repeats", 0.6: "loss-repeats"}),
+    Hold("O22.lost.share", lost, {0.45: "no progress-lost", 0.55: "progress-lost"}),
+    Hold(
+        "O22.lost.noise_factor",
+        lambda scatter: lost(0.7, scatter, peak=4.0),
+        {0.65: "progress-lost", 0.78: "no progress-lost"},
+    ),
+    Hold(
+        "O22.lost.end_share",
+        lambda since: lost(0.7, since=since),
+        {0.72: "progress-lost", 0.76: "no progress-lost"},
+    ),
     Hold("O22.peak.factor", thrown, {2.8: "no climbs-far", 3.2: "climbs-far"}),
     Hold("O22.peak.rows", lambda rows: thrown(5.0, int(rows)), {2: "no climbs-far", 3: "climbs-far"}),
     Hold("O22.peak.near_zero", lambda begin: thrown(20.0, 20, begin), {0.27: "no climbs-far", 0.33: "climbs-far"}),
