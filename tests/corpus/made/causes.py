@@ -174,6 +174,12 @@ def said(number: float) -> Run:
     return replace(make_run({"loss": learned(ROWS)}), lines=(line,))
 
 
+def raised(planned: float) -> Run:
+    """An exception at the end of a log of so many planned steps."""
+    line = LogLine(7, "ValueError: something else", at_end=True)
+    return replace(make_run({"loss": learned(ROWS)}, max_steps=int(planned)), lines=(line,))
+
+
 WARNINGS = (
     "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
     "WARNING Gradient overflow. A step is left out.",
@@ -193,6 +199,7 @@ def rows_of(cause: str) -> dict[float, str]:
 
 
 HOLDS = (
+    Hold("E.exception.unless_done", raised, {ROWS: "exception-survived", ROWS + 1: "exception"}),
     Hold("E.scheduler-order.ends", said, {0: "scheduler-order"}),
     Hold("E.overflow-skips.ends", said, {1: "overflow-lines"}),
     Hold("E.amp-deprecated.ends", said, {2: "amp-deprecated"}),

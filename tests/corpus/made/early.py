@@ -59,6 +59,14 @@ def climbs(times: float = 30.0, levels: float = 10, loss: float = 1.0, scatter: 
     return make_run({"loss": 2 * np.where(at < 19, 1.0, loss), "grad_norm": norm})
 
 
+def thrown(times: float) -> Run:
+    """A loss that is so many times its first row in the next ones, then 1.35 times that, and then is gone."""
+    loss = np.full(ROWS, 1.35)
+    loss[:40], loss[200:] = times, 0.01
+    loss[0] = 1.0
+    return make_run({"loss": loss})
+
+
 def paced(
     factor: float = 3.0,
     rows: int = 100,
@@ -82,12 +90,18 @@ def paused(hours: float = 3.0, other: float = 0.1, usual: float = 10.0) -> Run:
     return make_run({"loss": 1 + 3 * np.exp(-AT / 80), "wall_time": np.cumsum(cost)})
 
 
-def dropped(ranges: float = 2.0, rows: int = 4, before: int = 100, least: float = 0.9) -> Run:
+def dropped(ranges: float = 2.0, rows: int = 4, least: float = 0.9) -> Run:
     """A reward between two levels whose last rows lie so many times their range below, a share below its median."""
     low = 1 - least / (0.5 + ranges) / 2 if least < 0.9 else 0.0
-    reward = np.linspace(low, 2 - low, before)
+    reward = np.linspace(low, 2 - low, 100)
     fallen = np.full(rows, low - ranges * (2 - 2 * low)) if least >= 0.9 else np.full(rows, 1 - least)
-    return make_run({"loss": np.zeros(before + rows), "reward": np.append(reward, fallen)})
+    return make_run({"loss": np.zeros(100 + rows), "reward": np.append(reward, fallen)})
+
+
+def swings(before: float) -> Run:
+    """A reward that goes from one level to another and back in so many rows, and then lies far below for four."""
+    reward = np.append(np.resize([0.0, 2.0], int(before)), np.full(4, -4.0))
+    return make_run({"loss": np.zeros(len(reward)), "reward": reward})
 
 
 HOLDS = (
@@ -95,11 +109,7 @@ HOLDS = (
     Hold(
         "G2.floor.rows", lambda rows: dropped(rows=int(rows)), {2: "no reward-falls-through", 3: "reward-falls-through"}
     ),
-    Hold(
-        "G2.floor.before_rows",
-        lambda before: dropped(before=int(before)),
-        {19: "no reward-falls-through", 20: "reward-falls-through"},
-    ),
+    Hold("G2.floor.before_rows", swings, {19: "no reward-falls-through", 20: "reward-falls-through"}),
     Hold(
         "G2.floor.least_share",
         lambda least: dropped(least=least),
@@ -187,5 +197,6 @@ HOLDS = (
     ),
     Hold("O14.batch.settled_share", leans, {0.23: "loss-collapses", 0.27: "no loss-collapses"}),
     Hold("O14.batch.above_first", from_far, {1.15: "loss-collapses", 1.25: "no loss-collapses"}),
+    Hold("O14.batch.thrown", thrown, {1.25: "loss-collapses", 1.35: "no loss-collapses"}),
     Hold("O14.batch.lr_factor", lambda rate: gone(rate=rate), {1.8: "loss-collapses", 2.2: "no loss-collapses"}),
 )

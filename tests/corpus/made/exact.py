@@ -149,8 +149,9 @@ def peaks_late(share: float) -> Run:
 
 
 def drifts(score: float) -> Run:
-    """A loss about chance whose levels fall with a trend of so many z."""
-    return make_run({"loss": math.log(10) * (1 - 0.005 * np.repeat(ordered(20, score), 20))})
+    """A loss that comes down to chance after a twentieth of its rows, from where its levels fall with so many z."""
+    levels = math.log(10) * (1 - 0.005 * np.repeat(ordered(20, score), 20))
+    return make_run({"loss": np.append(np.full(len(levels) // 19, 5.0), levels)})
 
 
 def hardly(share: float = 0.05, first: float = 5.0, rate: float = 0.1, rows: int = 250) -> Run:
@@ -158,6 +159,14 @@ def hardly(share: float = 0.05, first: float = 5.0, rate: float = 0.1, rows: int
     way = np.clip((np.arange(rows) / rows - 0.1) / 0.5, 0, 1)
     lr = np.interp(np.arange(rows), [0, 10, rows - 1], [0.0, 1e-3, rate * 1e-3])
     return make_run({"loss": first * (1 - share * way) + 1e-3 * np.sin(np.arange(rows)), "lr": lr})
+
+
+def hardly_thrown(times: float) -> Run:
+    """A loss that ends a little above its first row, with rows so many times as high after that."""
+    run = hardly(-0.04)
+    loss = run.series["loss"].values.copy()
+    loss[1:12] = times * loss[0]
+    return make_run({"loss": loss, "lr": run.series["lr"].values})
 
 
 HOLDS = (
@@ -170,9 +179,15 @@ HOLDS = (
     ),
     Hold(
         "O1.chance.skip",
-        lambda skip: at_chance(0.0, first=1.2, skip=skip),
-        {0.04: "at-chance", 0.15: "no at-chance"},
+        lambda skip: at_chance(0.0, first=1.2, skip=skip, rows=2000),
+        {0.06: "at-chance", 0.08: "no at-chance"},
     ),
+    Hold(
+        "O1.chance.levels",
+        lambda level: at_chance(0.0, first=1.2, skip=0.05 + 0.95 * level / 20, rows=2000),
+        {0.45: "at-chance", 0.55: "no at-chance"},
+    ),
+    Hold("O1.chance.trend_z", drifts, {2.2: "at-chance", 2.45: "no at-chance"}),
     Hold("O1.chance.least_steps", lambda rows: at_chance(0.0, rows=int(rows)), {99: "no at-chance", 110: "at-chance"}),
     Hold(
         "O1.chance.least_progress",
@@ -190,6 +205,7 @@ HOLDS = (
         lambda rows: hardly(0.08, rows=int(rows)),
         {199: "no ends-at-start", 210: "ends-at-start"},
     ),
+    Hold("O1.end.thrown", hardly_thrown, {1.25: "no ends-at-start", 1.35: "ends-at-start"}),
     Hold("O4.fp32.rows", overflows, {2: "no grad-nonfinite-fp32", 3: "grad-nonfinite-fp32"}),
     Hold(
         "O4.fp32.share",

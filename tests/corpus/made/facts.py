@@ -75,6 +75,12 @@ def climbs_far_below(times: float) -> Run:
     return close_up(np.linspace(0, 0.3, 400), times, top=11)
 
 
+def climbs_from(share: float) -> Run:
+    """A plain rise by a share of the level it begins at, of a loss that covers far more."""
+    run = close_up(np.linspace(0, 0.3, 400), 10.0, top=11)
+    return make_run({"loss": run.series["loss"].values - LEVEL + 0.3 / share})
+
+
 # ------------------------------------------------------------------ the break of the loss
 def finite_for(rows: float) -> Run:
     """A loss with one NaN, finite for so many rows after it."""
@@ -144,6 +150,7 @@ HOLDS = (
     Hold("rise.close_up_z", steps_up, {40: "no slow-rise", 50: "slow-rise"}),
     Hold("rise.close_up_noise", climbs_by, {3.6: "no slow-rise", 4.6: "slow-rise"}),
     Hold("rise.clear_noise", climbs_far_below, {5.4: "no slow-rise", 7.0: "slow-rise"}),
+    Hold("rise.clear_rise", climbs_from, {0.046: "no slow-rise", 0.053: "slow-rise"}),
     Hold("loss_break.recovered_rows", finite_for, {18: "no nan-skipped", 22: "nan-skipped"}),
     Hold("loss_break.recent_rows", explodes_twice, {160: "nan-backward", 190: "nan-forward"}),
     Hold("loss_break.usual_rows", explodes_twice, {160: "nan-backward", 190: "nan-forward"}),

@@ -187,6 +187,7 @@ LEVELS = (
     Level("G17", "ebft-alignment-low", "ebft_alignment", 0.3, 0.9, 50, 100, low=True),
     Level("G18", "ebft-mode-collapse", "ebft_diversity", 1.0, 0.9, 10, 10, beside={"ebft_alignment": 0.5}),
     Level("G19", "ebft-cfm-high", "cfm_loss", 10.0, 0.9, 20, 50, beside={"ebft_alignment": 0.5}),
+    Level("G24", "policy-collapse", "entropy_loss", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
     Level("G1.length", "reward-zero G1.length", "clipped_ratio", 0.8, 0.9, 5, 0, beside=ZERO),
     Level("G2.kl", "reward-collapse G2.kl", "kl", 2.0, 0.5, 5, 0, beside=LOST),
     Level("G2.entropy", "reward-collapse G2.entropy", "entropy", 1.0, 0.5, 5, 0, beside=LOST),
@@ -242,10 +243,10 @@ def kl_jumps(to: float, *, from_: float = 0.1, rows: int = ROWS, before: int = 1
     return beside(REWARD, {"kl": series("kl", kl)})
 
 
-def value_grows(times: float, *, rows: int = ROWS) -> Run:
-    """A value loss that ends so many times above its beginning, beside a reward that does not move."""
+def grows(times: float, *, rows: int = ROWS, metric: str = "value_loss") -> Run:
+    """A metric that ends so many times above its beginning, beside a reward that does not move."""
     values = np.interp(np.arange(rows), [0, 0.2 * rows, 0.5 * rows, rows], [1.0, 1.0, times, times])
-    return beside(REWARD, {"value_loss": series("value_loss", values)})
+    return beside(REWARD, {metric: series(metric, values)})
 
 
 HOLDS = (
@@ -263,8 +264,18 @@ HOLDS = (
         partial(gaining, "approx_kl", 0.5),
         {0.45: "update-too-far", 0.55: "no update-too-far"},
     ),
-    Hold("G21.factor", value_grows, {90: "no value-explodes", 110: "value-explodes"}),
-    Hold("G21.rows", lambda rows: value_grows(1000, rows=int(rows)), {9: "no value-explodes", 10: "value-explodes"}),
+    Hold("G21.factor", grows, {90: "no value-explodes", 110: "value-explodes"}),
+    Hold("G21.rows", lambda rows: grows(1000, rows=int(rows)), {9: "no value-explodes", 10: "value-explodes"}),
+    Hold(
+        "G25.factor",
+        partial(grows, metric="policy_std"),
+        {9: "no policy-std-grows", 11: "policy-std-grows"},
+    ),
+    Hold(
+        "G25.rows",
+        lambda rows: grows(1000, rows=int(rows), metric="policy_std"),
+        {9: "no policy-std-grows", 10: "policy-std-grows"},
+    ),
     *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
     Hold("S1.least_rows", tuned, {90: "no sft-loss-plateau", 110: "sft-loss-plateau"}),
     Hold("G3.noise_factor", swelling, {2.6: "reward-not-rising", 3.4: "no reward-not-rising"}),

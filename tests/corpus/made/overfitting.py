@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.stats import NORMAL_MAD, change_noise
+from stabtree.stats import change_noise, medians_of_three
 from tests.conftest import make_run
 from tests.corpus.made.convergence import ROWS, flat, noise, with_series
 from tests.corpus.made.hold import Hold
@@ -37,10 +37,18 @@ def _evaluated(evals: Floats, begin: float = 3.0, end: float = 1.6) -> Run:
     return with_series(run, "eval_loss", evals, np.arange(len(evals)) * (ROWS // len(evals)))
 
 
+def rises_by(share: float) -> Run:
+    """An eval loss that rises from 1 by so much."""
+    return _evaluated(np.interp(np.arange(30), [0, 9, 11, 15, 29], [1.5, 1.0, 1.0, 1 + share, 1 + share]), 1.5, 0.9)
+
+
 def scattered(times: float) -> Run:
-    """An eval loss that scatters by a tenth and rises by so many times that."""
-    swing = np.resize([0.0, 1.0, 0.0, -1.0], 30) * 0.1 / NORMAL_MAD * 2**0.5
-    return _evaluated(2.0 + 0.1 * times * (np.arange(30) >= 15) + swing)
+    """An eval loss that scatters, and in its last third stands so many times that above its lowest level."""
+    evals = 2 + np.append(noise(20, 0.3), np.zeros(10))
+    low = medians_of_three(evals).min()
+    for _ in range(20):  # where it stands is a change as well
+        evals[20:] = low + times * change_noise(evals)
+    return _evaluated(evals)
 
 
 def falls_again(share: float) -> Run:
@@ -98,6 +106,7 @@ def rises_again(share: float) -> Run:
 
 
 HOLDS = (
+    Hold("O27.rise", rises_by, {0.09: "no overfitting", 0.11: "overfitting"}),
     Hold("O27.few_rows", few, {4: "no overfitting", 6: "overfitting"}),
     Hold("O27.single_rows", dips_first, {7: "overfitting", 9: "no overfitting"}),
     Hold("O27.noise_factor", scattered, {1.8: "no overfitting", 2.2: "overfitting"}),

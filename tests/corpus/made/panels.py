@@ -95,6 +95,21 @@ def beyond_chance(sigmas: float) -> Run:
     return make_run({"loss": loss})
 
 
+def begins(low: float) -> Run:
+    """A spike above 1.5 times the loss of so many first rows, and below that of the next ones."""
+    loss = LEVEL + SIGMA * np.random.default_rng(2).standard_t(4, ROWS)
+    loss[:10], loss[SPIKE : SPIKE + 3] = 0.8, LEVEL + 11 * SIGMA
+    loss[: int(low)] = 0.7
+    return make_run({"loss": loss})
+
+
+def multiplied(times: float) -> Run:
+    """A loss that falls from 11 to 0.1 and stands at so many times that for 60 rows."""
+    loss = np.maximum(11 - np.arange(700) / 30, 0) + 0.1 + np.random.default_rng(0).normal(0, 0.002, 700)
+    loss[500:560] = 0.1 * times
+    return make_run({"loss": loss})
+
+
 HOLDS = (
     Hold("batches.recent_steps", looped, {18: "spike-duplicate-batch", 22: "no spike-duplicate-batch"}),
     Hold(
@@ -109,5 +124,7 @@ HOLDS = (
     Hold("Q2.3.lr_usual_factor", warm_up, {4.5: "no spike-lr-jump", 5.5: "spike-lr-jump"}),
     Hold("Q2.3.lr_back_factor", back_up, {1.0: "no spike-lr-jump", 1.1: "spike-lr-jump"}),
     Hold("Q2.3.grad_norm_chance", norm_height, {4.7: "no spike-bad-batch", 5.1: "spike-bad-batch"}),
+    Hold("Q2.3.start_rows", begins, {2: "spike-minor", 3: "spike-unexplained"}),
+    Hold("Q2.3.far_factor", multiplied, {2.8: "spike-minor", 3.2: "spike-unexplained"}),
     Hold("Q2.3.no_chance", beyond_chance, {13: "spike-minor", 19: "spike-unexplained"}),
 )

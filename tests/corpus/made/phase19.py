@@ -87,9 +87,19 @@ def open_at(share: float) -> Run:
 
 
 def open_of(sigmas: float) -> Run:
-    """A loss that jumps by so many sigmas ten rows before the end."""
-    loss = steady(360)
-    loss[350:] = LEVEL + sigmas * SIGMA
+    """A loss that jumps by so many sigmas of its noise eight rows before the end."""
+    loss = learned(360, LEVEL)
+    loss[352:] = LEVEL + sigmas * SIGMA
+    return make_run({"loss": loss})
+
+
+def creeps(share: float) -> Run:
+    """A loss with single high rows that shifts by 0.3, and in the ten rows before by so much of it."""
+    random = np.random.default_rng(1)
+    loss = learned(600) + 0.1 * (random.random(600) < 0.1) * random.exponential(1, 600)
+    loss[285:315] = steady(30)
+    loss[290:300] += 0.3 * share
+    loss[300:] += 0.3
     return make_run({"loss": loss})
 
 
@@ -236,7 +246,8 @@ HOLDS = (
     Hold("spike.horizon_steps", back_after, {45: "spike-unexplained", 55: "spike-persistent"}, literal=True),
     Hold("spike.lasting_share", stays_up, {0.09: "no spike-persistent", 0.11: "spike-persistent"}),
     Hold("Q2.2.open_share", open_at, {0.45: "no spike-open", 0.55: "spike-open"}),
-    Hold("Q2.2.open_chance", open_of, {5: "no spike-open", 7: "spike-open"}),
+    Hold("Q2.2.open_chance", open_of, {11: "no spike-open", 12: "spike-open"}),
+    Hold("spike.shift_jump", creeps, {0.5: "spike-persistent", 0.55: "no spike-persistent"}),
     Hold("Q2.2.climb_rows", half_way, {2: "spike-persistent", 3: "no spike-persistent"}),
     Hold("Q2.3.lr_factor", lr_jump, {1.4: "no spike-lr-jump", 1.6: "spike-lr-jump"}),
     Hold("Q2.3.grad_norm_likely_factor", likely, {1.8: "no spike-bad-batch", 2.2: "spike-bad-batch"}),
