@@ -51,6 +51,13 @@ def test_the_level_of_a_loss_says_nothing_by_itself() -> None:
         assert not leaves(make_run({"loss": fell + added})) & {"flat-from-start", "slow-learning", "worse-than-start"}
 
 
+def test_a_loss_that_hardly_falls_is_told_in_any_unit() -> None:
+    """A squared error may begin far below a guess between classes: what it hardly loses is hardly learned."""
+    loss = 2.4 + 0.03 * falling(600) + np.random.default_rng(5).normal(0, 0.01, 600)
+    for unit in (1.0, 1e-3, 1e-6):
+        assert "slow-learning" in leaves(make_run({"loss": unit * loss}))
+
+
 def test_a_loss_of_nothing_but_zeros_is_flat() -> None:
     """All labels masked: no share of 0 can be taken, and none is needed."""
     assert "flat-from-start" in leaves(make_run({"loss": np.zeros(600)}))

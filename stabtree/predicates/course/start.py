@@ -189,12 +189,9 @@ def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fa
 
 
 def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None:
-    """That the first loss is that of a trained model; None where it is not, or nobody knows.
-
-    Of unknown classes there are at least two.
-    """
-    classes = n_classes(run) or 2
-    if first >= at_chance * math.log(classes):
+    """That the first loss is that of a trained model; None where it is not, or nobody knows."""
+    classes = n_classes(run)
+    if not classes or first >= at_chance * math.log(classes):
         return None
     text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
     return Evidence(text, "loss", (), first, math.log(classes))
