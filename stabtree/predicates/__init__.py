@@ -57,6 +57,7 @@ PREDICATES: dict[str, Predicate] = {
         layers.units_die,
         gradients.gradients_add_up,
         stays.stays_above,
+        stays.stood_above,
         stays.stays_below,
         moves.shoots_up,
         moves.outgrows,

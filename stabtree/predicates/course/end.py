@@ -64,12 +64,17 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
 
 
 @predicate(source="axolotl, Training Stability & Debugging, loss plateau", min_points=3)
-def stops_early(loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int) -> Answer:
+def stops_early(
+    run: Run, loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int
+) -> Answer:
     """Does the loss stop falling early, well above where fine-tuning usually ends?
 
     Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
-    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning.
+    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning. The loss of a
+    run that learns from a reward stands at no such level.
     """
+    if run.moves_by_nature:
+        return unknown(f"{run.moves_by_nature} need not fall", "loss")
     at, values = finite(loss)
     if len(values) < least_rows:
         return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")

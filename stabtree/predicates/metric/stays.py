@@ -89,6 +89,33 @@ def stays_above(
     return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
 
 
+@predicate(source=f"{GUIDE}; key metrics for SFT")
+def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: float, rows: Count) -> Answer:
+    """Did a metric stand at or above a level for a while, anywhere in the log?
+
+    Yes where at least `share` of some `rows` rows in a row are at or above `level`.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    rows = max(rows, 1)
+    if len(values) < rows:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
+    bad = values >= level
+    sums = np.concatenate(([0], np.cumsum(bad)))
+    shares = (sums[rows:] - sums[:-rows]) / rows
+    enough = shares >= share
+    place = int(np.argmax(enough if enough.any() else shares))
+    text = f"{metric} is at least {level:g} in {shares[place]:.0%} of the {rows} rows from step {int(at[place]):,} on"
+    text += f" (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
+    found = (Evidence(text, metric, (int(at[place]), int(at[place + rows - 1])), float(shares[place]), share),)
+    if not enough.any():
+        return Answer(NO, found)
+    onset = place + int(np.argmax(bad[place : place + rows]))
+    return Answer(YES, found, onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
+
+
 def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
     """The answer where a metric gains all the same; None where it does not, or nobody knows."""
     if run.get(metric) is None:
