@@ -222,7 +222,7 @@ class Run:
     @property
     def moves_by_nature(self) -> str:
         """Why the loss of this run need not fall and may burst; nothing where it should fall as any loss does."""
-        if "reward" in self.series:
+        if self.has("reward") or self.has("reward_function"):
             return "a reward is logged: the loss of reinforcement learning"
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 

@@ -22,6 +22,12 @@ RL_METRICS: tuple[Metric, ...] = (
         log="reward: the mean reward of the step",
     ),
     Metric(
+        "reward_function",
+        "mean of one reward function of several, by its name: what TRL logs as rewards/NAME/mean",
+        grouped=True,
+        log="rewards/NAME/mean: the mean of each reward function",
+    ),
+    Metric(
         "reward_std",
         "standard deviation of the reward among the answers to one prompt",
         trained("reward_std rewards_std group_reward_std critic_rewards_std env_reward_std"),

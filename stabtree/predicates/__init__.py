@@ -56,6 +56,7 @@ PREDICATES: dict[str, Predicate] = {
         overfitting.overfits,
         layers.units_die,
         gradients.gradients_add_up,
+        stays.never_pays,
         stays.stays_above,
         stays.stood_above,
         stays.stays_below,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def high_for(rows: int, value: float = 112.0) -> Floats:
     return np.where((stretch >= 0) & (stretch < 2 * rows) & (stretch % 2 == 0), value, TUNING["grad_norm"])
 
 
-def by_axolotl(**changed: object) -> Run:
+def by_axolotl(**changed: Any) -> Run:
     """The same as axolotl logs it: no accuracy, but the memory of the GPU."""
     return tuning(token_accuracy=None, gpu_memory=np.full(len(AT), 31.5), **changed)
 

@@ -7,12 +7,13 @@ it must be bad.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.stats import median
 
 if TYPE_CHECKING:
@@ -155,6 +156,28 @@ def stays_near_zero(
     bad = np.abs(finite(run.series[metric])[1]) <= level
     told = f"within {level:g} of 0" if level else "exactly 0"
     return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=f"{GUIDE}; key metrics for RL", labels=(YES, "one", NO))
+def never_pays(run: Run, reward_function: Groups, *, share: float, rows: Count, steps: int) -> Answer:
+    """Does one of the reward functions give 0 throughout?
+
+    As `stays_near_zero`, of the mean of each function. `one`: of one of several, or the reward of all of them is
+    logged, which is asked on its own.
+    """
+    answers = {}
+    for name, series in reward_function.items():
+        metric = f"reward_function/{name}"
+        zero = finite(series)[1] == 0
+        answers[name] = stays(run, metric, zero, "exactly 0", level=0.0, share=share, rows=rows, steps=steps)
+    dead = {name: answer for name, answer in answers.items() if answer.verdict == YES}
+    if not dead:
+        known = [answer for answer in answers.values() if answer.verdict == NO]
+        return known[0] if known else next(iter(answers.values()))
+    first = min(dead.values(), key=lambda answer: answer.onset_step or 0)
+    evidence = tuple(answer.evidence[0] for answer in dead.values())
+    alone = len(dead) == len(answers) and run.get("reward") is None
+    return replace(first, verdict=YES if alone else "one", evidence=evidence)
 
 
 @predicate(source="public preference-tuning logs")
