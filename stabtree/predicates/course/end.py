@@ -74,7 +74,7 @@ def stops_early(
     run that learns from a reward stands at no such level.
     """
     if run.moves_by_nature:
-        return unknown(f"{run.moves_by_nature} need not fall", "loss")
+        return Answer(NO, (Evidence(f"{run.moves_by_nature} need not fall", "loss"),))
     at, values = finite(loss)
     if len(values) < least_rows:
         return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Count, Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 from stabtree.stats import median
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def never_pays(run: Run, reward_function: Groups, *, share: float, rows: Count, 
     """
     answers = {}
     for name, series in reward_function.items():
-        metric = f"reward_function/{name}"
+        metric = "reward_function" if name == UNGROUPED else f"reward_function/{name}"
         zero = finite(series)[1] == 0
         answers[name] = stays(run, metric, zero, "exactly 0", level=0.0, share=share, rows=rows, steps=steps)
     dead = {name: answer for name, answer in answers.items() if answer.verdict == YES}
