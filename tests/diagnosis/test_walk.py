@@ -225,3 +225,11 @@ def test_a_person_may_answer_in_the_documents_words() -> None:
     """`Q1.3=attention` is an answer: a layer."""
     run = make_run({"loss": judged_loss(nan_from=900)}, dtype="fp32")
     assert diagnose(run, TREE, answers={"Q1.3": "attention"}).end.id == "nan-layer"
+
+
+def test_by_the_letter_a_loss_that_rises_has_not_settled_for_want_of_columns() -> None:
+    """A rise beside a steady rate, steady weights and a steady gradient is a plateau; without them it is a rise."""
+    columns = {"loss": 2 + np.arange(300) / 100}
+    steady = {name: np.ones(300) for name in ("lr", "weight_norm/all", "grad_norm")}
+    assert diagnose(make_run(columns), TREE, literal=True).end.id == "slow-rise"
+    assert diagnose(make_run({**columns, **steady}), TREE, literal=True).end.id == "plateau"

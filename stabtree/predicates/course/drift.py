@@ -184,6 +184,9 @@ def settled(
     batches: Batches | Unknown,
     eval_loss: Series | None = None,
     reward: Series | None = None,
+    lr: Series | None = None,
+    weight_norm: Groups | None = None,
+    grad_norm: Series | None = None,
     *,
     strict: bool,
     still_falling_share: float,
@@ -194,11 +197,13 @@ def settled(
     where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
     above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
     its rise counts in place of the loss's fall. By the document's letter (`strict`) a run whose loss rises is at
-    a plateau when nothing else moves, any other is healthy.
+    a plateau when neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any
+    other is healthy.
     """
     if strict:
-        letter = rise.evidence if isinstance(rise, Absent) else (rise.told,)
-        return Answer("falling" if isinstance(rise, Absent) else "flat", letter)
+        if isinstance(rise, Absent):
+            return Answer("falling", rise.evidence)
+        return Answer("rising" if None in (lr, weight_norm, grad_norm) else "flat", (rise.told,))
     if isinstance(rise, Rise) and rise.course:
         text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, of step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
