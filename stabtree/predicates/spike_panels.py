@@ -210,7 +210,8 @@ def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
     found = batches.around(top.step, spike.look.window_steps)
     if found is None:
         before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
-        text = f"no batch around the spike repeats a recent one ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, nor do several "
+        text += f"in a row come back in their order from before that ({before:,} different ones before)"
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),))
     step, back = int(series.steps[found.last]), int(batches.since_steps[found.last])
     since = int(series.steps[found.first])

@@ -222,7 +222,7 @@ HOLDS = (
     ),
     Hold(
         "O12.apart",
-        lambda apart: squashed(math.log(10 + apart, 10), 0.1, lowest=0.001),
+        lambda apart: squashed(math.log10(10 + apart), 0.1, lowest=0.001),
         {0.09: "double-softmax", 0.11: "no double-softmax"},
     ),
     Hold(
