@@ -271,6 +271,16 @@ def test_thresholds_are_those_of_the_document() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("name", ["sft", "grpo", "precision", "convergence", "errors"])
+def test_every_tree_has_a_table_of_thresholds(name: str) -> None:
+    """Each question with a rule has a row of its own, with the rule's numbers."""
+    from stabtree.tree.load import load_tree
+
+    text = run("tree", "show", name, "--thresholds", COLUMNS="200").stdout
+    rows = {line.split()[0] for line in text.splitlines()[1:] if line.strip()}
+    assert {node.id for node in load_tree(name).questions.values() if node.rule} <= rows
+
+
 @pytest.mark.parametrize("language", ["mermaid", "dot"])
 def test_graphs_name_every_node(language: str) -> None:
     """Both graph languages draw every question and every leaf."""
