@@ -202,7 +202,7 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
     builder = Builder(document)
     tree = builder.tree()
     wrong = [*document.mistakes, *builder.mistakes]
-    if tree is not None and not wrong:
+    if tree is not None:
         tree, strange = (tree, []) if shipped_name else hoisted(tree)
         tree, missing = _with_used(tree)
         strange += missing
@@ -210,7 +210,8 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
             tree = _completed(tree)
         if shipped_name != MAIN:
             tree = _inheriting(tree)
-        wrong += strange or check(tree, builder.places)
+        found = strange or check(tree, builder.places, whole=not wrong)
+        wrong += [(line, text) for line, text in found if line not in builder.broken]
     if wrong or tree is None:
         lines = [f"{where}:{line}: {what}" for line, what in sorted(set(wrong))]
         count = f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree"
