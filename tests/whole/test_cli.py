@@ -281,6 +281,19 @@ def test_every_tree_has_a_table_of_thresholds(name: str) -> None:
     assert {node.id for node in load_tree(name).questions.values() if node.rule} <= rows
 
 
+def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
+    """Every predicate stands in the list with its verdicts; one alone shows its metrics and its parameters' units."""
+    from stabtree.predicates import PREDICATES
+
+    text = run("tree", "predicates").stdout
+    assert set(PREDICATES) <= {line.split()[0] for line in text.splitlines() if line.strip()}
+    assert "lr_jump, duplicate_batch, bad_batch, unexplained, minor, unknown" in " ".join(text.split())
+    one = " ".join(run("tree", "predicates", "stays_above").stdout.split())
+    assert "share float, a share, 0 to 1" in one
+    assert "rows int, rows of the log" in one
+    assert "did you mean 'stays_above'?" in run("tree", "predicates", "stays_abov").stderr
+
+
 @pytest.mark.parametrize("language", ["mermaid", "dot"])
 def test_graphs_name_every_node(language: str) -> None:
     """Both graph languages draw every question and every leaf."""
