@@ -37,12 +37,14 @@ class Series:
         steps: int64 (n,), strictly increasing optimizer steps.
         values: float64 (n,); a logged NaN or inf is a value, what was not logged is not there.
         origin: the column it was read from.
+        divided_by: the metric that its values were divided by on reading: it was logged multiplied by that.
     """
 
     metric: str
     steps: Ints
     values: Floats
     origin: str = ""
+    divided_by: str = ""
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -146,7 +146,8 @@ def norm_is_scaled(
 
     Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
     `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
-    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. `measured`: so it is, and no
+    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. Where the norm moved
+    with the scale so exactly that it was divided by it on reading, that is the proof. `measured`: so it is, and no
     `grad_clip` below that median is configured, so that nothing is clipped by it.
     """
     norm, scale = _paired(grad_norm, loss_scale)
@@ -158,7 +159,11 @@ def norm_is_scaled(
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
     large = ratio > least_ratio and min(middle, level) > least_scale
-    if large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
+    if grad_norm.divided_by:
+        middle, large = middle * level, True
+        text = f"as logged, grad_norm goes up and down with the loss scale: medians {middle:,.4g} and {level:,.4g}"
+        found = [Evidence(text, "grad_norm", (), middle, 0.0)]
+    elif large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, least_slope))

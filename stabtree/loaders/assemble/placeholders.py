@@ -136,7 +136,7 @@ def _scaled_norm(found: Made, _dtype: object) -> str:
     keep = ~stale
     values = np.where(np.isfinite(by) & (by > 0), norm.values / np.where(by > 0, by, 1.0), norm.values)[keep]
     values.flags.writeable = False
-    found["grad_norm"] = replace(norm, steps=norm.steps[keep], values=values)
+    found["grad_norm"] = replace(norm, steps=norm.steps[keep], values=values, divided_by="loss_scale")
     left_out = (
         f"; {int(stale.sum()):,} rows of skipped steps repeat the old norm and are left out" if stale.any() else ""
     )
