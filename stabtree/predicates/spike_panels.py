@@ -26,6 +26,7 @@ class LrPanel(NamedTuple):
     """When a learning rate jumps at a spike; see `lr_jumps_at_spike`."""
 
     factor: float
+    falls: bool
     usual_factor: float
     back_factor: float
     nearby_rows: int
@@ -54,6 +55,7 @@ def spike_cause(
     grad_norm: Series | None = None,
     *,
     lr_factor: float,
+    lr_falls: bool,
     lr_usual_factor: float,
     lr_back_factor: float,
     grad_norm_factor: float,
@@ -82,7 +84,7 @@ def spike_cause(
     minor.
     """
     top, guarded = spike.top, spike.look.guarded
-    lr_bars = LrPanel(lr_factor, lr_usual_factor, lr_back_factor, nearby_rows)
+    lr_bars = LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows)
     norm_bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
     panels = {
         "lr_jump": _lr_panel(run, lr, top, lr_bars),
@@ -153,19 +155,20 @@ def lr_jumps_at_spike(
     lr: Series,
     *,
     lr_factor: float,
+    lr_falls: bool,
     lr_usual_factor: float,
     lr_back_factor: float,
     nearby_rows: int,
 ) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
-    A jump is a rise by more than `lr_factor` from one row to the next, within `nearby_rows` of the spike, and more than
-    `lr_usual_factor` times the usual change of the rows before, so that a steep warm-up logged coarsely is none. A
-    schedule that jumps by design is no bug: by its name (restarts, cycles), or because it goes back to a rate that the
-    run had before, no more than `lr_back_factor` times above it.
+    A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
+    `nearby_rows` of the spike, and more than `lr_usual_factor` times the usual change of the rows before, so that a
+    steep warm-up logged coarsely is none. A schedule that jumps by design is no bug: by its name (restarts, cycles), or
+    because it goes back to a rate that the run had before, no more than `lr_back_factor` times above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_usual_factor, lr_back_factor, nearby_rows))
+    return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
 
 
 @predicate(source="phase19 Q2.3, third panel", labels=("yes", "likely", "no"))
@@ -237,17 +240,19 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     if start < 1 or end - start < 2 or steps[-1] < top.step:
         return unknown("lr is not logged around the spike", "lr")
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
-    near, before = changes[start - 1 : end - 1], changes[: start - 1]
+    sizes = np.abs(changes) if bars.falls else changes
+    near, before = sizes[start - 1 : end - 1], changes[: start - 1]
     usual = median(np.abs(before)) if len(before) else 0.0
     at = int(np.argmax(near))
-    jump, row = float(np.exp(min(near[at], 690.0))), start + at
+    row = start + at
+    jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
     if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
         text = f"lr is continuous around the spike (largest step ×{jump:.3g}, a jump is ×{factor:g})"
         return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or values[row] <= bars.back_factor * values[:row].max():
+    if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
@@ -275,7 +280,8 @@ def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: Nor
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[at]) / float(before.mean()), 1e300)
-    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,} ({factor:g}× confirms a bad batch"
+    shown = f"{ratio:.3g}" if f"{ratio:.3g}" != f"{factor:.3g}" else f"{ratio:.6g}"
+    text = f"grad_norm is {shown}× its rolling mean at step {step:,} (more than {factor:g}× confirms a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > bars.likely_factor:
         expected = rarity(grad_norm, step, spike.look)

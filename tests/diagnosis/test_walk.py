@@ -233,3 +233,23 @@ def test_by_the_letter_a_loss_that_rises_has_not_settled_for_want_of_columns() -
     steady = {name: np.ones(300) for name in ("lr", "weight_norm/all", "grad_norm")}
     assert diagnose(make_run(columns), TREE, literal=True).end.id == "slow-rise"
     assert diagnose(make_run({**columns, **steady}), TREE, literal=True).end.id == "plateau"
+
+
+@pytest.mark.parametrize(("factor", "literal", "leaf"), [(1.4, False, "no"), (1.4, True, "yes"), (0.5, True, "yes")])
+def test_by_the_letter_any_jump_of_the_rate_explains_a_spike(factor: float, literal: bool, leaf: str) -> None:
+    """The document speaks of a rate that is not continuous; guarded, it must rise by half."""
+    loss = falling(600)
+    loss[400:402] += 3
+    run = make_run({"loss": loss, "lr": np.where(np.arange(600) < 400, 1e-3, factor * 1e-3)})
+    assert (diagnose(run, TREE, literal=literal).end.id == "spike-lr-jump") is (leaf == "yes")
+
+
+def test_by_the_letter_any_rise_of_the_rate_counts() -> None:
+    """A rise of 3% over the window is none for the guarded question, and one by the document's letter."""
+    run = make_run({"loss": 2 + np.arange(400) / 100, "lr": 1e-3 * (1 + 0.03 * np.arange(400) / 200)})
+    ends = [diagnose(run, TREE, literal=literal).end.id for literal in (False, True)]
+    assert ends[1] == "lr-rising"
+    assert (
+        diagnose(make_run({"loss": 2 + np.arange(400) / 100, "lr": np.full(400, 1e-3)}), TREE, literal=True).end.id
+        != "lr-rising"
+    )
