@@ -244,7 +244,7 @@ def loss_repeats(
         begin, end = _longest(same & (np.abs(values) >= digits * last_digit))
     count = end - begin + 1
     text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
-    text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different) or f'more than {values_most:,}'} different "
+    text += f"{int(steps[begin - 1]):,} (limit {rows:,}); {len(different) or f'more than {values_most:,}'} different "
     text += f"values in {len(values):,} rows"
     found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
     most = values_most if len(values) >= few_rows else 1

@@ -43,9 +43,9 @@ def gradients_add_up(
     jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
     text = (
-        f"grad_norm ends {factor:.3g}× above its first rows (takes {growth:g}×), trend z {trend:.1f}, and neighbouring "
+        f"grad_norm ends {factor:.3g}× above its first rows (limit {growth:g}×), trend z {trend:.1f}, and neighbouring "
     )
-    text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
+    text += f"rows differ by {jitter:.1%} (limit {bar:.1%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
     yes = factor > growth and trend > trend_z and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
@@ -242,7 +242,7 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count, seen = int(bad.sum()), float(bad.mean())
-    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (takes {rows:,} and {share:.0%})"
+    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (limit {rows:,} and {share:.0%})"
     at = int(np.argmax(bad))
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), seen, share),)
     if count < rows or seen < share:
@@ -262,7 +262,7 @@ def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: 
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count = true_at_end(bad)
-    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (takes {rows:,} and {share:.0%})"
+    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
     at = len(bad) - count
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, len(bad) - 1)]),), float(count), float(rows)),)
     if count < rows or count < share * len(bad):

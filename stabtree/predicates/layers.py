@@ -137,7 +137,7 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float, all_s
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
     text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end, in the median of its last "
-    text += f"tenth (takes {dead_share:.0%})"
+    text += f"tenth (limit {dead_share:.0%})"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     bad = end > dead_share and (end > growth * begin or end >= all_share)
     dead = np.flatnonzero(values >= (begin + end) / 2)

@@ -96,8 +96,8 @@ def spike_cause(
     share = spike.share(top.peak)
     expected = rarest(loss, top, spike.look)
     rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
-    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before "
-    height = Evidence(f"{text}(takes {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
+    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before it "
+    height = Evidence(f"{text}(limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
     # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
     unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
@@ -126,11 +126,11 @@ def _times(top: Excursion) -> float:
 
 
 def _rarity_text(expected: float, far_chance: float, share: float, far_share: float) -> str:
-    allowed = f"{expected:.1g}" if expected > 1e-9 else "none"
-    text = (
-        f"chance allows {allowed} so high in this run (takes less than {far_chance:g}), and it rises by {share:.2g}× "
+    allowed = f"{expected:.1g}" if expected > 1e-9 else "no"
+    return (
+        f"by chance {allowed} such steps are expected (limit {far_chance:g}); the jump is {share:.2g}× the loss's "
+        f"range (limit {far_share:g})"
     )
-    return text + f"the range that the loss covers (takes {far_share:g})"
 
 
 def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *, unlikely: bool) -> Answer:

@@ -272,7 +272,7 @@ def grad_norm_climbs(
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
     text = f"grad_norm goes from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end on a line of its "
-    text += f"logarithm, {times:.3g}× (takes {early_factor:g}×, for a warning {factor:g}×)"
+    text += f"logarithm, {times:.3g}× (limit {early_factor:g}×, for a warning {factor:g}×)"
     if not rise:
         text = "the logarithm of grad_norm does not end on a rising line"
     found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]

@@ -47,13 +47,15 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
         needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
         return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
     seen = float(np.mean(bad[begin:]))
-    text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
+    count = "all" if seen == 1 else f"{int(bad[begin:].sum()):,}"
+    text = f"{metric} is {told} in {count} of its last {len(at) - begin:,} rows"
     if seen < share:
-        text += f" (takes {share:.0%}); median {median(values[begin:]):.3g}"
+        text += f" (limit {share:.0%}); median {median(values[begin:]):.3g}"
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} (takes {level:g})"
+    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} "
+    text += f" (limit {level:g})" if level else ""
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
