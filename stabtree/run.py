@@ -37,12 +37,14 @@ class Series:
         steps: int64 (n,), strictly increasing optimizer steps.
         values: float64 (n,); a logged NaN or inf is a value, what was not logged is not there.
         origin: the column it was read from.
+        divided_by: the metric that its values were divided by on reading: it was logged multiplied by that.
     """
 
     metric: str
     steps: Ints
     values: Floats
     origin: str = ""
+    divided_by: str = ""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -222,7 +224,7 @@ class Run:
     @property
     def moves_by_nature(self) -> str:
         """Why the loss of this run need not fall and may burst; nothing where it should fall as any loss does."""
-        if "reward" in self.series:
+        if self.has("reward") or self.has("reward_function"):
             return "a reward is logged: the loss of reinforcement learning"
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 

@@ -1,4 +1,4 @@
-"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files."""
+"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files, and what they may ask."""
 
 from __future__ import annotations
 
@@ -85,6 +85,28 @@ def schema() -> None:
     from stabtree.tree.schema import schema as made
 
     emit(json.dumps(made(predicate_names()), indent=1, ensure_ascii=False))
+
+
+@tree_app.command(cls=TypedCommand)
+def predicates(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One of them, with all that it reads and takes.")] = "",
+) -> None:
+    """List the predicates that a tree may ask, with their verdicts, or show one with its parameters."""
+    from stabtree.predicates import predicate_named, predicate_names
+    from stabtree.render.predicates import predicate_list, predicate_page
+    from stabtree.text import near
+
+    width, color = screen()
+    names = predicate_names()
+    if not name:
+        known = [item for item in map(predicate_named, names) if item]
+        emit(predicate_list(known, width=width, color=color))
+        return
+    found = predicate_named(name)
+    if found is None:
+        hint = near(name, names).removeprefix("; ") or "type `stabtree tree predicates` for all of them"
+        raise StabtreeError("no such predicate", where=clean(name, 100), hint=hint)
+    emit(predicate_page(found, width=width, color=color))
 
 
 @tree_app.command(cls=TypedCommand)

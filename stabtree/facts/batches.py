@@ -39,6 +39,9 @@ class Batches(NamedTuple):
         since_steps: steps since the same batch was last seen, 0 for the first time (n,).
         known: different batches seen so far (n,).
         early: whether a batch comes back early (n,).
+        rewound: whether it is one of many neighbours that come back in their order, however long ago they were seen,
+            but long before all batches had been (n,).
+        recent_steps: within so many steps a batch comes back early.
         ahead_rows: rows after a step that may still show what set it off; repeats no further apart are one stretch.
         stuck_share: how much of a window must be early repeats for a loader to be stuck.
         stuck_rows: the least number of them.
@@ -49,6 +52,8 @@ class Batches(NamedTuple):
     since_steps: Ints
     known: Ints
     early: Bools
+    rewound: Bools
+    recent_steps: int
     ahead_rows: int
     stuck_share: float
     stuck_rows: int
@@ -58,7 +63,7 @@ class Batches(NamedTuple):
         """The early repeats in the window before a step and at it, None where there are none."""
         start = int(np.searchsorted(self.series.steps, step - window_steps))
         end = min(int(np.searchsorted(self.series.steps, step)) + self.ahead_rows, len(self.series))
-        early = self.early[:end]
+        early = (self.early | self.rewound)[:end]
         inside = int(np.count_nonzero(early[start:]))
         if not inside:
             return None
@@ -89,16 +94,26 @@ def batches(
     stuck_share: float,
     stuck_rows: Count,
     skip_rows: int,
+    rewound_rows: Count,
 ) -> Batches:
     """Which batches came back early: within `recent_steps`, although `others` times as many had been seen.
+
+    A loader that goes back feeds them again in their order: where `rewound_rows` neighbours or more come back after one
+    and the same number of rows, it may be any number, if `others` times as many had been seen.
 
     Where an epoch is reshuffled, a few batches come back early by chance: about 2 in 100 steps with 100 batches an
     epoch.
     """
     since_steps, since_rows = _since(batch_id)
     known = np.cumsum(since_rows == 0)
-    early = (since_steps > 0) & (since_steps <= recent_steps) & (others * since_rows < known)
-    return Batches(batch_id, since_steps, known, early, ahead_rows, stuck_share, stuck_rows, skip_rows)
+    again = (since_steps > 0) & (others * since_rows < known)
+    early, rewound = again & (since_steps <= recent_steps), np.zeros(len(again), dtype=np.bool_)
+    in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
+    for start, end in stretches(in_order):
+        rewound[start : end + 1] = end + 1 - start >= rewound_rows
+    return Batches(
+        batch_id, since_steps, known, early, rewound, recent_steps, ahead_rows, stuck_share, stuck_rows, skip_rows
+    )
 
 
 def _since(batch_id: Series) -> tuple[Ints, Ints]:

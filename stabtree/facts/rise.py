@@ -162,7 +162,7 @@ def _by_nature(
         return Absent((Evidence(text, "loss", steps, found.trend_z), holds)) if holds else None
     if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
-    text = f"{run.moves_by_nature} may rise, here from {_levels(found)}; it takes "
+    text = f"{run.moves_by_nature} may rise, here from {_levels(found)}; the limit is "
     return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),))
 
 
@@ -190,8 +190,8 @@ def _told(found: Course, bars: Bars, last: int) -> Evidence:
 
 
 def _level(whole: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (takes {bars.trend_z:g}), "
-    text += f"{whole.times:.2g}× the scatter (takes {bars.noise_factor:g}), {whole.share:.1%} of the range (takes "
+    text = f"from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (limit {bars.trend_z:g}), "
+    text += f"{whole.times:.2g}× the scatter (limit {bars.noise_factor:g}), {whole.share:.1%} of the range (limit "
     text += f"{bars.range_share:.0%})"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, bars.trend_z)
 
@@ -261,5 +261,5 @@ def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
         return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
     text = f"reward is best at a level of {-course.low:.4g} around step {course.low_step:,} and ends at one of "
     text += f"{-course.end:.4g} (levels of {course.rows:,} rows): "
-    text += f"{course.share:.0%} of its range lost (a fall takes {levels.fall_share:.0%})"
+    text += f"{course.share:.0%} of its range lost (limit {levels.fall_share:.0%})"
     return Evidence(text, "reward", (course.low_step,), course.share, levels.fall_share)

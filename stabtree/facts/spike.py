@@ -106,9 +106,11 @@ def spike(
             text = f"{run.moves_by_nature} bursts by nature, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
-        text = f"the highest step stands {search.highest:.2g}σ above {_window(search, look)} (step "
-        text += f"{search.highest_step:,}); "
-        return Absent((_highest(search, f"{text}it takes {search.bar:.2g}σ in this run"),))
+        where = f"{_window(search, look)} it (step {search.highest_step:,}); the limit is {search.bar:.2g}σ in this run"
+        stands = (
+            f"the highest step stands {search.highest:.2g}σ above" if search.highest > 0 else "no step stands above"
+        )
+        return Absent((_highest(search, f"{stands} {where}"),))
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 
 

@@ -5,7 +5,7 @@ Left out are names that mean another thing: `objective/kl` is a sum over the ans
 
 from __future__ import annotations
 
-from stabtree.metrics.metric import Metric, trained
+from stabtree.metrics.metric import Metric, names, trained
 
 RL_METRICS: tuple[Metric, ...] = (
     Metric(
@@ -20,6 +20,12 @@ RL_METRICS: tuple[Metric, ...] = (
             "mean_episode_return average_episode_reward env_all_reward_total average_ep_ret"
         ),
         log="reward: the mean reward of the step",
+    ),
+    Metric(
+        "reward_function",
+        "mean of one reward function of several, by its name: what TRL logs as rewards/NAME/mean",
+        grouped=True,
+        log="rewards/NAME/mean: the mean of each reward function",
     ),
     Metric(
         "reward_std",
@@ -150,5 +156,14 @@ RL_METRICS: tuple[Metric, ...] = (
         "share of target tokens predicted right in supervised fine-tuning, 0 to 1",
         trained("mean_token_accuracy token_accuracy token_acc"),
         log="token_accuracy: the share of target tokens that are predicted right",
+    ),
+    Metric(
+        "gpu_memory",
+        "peak memory of the GPU as axolotl logs it while it fine-tunes, GiB",
+        names(
+            "memory_max_alloc memory_max_allocated memory_max_allocated_(gib) memory_max_mem_allocated(gib) "
+            "memory_max_mem_allocated"
+        ),
+        log="memory/max_alloc: torch.cuda.max_memory_allocated() / 2**30",
     ),
 )

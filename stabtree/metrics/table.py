@@ -236,6 +236,8 @@ ALONE = ("norm",)
 
 # RLlib logs what each policy learns under its name: `info/learner/default_policy/learner_stats/total_loss`.
 _RLLIB = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=[^/]+$)")
+# TRL logs the mean of each reward function between two words.
+_REWARD_FUNCTION = re.compile(r"^(?:train/)?rewards/([^/]+)/mean$")
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
 _LOSS_AT_END = re.compile(r"(.*)(loss)(?:es)?\d*")
@@ -289,6 +291,7 @@ def match(column: str) -> tuple[str, int] | None:
     if len(column) > MAX_NAME:
         return None
     column = _RLLIB.sub("rllib_", column.removeprefix("ray/tune/"))
+    column = _REWARD_FUNCTION.sub(r"reward_function/\1", column)
     found = _exact().get(normalize(column)) or _exact().get("_".join(words(column)))
     if found:
         return found

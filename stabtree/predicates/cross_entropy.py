@@ -70,20 +70,36 @@ def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -
 
 
 @predicate(source="convergence O12", min_points=30)
-def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: float, settled_share: float) -> Answer:
+def double_softmax(
+    run: Run,
+    loss: Series,
+    *,
+    near_share: float,
+    start_share: float,
+    settled_share: float,
+    guess_share: float,
+    apart: float,
+    floor_rows: Count,
+) -> Answer:
     """Does the loss settle on the floor of a cross-entropy over probabilities?
 
     A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does. Yes
     when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half wins
     less than `settled_share` of what the whole run did), and ends in the lowest `near_share` of the way from ln(C) down
-    to the floor. C is taken from the configuration, else from the first loss.
+    to the floor. C is taken from the configuration, else from the first loss: then nearly any loss lies close to some
+    ln(C), so that the exponential of the first must lie within `apart` of a whole number, and `floor_rows` rows
+    within `guess_share` of the floor.
     """
     steps, values = finite(loss)
     first = float(values[0])
+    known = n_classes(run)
+    if known is None and run.has("token_accuracy"):
+        return unknown("a language model's number of classes is its vocab_size, which is not configured", "loss")
     if not 0 < first < math.log(1e6):
         return unknown("the loss does not begin where an untrained classifier's does", "loss")
-    classes = n_classes(run) or round(math.exp(first))
-    if classes < 3 or abs(first - math.log(classes)) > start_share * math.log(classes):
+    classes = known or round(math.exp(first))
+    guessed_wrong = known is None and abs(math.exp(first) - classes) > apart
+    if classes < 3 or guessed_wrong or abs(first - math.log(classes)) > start_share * math.log(classes):
         text = f"the loss begins at {first:.3g}, an untrained model of {classes:,} classes at {math.log(classes):.3g}"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, math.log(max(classes, 1))),))
     floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
@@ -95,8 +111,11 @@ def double_softmax(run: Run, loss: Series, *, near_share: float, start_share: fl
         f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "
     )
     text += f"over {classes:,} classes can't leave {floor:.4g} to {ceiling:.4g}"
+    if known is None:
+        text += " (no number of classes is configured: taken from the first loss)"
     found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
-    within = least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
+    on_floor = known is not None or int((values < floor * (1 + guess_share)).sum()) >= floor_rows
+    within = on_floor and least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
     yes = within and above < near_share and middle - end < settled_share * (first - end)
     return Answer(YES if yes else NO, found, onset_step=int(steps[0]) if yes else None)
 
@@ -225,7 +244,7 @@ def loss_repeats(
         begin, end = _longest(same & (np.abs(values) >= digits * last_digit))
     count = end - begin + 1
     text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
-    text += f"{int(steps[begin - 1]):,} (takes {rows:,}); {len(different) or f'more than {values_most:,}'} different "
+    text += f"{int(steps[begin - 1]):,} (limit {rows:,}); {len(different) or f'more than {values_most:,}'} different "
     text += f"values in {len(values):,} rows"
     found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
     most = values_most if len(values) >= few_rows else 1

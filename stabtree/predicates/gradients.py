@@ -43,9 +43,9 @@ def gradients_add_up(
     jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
     text = (
-        f"grad_norm ends {factor:.3g}× above its first rows (takes {growth:g}×), trend z {trend:.1f}, and neighbouring "
+        f"grad_norm ends {factor:.3g}× above its first rows (limit {growth:g}×), trend z {trend:.1f}, and neighbouring "
     )
-    text += f"rows differ by {jitter:.1%} (takes less than {bar:.1%})"
+    text += f"rows differ by {jitter:.1%} (limit {bar:.1%})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
     yes = factor > growth and trend > trend_z and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
@@ -146,7 +146,8 @@ def norm_is_scaled(
 
     Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
     `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
-    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. `measured`: so it is, and no
+    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. Where the norm moved
+    with the scale so exactly that it was divided by it on reading, that is the proof. `measured`: so it is, and no
     `grad_clip` below that median is configured, so that nothing is clipped by it.
     """
     norm, scale = _paired(grad_norm, loss_scale)
@@ -158,7 +159,11 @@ def norm_is_scaled(
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
     large = ratio > least_ratio and min(middle, level) > least_scale
-    if large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
+    if grad_norm.divided_by:
+        middle, large = middle * level, True
+        text = f"as logged, grad_norm goes up and down with the loss scale: medians {middle:,.4g} and {level:,.4g}"
+        found = [Evidence(text, "grad_norm", (), middle, 0.0)]
+    elif large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, least_slope))
@@ -237,7 +242,7 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count, seen = int(bad.sum()), float(bad.mean())
-    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (takes {rows:,} and {share:.0%})"
+    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (limit {rows:,} and {share:.0%})"
     at = int(np.argmax(bad))
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), seen, share),)
     if count < rows or seen < share:
@@ -257,7 +262,7 @@ def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: 
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count = true_at_end(bad)
-    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (takes {rows:,} and {share:.0%})"
+    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
     at = len(bad) - count
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, len(bad) - 1)]),), float(count), float(rows)),)
     if count < rows or count < share * len(bad):

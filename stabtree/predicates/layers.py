@@ -118,11 +118,12 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
 
 
 @predicate(source="convergence O25; CS231n, Neural Networks 1; SageMaker Debugger, DeadRelu", min_points=2)
-def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> Answer:
+def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float, all_share: float) -> Answer:
     """Are more and more units dead?
 
     Yes when a layer ends with more than `dead_share` of its units dead (SageMaker Debugger's rule for a layer), at
-    least `growth` times as many as in the first rows (the least of three). Labelled healthy runs end below 9%.
+    least `growth` times as many as in the first rows (the least of three), or `all_share` of them at least, whatever it
+    began with. Labelled healthy runs end below 9%.
     """
     ends = {}
     for name, series in dead_relu_frac.items():
@@ -136,10 +137,10 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float) -> An
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
     text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end, in the median of its last "
-    text += f"tenth (takes {dead_share:.0%})"
+    text += f"tenth (limit {dead_share:.0%})"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
-    bad = end > dead_share and end > growth * begin
-    dead = np.flatnonzero(values > (begin + end) / 2)
+    bad = end > dead_share and (end > growth * begin or end >= all_share)
+    dead = np.flatnonzero(values >= (begin + end) / 2)
     onset = int(steps[dead[0]]) if bad and len(dead) else None
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
     return Answer(YES if bad else NO, found, onset_step=onset)

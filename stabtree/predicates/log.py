@@ -202,12 +202,12 @@ def throughput_collapses(
     text = (
         f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{told}, and "
     )
-    text += f"all but the quickest of {total - at:,} rows {slowest:.3g}× as long (takes {factor:g}×)"
+    text += f"all but the quickest of {total - at:,} rows {slowest:.3g}× as long (limit {factor:g}×)"
     found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
     lost = hours
     if pace.metric == "wall_time":
         lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
-        text = f"that has cost {lost:.3g} hours in {int(pace.steps[-1]) - step:,} steps (takes {hours:g})"
+        text = f"that has cost {lost:.3g} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
         found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
     if slowest <= factor or lost < hours:
         return Answer(NO, tuple(found))
@@ -230,8 +230,8 @@ def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_f
     longest, others = float(passed[at]), np.delete(passed, at)
     second, usual = float(others.max()), float(row_medians(others))
     step, after = int(steps[at]), int(steps[at + 1])
-    text = f"the longest pause is {longest / HOUR:.3g} hours, between steps {step:,} and {after:,} (takes {hours:g}); "
-    text += f"the next one {max(second, 0.0) / HOUR:.3g} hours (takes {factor:g}× as long), "
+    text = f"the longest pause is {longest / HOUR:.3g} hours, between steps {step:,} and {after:,} (limit {hours:g}); "
+    text += f"the next one {max(second, 0.0) / HOUR:.3g} hours (limit {factor:g}× as long), "
     text += f"{max(usual, 0.0):.3g} s are usual"
     text += "; where the run was resumed is left out" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)

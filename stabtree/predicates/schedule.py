@@ -110,7 +110,7 @@ def lr_at_zero(
     text = (
         f"lr is {values[begin]:.2g}, from a peak of {peak:.3g}, in {end - begin:,} of {len(values):,} rows, from step "
     )
-    text += f"{at:,} to {last:,} (takes {least_share:.0%} of them)"
+    text += f"{at:,} to {last:,} (limit {least_share:.0%} of them)"
     evidence = (Evidence(text, "lr", (at, last), rows, least_share),)
     long = rows >= least_share and last - at >= least_share * (int(steps[-1]) - int(steps[0]))
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
@@ -132,7 +132,7 @@ def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, wa
     first = steps <= int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
     peak, most = float(values[first].max()), float(values.max())
     text = f"lr reaches {most:.3g} at step {int(steps[np.argmax(values)]):,}; in its first "
-    text += f"{first_share:.0%} of the steps it peaks at {peak:.3g} (takes {factor:g}×)"
+    text += f"{first_share:.0%} of the steps it peaks at {peak:.3g} (limit {factor:g}×)"
     evidence = (Evidence(text, "lr", (int(steps[np.argmax(values)]),), most / peak if peak > 0 else 0.0, factor),)
     if peak <= 0 or most <= factor * peak or "cycl" in schedule:
         return Answer(NO, evidence)

@@ -39,7 +39,7 @@ def ranked(run: Run, key: str, value: str, *found: Evidence) -> Answer:
     match = told(run, key, value) if key else None
     if match is None:
         return Answer(LIKELY, found)
-    text = f"{key} is {run.setting(key)} ({run.config[key].source}); this cause takes {value}"
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}); this cause needs {value}"
     return Answer(YES if match else NO, (*found, Evidence(text)))
 
 

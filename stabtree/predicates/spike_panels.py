@@ -26,6 +26,7 @@ class LrPanel(NamedTuple):
     """When a learning rate jumps at a spike; see `lr_jumps_at_spike`."""
 
     factor: float
+    falls: bool
     usual_factor: float
     back_factor: float
     nearby_rows: int
@@ -54,6 +55,7 @@ def spike_cause(
     grad_norm: Series | None = None,
     *,
     lr_factor: float,
+    lr_falls: bool,
     lr_usual_factor: float,
     lr_back_factor: float,
     grad_norm_factor: float,
@@ -82,7 +84,7 @@ def spike_cause(
     minor.
     """
     top, guarded = spike.top, spike.look.guarded
-    lr_bars = LrPanel(lr_factor, lr_usual_factor, lr_back_factor, nearby_rows)
+    lr_bars = LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows)
     norm_bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
     panels = {
         "lr_jump": _lr_panel(run, lr, top, lr_bars),
@@ -94,8 +96,8 @@ def spike_cause(
     share = spike.share(top.peak)
     expected = rarest(loss, top, spike.look)
     rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
-    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before "
-    height = Evidence(f"{text}(takes {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
+    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before it "
+    height = Evidence(f"{text}(limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
     # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
     unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
@@ -124,11 +126,11 @@ def _times(top: Excursion) -> float:
 
 
 def _rarity_text(expected: float, far_chance: float, share: float, far_share: float) -> str:
-    allowed = f"{expected:.1g}" if expected > 1e-9 else "none"
-    text = (
-        f"chance allows {allowed} so high in this run (takes less than {far_chance:g}), and it rises by {share:.2g}× "
+    allowed = f"{expected:.1g}" if expected > 1e-9 else "no"
+    return (
+        f"by chance {allowed} such steps are expected (limit {far_chance:g}); the jump is {share:.2g}× the loss's "
+        f"range (limit {far_share:g})"
     )
-    return text + f"the range that the loss covers (takes {far_share:g})"
 
 
 def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *, unlikely: bool) -> Answer:
@@ -153,19 +155,20 @@ def lr_jumps_at_spike(
     lr: Series,
     *,
     lr_factor: float,
+    lr_falls: bool,
     lr_usual_factor: float,
     lr_back_factor: float,
     nearby_rows: int,
 ) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
-    A jump is a rise by more than `lr_factor` from one row to the next, within `nearby_rows` of the spike, and more than
-    `lr_usual_factor` times the usual change of the rows before, so that a steep warm-up logged coarsely is none. A
-    schedule that jumps by design is no bug: by its name (restarts, cycles), or because it goes back to a rate that the
-    run had before, no more than `lr_back_factor` times above it.
+    A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
+    `nearby_rows` of the spike, and more than `lr_usual_factor` times the usual change of the rows before, so that a
+    steep warm-up logged coarsely is none. A schedule that jumps by design is no bug: by its name (restarts, cycles), or
+    because it goes back to a rate that the run had before, no more than `lr_back_factor` times above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_usual_factor, lr_back_factor, nearby_rows))
+    return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
 
 
 @predicate(source="phase19 Q2.3, third panel", labels=("yes", "likely", "no"))
@@ -210,7 +213,8 @@ def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
     found = batches.around(top.step, spike.look.window_steps)
     if found is None:
         before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
-        text = f"no batch around the spike repeats a recent one ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, nor do several "
+        text += f"in a row come back in their order from before that ({before:,} different ones before)"
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),))
     step, back = int(series.steps[found.last]), int(batches.since_steps[found.last])
     since = int(series.steps[found.first])
@@ -236,17 +240,19 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     if start < 1 or end - start < 2 or steps[-1] < top.step:
         return unknown("lr is not logged around the spike", "lr")
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
-    near, before = changes[start - 1 : end - 1], changes[: start - 1]
+    sizes = np.abs(changes) if bars.falls else changes
+    near, before = sizes[start - 1 : end - 1], changes[: start - 1]
     usual = median(np.abs(before)) if len(before) else 0.0
     at = int(np.argmax(near))
-    jump, row = float(np.exp(min(near[at], 690.0))), start + at
+    row = start + at
+    jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
     if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
         text = f"lr is continuous around the spike (largest step ×{jump:.3g}, a jump is ×{factor:g})"
         return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or values[row] <= bars.back_factor * values[:row].max():
+    if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
@@ -274,7 +280,8 @@ def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: Nor
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[at]) / float(before.mean()), 1e300)
-    text = f"grad_norm is {ratio:.3g}× its rolling mean at step {step:,} ({factor:g}× confirms a bad batch"
+    shown = f"{ratio:.3g}" if f"{ratio:.3g}" != f"{factor:.3g}" else f"{ratio:.6g}"
+    text = f"grad_norm is {shown}× its rolling mean at step {step:,} (more than {factor:g}× confirms a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > bars.likely_factor:
         expected = rarity(grad_norm, step, spike.look)

@@ -59,18 +59,26 @@ def _list(page: Page, title: str, rows: list[tuple[str, str]]) -> None:
 
 
 def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:
-    """The quick-reference table."""
+    """The quick-reference table of the tree, and the rule of every question that is not in it."""
     from rich.table import Table
 
     page = Page(width=width, color=color)
+    numbers = {question.id: known(tree, question, literal=literal) for question in tree.questions.values()}
     table = Table(title=None, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("Node", "Symptom", "Threshold", "First action"):
         table.add_column(name, overflow="fold")
     for question in tree.questions.values():
         if question.quick:
             text = question.quick.letter if literal and question.quick.letter else question.quick.threshold
-            threshold = text.format_map(known(tree, question, literal=literal))
+            threshold = text.format_map(numbers[question.id])
             cells = (question.id, question.quick.symptom, threshold, question.quick.first)
             table.add_row(*(styled([(cell, "")]) for cell in cells))
-    page.add(table)
+    if table.row_count:
+        page.add(table)
+    others = [question for question in tree.questions.values() if question.rule and not question.quick]
+    if others:
+        page.heading("Rules of the other questions" if table.row_count else "Rules")
+    for question in others:
+        page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
+        page.line((question.rule.format_map(numbers[question.id]), "dim"), indent=8)
     return page.text()

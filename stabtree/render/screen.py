@@ -53,10 +53,15 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
 def headline(diagnosis: Diagnosis, **_look: object) -> str:
     """The verdict in one line."""
     finding = main_finding(diagnosis)
-    place = f" at step {finding.onset_step:,}" if finding and finding.onset_step is not None else ""
     leaf = f" [{finding.leaf.id}]" if finding else ""
     leaf = "; see stabtree inspect" if diagnosis.misread and not finding else leaf
-    return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {title(diagnosis)}{place}{leaf}", 400)
+    told = f"{_step(finding)}{title(diagnosis)}{leaf}"
+    return clean(f"{LOOKS[diagnosis.verdict].word}  {diagnosis.run.name}: {told}", 400)
+
+
+def _step(finding: Finding | None) -> str:
+    """What stands before the title of a finding: the step at which it begins."""
+    return f"Step {finding.onset_step:,}: " if finding and finding.onset_step is not None else ""
 
 
 def main_finding(diagnosis: Diagnosis) -> Finding | None:
@@ -88,10 +93,9 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     pieces: list[Piece] = [
         (f" {LOOKS[diagnosis.verdict].word} ", diagnosis.verdict),
         ("  ", ""),
+        (_step(finding), "number"),
         (title(diagnosis), "heading"),
     ]
-    if finding and finding.onset_step is not None:
-        pieces += [(" at step ", ""), (f"{finding.onset_step:,}", "number")]
     page.line(*pieces)
     page.line((_summary(diagnosis.run), "dim"), indent=1)
     if diagnosis.misread:
@@ -177,6 +181,8 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
     blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
     if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
         title = "nothing wrong in the little that could be checked"
+    elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+        title = f"nothing wrong on this path; section {diagnosis.findings[0].section} found what is said above"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
 
@@ -255,10 +261,9 @@ def _others(page: Page, diagnosis: Diagnosis) -> None:
         return
     page.heading("Also found")
     for finding in others:
-        place = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
         page.item(
             (f" {LOOKS[finding.leaf.severity].word} ", finding.leaf.severity),
-            [(f"{finding.leaf.title}{place}", ""), (f"  {finding.leaf.of} · {finding.leaf.id}", "dim")],
+            [(f"{_step(finding)}{finding.leaf.title}", ""), (f"  {finding.leaf.of} · {finding.leaf.id}", "dim")],
             indent=1,
             head_width=11,
         )

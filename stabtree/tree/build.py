@@ -26,9 +26,14 @@ class Builder:
         self.document = document
         self.mistakes: list[tuple[int, str]] = []
         self.places: dict[str, int] = {}
+        self.broken: set[int] = set()
 
     def tree(self) -> Tree | None:
-        """The tree, None where a mistake stands in its way."""
+        """The tree, as far as its keys can be read; None where it has no shape at all.
+
+        A node with a mistake is there all the same, its missing values filled in, so that the mistakes of the others
+        can be told at once; `broken` has its lines, of which nothing else is to be told.
+        """
         top = self.document.value
         if not isinstance(top, dict):
             self.mistakes.append((1, "a tree is a mapping with name, title, sections, questions and leaves"))
@@ -46,8 +51,9 @@ class Builder:
         others = {key: value for key, value in top.items() if key not in ("checks", "causes")}
         plain = {key: value for key, value in self._checked(others, Tree, ()).items() if key not in lists()}
         values = {key: self._built(value, kinds(Tree)[key].of, (key,)) for key, value in plain.items()}
-        if self.mistakes:
+        if wrong:
             return None
+        values = {"name": "", "title": "", **values}
         sections, questions, leaves = expanded(values["name"], found["checks"])
         self.places |= {f"test {place}": self.document.line("tests", place) for place in range(len(found["tests"]))}
         self.places |= {f"§{section.id}": self.places.get(section.id, 1) for section in sections}
@@ -71,7 +77,7 @@ class Builder:
         seen: set[str] = set()
         for node in nodes:
             if node.id in seen:
-                self.mistakes.append((1, f"the id {node.id} is used twice"))
+                self.mistakes.append((self.places.get(node.id, 1), f"the id {node.id} is used twice"))
             seen.add(node.id)
 
     def _items(self, raw: list[Any], kind: type, *path: str | int) -> list[Any]:
@@ -79,7 +85,11 @@ class Builder:
         for place, item in enumerate(built):
             if item is not None and hasattr(item, "id"):
                 line = self.document.line(*path, place)
-                self.places[_PLACE.get(kind, "") + item.id] = line
+                name = _PLACE.get(kind, "") + item.id
+                self.places[name] = line
+                lines = {f"{name}.{key}": self.document.line(*path, place, key) for key in raw[place]}
+                self.places |= lines
+                self.broken |= {line, *lines.values()} if line in self.broken else set()
                 self.places.setdefault(getattr(item, "leaf", item.id), line)
         return [item for item in built if item is not None]
 
@@ -91,7 +101,11 @@ class Builder:
         values = self._checked(raw, kind, path)
         for key, value in values.items():
             values[key] = self._built(value, kinds(kind)[key].of, (*path, key))
-        return kind(**values) if len(self.mistakes) == before else None
+        if len(self.mistakes) > before:
+            self.broken.add(self.document.line(*path))
+            filled = {key: item.filler for key, item in kinds(kind).items() if item.required and key not in values}
+            return kind(**filled, **values) if isinstance(raw.get("id"), str) else None
+        return kind(**values)
 
     def _built(self, value: Any, kind: type | None, path: tuple[str | int, ...]) -> Any:
         """A value of the right shape as what the class holds."""

@@ -24,12 +24,19 @@ Mistake = tuple[int, str]
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
 
 
-def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
-    """All mistakes in a tree as (line, text); `places` has the line of each id, sections as `§id`."""
+def check(tree: Tree, places: Mapping[str, int], *, whole: bool = True) -> list[Mistake]:
+    """All mistakes in a tree as (line, text).
+
+    Args:
+        tree: the tree.
+        places: the line of each id, sections as `§id`, and of each of its keys as `id.key`.
+        whole: whether all nodes could be read: else nothing is said of what leads where.
+    """
     nodes = {**tree.questions, **tree.leaves}
     found: list[Mistake] = []
     for question in tree.questions.values():
-        found += [(places.get(question.id, 1), text) for text in _question(tree, question, nodes)]
+        line = places.get(question.id, 1)
+        found += [(places.get(f"{question.id}.{key}", line), text) for key, text in _question(tree, question, nodes)]
     for leaf in tree.leaves.values():
         line = places.get(leaf.id, 1)
         found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
@@ -50,7 +57,7 @@ def check(tree: Tree, places: Mapping[str, int]) -> list[Mistake]:
     walked = tree.sections and tree.questions and tree.leaves
     if not walked and not ((tree.entries or tree.signatures) and not tree.questions):
         found.append((1, "a tree needs at least one section, one question and one leaf"))
-    return found or _shape(tree, places)
+    return found or (_shape(tree, places) if whole else [])
 
 
 def _sections(tree: Tree, places: Mapping[str, int]) -> Iterator[Mistake]:
@@ -71,20 +78,22 @@ def _strangers(when: Iterable[str]) -> Iterator[str]:
     return (name for name in when if name not in OTHERS and name.partition("/")[0] not in by_name())
 
 
-def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
+def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The mistakes in a question, each with the key that it stands under."""
     name = f"question {question.id}"
     if question.id in FACTS:
-        yield f"{name} is called what a fact is called"
+        yield "id", f"{name} is called what a fact is called"
     if question.section not in {section.id for section in tree.sections}:
-        yield f"{name} is in section {question.section!r}, which does not exist"
+        yield "section", f"{name} is in section {question.section!r}, which does not exist"
     if not question.source:
-        yield f"{name} lacks a source"
-    yield from (f"{name} {text}" for text in _edges(question, nodes))
-    yield from (f"{name} {text}" for text in _predicate(tree, question))
+        yield "source", f"{name} lacks a source"
+    yield from (("go", f"{name} {text}") for text in _edges(question, nodes))
     predicate = predicate_named(question.test)
+    under = "test" if predicate is None else "params"
+    yield from ((under, f"{name} {text}") for text in _predicate(tree, question))
     if predicate is not None:
-        yield from (f"{name} {text}" for text in _verdicts(question, predicate))
-        yield from (f"{name} {text}" for text in _templates(question, predicate))
+        yield from (("go", f"{name} {text}") for text in _verdicts(question, predicate))
+        yield from (("rule", f"{name} {text}") for text in _templates(question, predicate))
 
 
 def _edges(question: Question, nodes: Mapping[str, object]) -> Iterator[str]:

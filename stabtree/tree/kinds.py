@@ -33,6 +33,13 @@ class Kind:
     of: type | None
     required: bool
 
+    @property
+    def filler(self) -> Any:
+        """What stands in for a value that is missing or wrong."""
+        if self.of is not None and issubclass(self.of, StrEnum):
+            return next(iter(self.of))
+        return () if self.shape is list else self.shape()
+
 
 @cache
 def kinds(kind: type) -> Mapping[str, Kind]:

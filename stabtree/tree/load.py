@@ -70,15 +70,32 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
         for name, head in heads.items()
         if run is not None and head.when and not any(run.has(item) for item in head.when)
     }
+    own = [load_tree(path) for path in _files(Path(folder))] if folder is not None else []
+    used = {name for tree in own for name in tree.uses}
+    out = {name: head for name, head in out.items() if name not in used}
     trees = [load_tree(name) for name in heads if name not in out]
-    if folder is not None:
-        trees += [_yielding(load_tree(path), trees[0]) for path in _files(Path(folder))]
+    trees += [_yielding(_without_used(tree), trees[0]) for tree in own]
     try:
         return compose(trees, tuple(out.values()))
     except ValueError as error:
         raise StabtreeError(
             str(error), where=str(folder or "the trees"), hint="give its nodes ids of their own"
         ) from None
+
+
+def _without_used(tree: Tree) -> Tree:
+    """The tree without what it took from the shipped ones that it uses, which are walked beside it."""
+    used = [load_tree(name) for name in tree.uses]
+    taken = {id_ for other in used for id_ in (*other.questions, *other.leaves, *other.groups, *other.entries)}
+    return replace(
+        tree,
+        sections=tuple(section for section in tree.sections if not used or section.tree == tree.name),
+        questions={id_: node for id_, node in tree.questions.items() if id_ not in taken},
+        leaves={id_: node for id_, node in tree.leaves.items() if id_ not in taken},
+        groups={id_: node for id_, node in tree.groups.items() if id_ not in taken},
+        entries={id_: node for id_, node in tree.entries.items() if id_ not in taken},
+        signatures=tuple(item for item in tree.signatures if all(item not in other.signatures for other in used)),
+    )
 
 
 def _yielding(tree: Tree, owner: Tree) -> Tree:
@@ -185,7 +202,7 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
     builder = Builder(document)
     tree = builder.tree()
     wrong = [*document.mistakes, *builder.mistakes]
-    if tree is not None and not wrong:
+    if tree is not None:
         tree, strange = (tree, []) if shipped_name else hoisted(tree)
         tree, missing = _with_used(tree)
         strange += missing
@@ -193,7 +210,8 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
             tree = _completed(tree)
         if shipped_name != MAIN:
             tree = _inheriting(tree)
-        wrong += strange or check(tree, builder.places)
+        found = strange or check(tree, builder.places, whole=not wrong)
+        wrong += [(line, text) for line, text in found if line not in builder.broken]
     if wrong or tree is None:
         lines = [f"{where}:{line}: {what}" for line, what in sorted(set(wrong))]
         count = f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree"

@@ -48,6 +48,8 @@ HEALTHY: dict[str, Any] = {
     "preference_accuracy": np.clip(0.5 + 0.3 * AT + noise(0.05, 19), 0, 1),
     "preference_margin": 0.1 + 0.5 * AT + noise(0.03, 20),
     "entropy_loss": -0.6 + 0.3 * AT + noise(0.02, 21),
+    "reward_function/answer": 0.1 + 0.5 * AT + noise(0.06, 23),
+    "reward_function/format": 0.4 + 0.5 * AT + noise(0.06, 24),
     "policy_std": 1.0 - 0.4 * AT + noise(0.01, 22),
     "eval_loss": 1.5 - 0.5 * AT + noise(0.01, 16),
 }
@@ -124,6 +126,19 @@ def collapsed(share: float = 0.56, **changed: Any) -> Run:
     return learning(**{"reward": reward, **changed})
 
 
+def functions(steps: int, interval: int = 1, **means: Floats | None) -> Run:
+    """Reward functions with these means, without their sum, over so many steps."""
+    columns: dict[str, Any] = {f"reward_function/{name}": values for name, values in means.items()}
+    short = {"loss": HEALTHY["loss"][: steps // interval]}
+    return learning(interval, **{**dict.fromkeys(HEALTHY), **columns, **short})
+
+
+def with_functions(**means: Floats | None) -> Run:
+    """The sound run with other means of its reward functions."""
+    columns: dict[str, Any] = {f"reward_function/{name}": values for name, values in means.items()}
+    return learning(**columns)
+
+
 def thrown(to: float) -> Run:
     """A kl that jumps from 0.1 to a level and stays there."""
     return learning(kl=np.where(AT < 0.6, 0.11, to) + np.abs(noise(0.002, 6)))
@@ -176,6 +191,8 @@ def unrisen(**changed: Any) -> Run:
 RUNS: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
     **{bar.leaf: beyond(bar, HEALTHY, unrisen) for bar in HARMFUL},
+    "reward-function-zero": lambda: functions(22, answer=ZERO, format=ZERO),
+    "reward-function-zero-one": lambda: with_functions(format=ZERO),
     "reward-collapse": collapsed,
     "kl-jumps": partial(thrown, 1.35),
     "value-explodes": partial(exploded, 115.0),
@@ -190,15 +207,22 @@ RUNS: dict[str, Maker] = {
 }
 
 EDGE: dict[str, Maker] = {
-    f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, build)
-    for bars, build in ((BARS, learning), (HARMFUL, unrisen))
-    for bar in bars
+    "reward-function-zero: sparsely logged": lambda: functions(60, 10, answer=ZERO),
+    "reward-function-zero-one: the reward is logged": lambda: with_functions(answer=ZERO, format=None),
+    **{
+        f"{bar.leaf}: sparsely logged": sparse(bar, HEALTHY, build)
+        for bars, build in ((BARS, learning), (HARMFUL, unrisen))
+        for bar in bars
+    },
 }
 
 NEAR: dict[str, Maker] = {
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
     **{name: maker for bar in HARMFUL for name, maker in near(bar, HEALTHY, unrisen).items()},
     **{f"{bar.leaf}: the reward rises": beyond(bar, HEALTHY, learning) for bar in HARMFUL},
+    "reward-function-zero: steps": lambda: functions(18, answer=ZERO, format=ZERO),
+    "reward-function-zero: rows": lambda: functions(40, 10, answer=ZERO, format=ZERO),
+    "reward-function-zero: share": lambda: functions(200, answer=np.where(np.arange(ROWS) % 10 == 7, 0.1, 0.0)),
     "entropy-collapse: no answers": partial(learning, entropy=ZERO, completion_length=None),
     "reward-collapse: share": partial(collapsed, 0.42),
     "kl-jumps: factor": partial(thrown, 0.9),

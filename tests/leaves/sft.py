@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,17 +31,36 @@ def loss(end: float = 2.24, late: float = 0.085) -> Floats:
     return np.asarray(4.5 + (end - 4.5) * way + noise(0.01))
 
 
+def high_for(rows: int, value: float = 112.0) -> Floats:
+    """A grad_norm that stands at a value for some rows in the middle of the run, every second of them."""
+    stretch = np.arange(len(AT)) - 200
+    return np.where((stretch >= 0) & (stretch < 2 * rows) & (stretch % 2 == 0), value, TUNING["grad_norm"])
+
+
+def by_axolotl(**changed: Any) -> Run:
+    """The same as axolotl logs it: no accuracy, but the memory of the GPU."""
+    return tuning(token_accuracy=None, gpu_memory=np.full(len(AT), 31.5), **changed)
+
+
 RUNS: dict[str, Maker] = {
     "sft-loss-plateau": lambda: tuning(loss=loss()),
     "sft-grad-norm-high": beyond(BAR, TUNING, tuning),
+    "sft-grad-norm-was-high": lambda: tuning(grad_norm=high_for(11)),
     "eval-loss-nan": lambda: tuning(eval_loss=np.full(len(AT), np.nan)),
     "sft-ok": tuning,
 }
 
-EDGE: dict[str, Maker] = {"sft-grad-norm-high: sparsely logged": sparse(BAR, TUNING, tuning)}
+EDGE: dict[str, Maker] = {
+    "sft-grad-norm-high: sparsely logged": sparse(BAR, TUNING, tuning),
+    "sft-loss-plateau: by axolotl": lambda: by_axolotl(loss=loss()),
+    "sft-grad-norm-high: by axolotl": lambda: by_axolotl(grad_norm=np.full(len(AT), 150.0)),
+    "sft-grad-norm-was-high: by axolotl": lambda: by_axolotl(grad_norm=high_for(40, 400.0)),
+}
 
 NEAR: dict[str, Maker] = {
     **near(BAR, TUNING, tuning),
+    "sft-grad-norm-was-high: share of rows": lambda: tuning(grad_norm=high_for(9)),
+    "sft-grad-norm-was-high: level": lambda: tuning(grad_norm=high_for(40, 88.0)),
     "sft-loss-plateau: level": lambda: tuning(loss=loss(end=1.76)),
     "sft-loss-plateau: late gain": lambda: tuning(loss=loss(late=0.115)),
 }

@@ -67,3 +67,20 @@ def test_what_a_policy_learns_is_named_after_it(column: str, metric: str | None)
     """RLlib's path to a metric of one policy leads to that metric, and no other path does."""
     found = match(column)
     assert (found and found[0]) == metric
+
+
+@pytest.mark.parametrize(
+    ("column", "metric"),
+    [
+        ("rewards/exact_match/mean", "reward_function/exact_match"),
+        ("train/rewards/format/mean", "reward_function/format"),
+        ("rewards/format/std", None),
+        ("rewards/mean", "reward"),
+        ("memory/max_alloc", "gpu_memory"),
+        ("memory/max_active(GiB)", None),
+    ],
+)
+def test_what_trainers_of_language_models_log_beside_the_loss(column: str, metric: str | None) -> None:
+    """The mean of a reward function is known by the function's name, axolotl's memory by its own."""
+    found = match(column)
+    assert (found and found[0]) == metric

@@ -20,6 +20,11 @@ CASES: dict[str, Case] = {
         {},
         "spike-unexplained",
     ),
+    "a loader that goes back by 50 batches": (
+        {"loss": loss(spike=(540, 4)), "batch_id": np.where((AT >= 490) & (AT < 560), AT - 50, AT)},
+        {},
+        "spike-duplicate-batch",
+    ),
     "a jump of the rate long after the spike is not its cause": (
         {"loss": loss() + np.where(AT >= 300, 2.0, 0), "lr": np.where(AT < 800, 1e-3, 5e-3)},
         {},

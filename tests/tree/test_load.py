@@ -55,12 +55,12 @@ def test_a_good_tree_loads() -> None:
         (
             "test: spike",
             "test: spik",
-            "t.yaml:7: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
+            "t.yaml:10: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
         ),
         (
             "no: good",
             "no: goood",
-            "t.yaml:7: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?",
+            "t.yaml:13: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?",
         ),
         ("no: good", "nope: good", "question Q1 has no edge for 'no', which spike may answer"),
         ("no: good", "nope: good", "question Q1 has an edge for 'nope', which spike never answers"),
@@ -112,6 +112,18 @@ def test_all_mistakes_come_at_once() -> None:
     """Independent mistakes are reported together."""
     found = mistakes(GOOD.replace("test: spike", "test: spik").replace("no: good", "no: goood"))
     assert found.startswith("2 mistakes in the tree")
+
+
+def test_a_mistake_in_the_keys_hides_none_between_the_nodes() -> None:
+    """A missing title, a severity that is none, an edge to nowhere, and an id used twice: each at its own line."""
+    text = GOOD.replace("title: A tiny tree\n", "").replace("severity: ok", "severity: fine")
+    text = text.replace("no: good", "no: goood") + text[text.index("  - {id: bad") :].splitlines()[0] + "\n"
+    told = mistakes(text)
+    assert "t.yaml:1: the key 'title' is missing" in told
+    assert "t.yaml:12: question Q1 goes to 'goood' on no" in told
+    assert "t.yaml:16: severity is one of" in told
+    assert "t.yaml:17: the id bad is used twice" in told
+    assert told.startswith("4 mistakes")
 
 
 def test_thousands_of_mistakes_fit_a_screen() -> None:

@@ -271,6 +271,29 @@ def test_thresholds_are_those_of_the_document() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("name", ["sft", "grpo", "precision", "convergence", "errors"])
+def test_every_tree_has_a_table_of_thresholds(name: str) -> None:
+    """Each question with a rule has a row of its own, with the rule's numbers."""
+    from stabtree.tree.load import load_tree
+
+    text = run("tree", "show", name, "--thresholds", COLUMNS="200").stdout
+    rows = {line.split()[0] for line in text.splitlines()[1:] if line.strip()}
+    assert {node.id for node in load_tree(name).questions.values() if node.rule} <= rows
+
+
+def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
+    """Every predicate stands in the list with its verdicts; one alone shows its metrics and its parameters' units."""
+    from stabtree.predicates import PREDICATES
+
+    text = run("tree", "predicates").stdout
+    assert set(PREDICATES) <= {line.split()[0] for line in text.splitlines() if line.strip()}
+    assert "lr_jump, duplicate_batch, bad_batch, unexplained, minor, unknown" in " ".join(text.split())
+    one = " ".join(run("tree", "predicates", "stays_above").stdout.split())
+    assert "share float, a share, 0 to 1" in one
+    assert "rows int, rows of the log" in one
+    assert "did you mean 'stays_above'?" in run("tree", "predicates", "stays_abov").stderr
+
+
 @pytest.mark.parametrize("language", ["mermaid", "dot"])
 def test_graphs_name_every_node(language: str) -> None:
     """Both graph languages draw every question and every leaf."""

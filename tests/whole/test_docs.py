@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.tree.load import build
+from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.conftest import falling, make_run
 
@@ -31,6 +31,14 @@ def test_the_tree_of_the_page_works() -> None:
     assert not [finding for finding in diagnose(well, tree).findings if finding.leaf.id == "do-not-promote"]
     large = make_run({"loss": falling(400), "eval_loss": np.full(400, np.nan), "grad_norm": np.full(400, 9.0)})
     ids = [finding.leaf.id for finding in diagnose(large, tree).findings]
+    assert {"do-not-promote", "gradients-too-large"} <= set(ids)
+
+
+def test_the_tree_of_the_page_is_walked_beside_the_shipped_ones(tmp_path: Path) -> None:
+    """Also where it uses one of them: in a folder of trees its own nodes are added, those that it uses stay one."""
+    (tmp_path / "house.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    large = make_run({"loss": falling(400), "eval_loss": np.full(400, np.nan), "grad_norm": np.full(400, 9.0)})
+    ids = [finding.leaf.id for finding in diagnose(large, load_trees(large, tmp_path)).findings]
     assert {"do-not-promote", "gradients-too-large"} <= set(ids)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.answer import UNKNOWN
+from stabtree.answer import NO, UNKNOWN
 from stabtree.diagnosis.walk import diagnose
+from stabtree.predicates.cross_entropy import double_softmax
 from stabtree.tree.load import load_trees
-from tests.conftest import make_run
+from tests.conftest import facts_of, make_run
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -55,6 +56,22 @@ def test_short_ones_are_judged_and_raise_no_more_alarms() -> None:
     """400 of 8 to 99 rows, an epoch a row or a few evaluations, give at most 4 warnings, and each gets a verdict."""
     assert len(alarms(400, 8, 100)) <= 4
     assert all(diagnose(healthy(seed, 8, 40), TREE).verdict != UNKNOWN for seed in range(50))
+
+
+def fine_tuning(seed: int) -> Run:
+    """A fine-tuning of a language model whose vocabulary nobody knows, as far as its loss shows it."""
+    rng = np.random.default_rng(seed)
+    rows, start = int(rng.integers(100, 1000)), rng.uniform(1.8, 4)
+    end, pace = start * rng.uniform(0.5, 0.85), rows * rng.uniform(0.03, 0.4)
+    noise = rng.normal(0, rng.uniform(0.01, 0.05), rows)
+    return make_run({"loss": end + (start - end) * np.exp(-np.arange(rows) / pace) + noise})
+
+
+def test_no_fine_tuning_is_taken_for_a_softmax_taken_twice() -> None:
+    """None of 150 whose loss begins near the logarithm of some number of classes, as nearly all do."""
+    stated = {**TREE.questions["O12"].params, **TREE.questions["O12"].advanced}
+    told = {double_softmax.ask(facts_of(fine_tuning(seed)), stated).verdict for seed in range(150)}
+    assert told == {NO}
 
 
 if __name__ == "__main__":

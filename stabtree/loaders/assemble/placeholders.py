@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
 MOVED = 0.05  # relative change of a loss that no run has without a gradient
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
+RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
 LEAST_ROWS = 8
 LEAST_RANGE = 4.0  # a scale that moved by two halvings at least
 SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
@@ -53,9 +54,12 @@ def _placeholder_scale(found: Made, dtype: object) -> str:
 
 
 def _placeholder_norm(found: Made, _dtype: object) -> str:
-    """A grad_norm of exactly 0 throughout, under a loss that moves, was never measured."""
+    """A grad_norm of exactly 0 throughout, under a loss that moves, was never measured.
+
+    With a reward the loss moves without a gradient as well, and the 0 is what tells of it.
+    """
     norm, loss = found.get("grad_norm"), found.get("loss")
-    if norm is None or loss is None or len(norm) < 2 or (norm.values != 0).any():
+    if norm is None or loss is None or len(norm) < 2 or (norm.values != 0).any() or RL_SIGNS & found.keys():
         return ""
     values = loss.values[np.isfinite(loss.values)]
     part = max(1, len(values) // 10)
@@ -132,7 +136,7 @@ def _scaled_norm(found: Made, _dtype: object) -> str:
     keep = ~stale
     values = np.where(np.isfinite(by) & (by > 0), norm.values / np.where(by > 0, by, 1.0), norm.values)[keep]
     values.flags.writeable = False
-    found["grad_norm"] = replace(norm, steps=norm.steps[keep], values=values)
+    found["grad_norm"] = replace(norm, steps=norm.steps[keep], values=values, divided_by="loss_scale")
     left_out = (
         f"; {int(stale.sum()):,} rows of skipped steps repeat the old norm and are left out" if stale.any() else ""
     )

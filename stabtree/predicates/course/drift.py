@@ -184,6 +184,9 @@ def settled(
     batches: Batches | Unknown,
     eval_loss: Series | None = None,
     reward: Series | None = None,
+    lr: Series | None = None,
+    weight_norm: Groups | None = None,
+    grad_norm: Series | None = None,
     *,
     strict: bool,
     still_falling_share: float,
@@ -194,11 +197,13 @@ def settled(
     where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
     above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
     its rise counts in place of the loss's fall. By the document's letter (`strict`) a run whose loss rises is at
-    a plateau when nothing else moves, any other is healthy.
+    a plateau when neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any
+    other is healthy.
     """
     if strict:
-        letter = rise.evidence if isinstance(rise, Absent) else (rise.told,)
-        return Answer("falling" if isinstance(rise, Absent) else "flat", letter)
+        if isinstance(rise, Absent):
+            return Answer("falling", rise.evidence)
+        return Answer("rising" if None in (lr, weight_norm, grad_norm) else "flat", (rise.told,))
     if isinstance(rise, Rise) and rise.course:
         text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, of step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
@@ -267,7 +272,7 @@ def grad_norm_climbs(
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
     text = f"grad_norm goes from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end on a line of its "
-    text += f"logarithm, {times:.3g}× (takes {early_factor:g}×, for a warning {factor:g}×)"
+    text += f"logarithm, {times:.3g}× (limit {early_factor:g}×, for a warning {factor:g}×)"
     if not rise:
         text = "the logarithm of grad_norm does not end on a rising line"
     found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]

@@ -64,12 +64,17 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
 
 
 @predicate(source="axolotl, Training Stability & Debugging, loss plateau", min_points=3)
-def stops_early(loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int) -> Answer:
+def stops_early(
+    run: Run, loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int
+) -> Answer:
     """Does the loss stop falling early, well above where fine-tuning usually ends?
 
     Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
-    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning.
+    `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning. The loss of a
+    run that learns from a reward stands at no such level.
     """
+    if run.moves_by_nature:
+        return Answer(NO, (Evidence(f"{run.moves_by_nature} need not fall", "loss"),))
     at, values = finite(loss)
     if len(values) < least_rows:
         return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
@@ -104,10 +109,10 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     where = (int(steps[0]), int(steps[peak]))
     past = np.flatnonzero(values > factor * first)
     if not len(past):
-        return Answer(NO, (Evidence(f"{text} (takes {factor:g}×)", "loss", where, values[peak] / first, factor),))
+        return Answer(NO, (Evidence(f"{text} (limit {factor:g}×)", "loss", where, values[peak] / first, factor),))
     level, at = _highest_level(values, past, rows)
     text += f"; the median of {rows} rows is at most {level:.4g} (from step {int(steps[at]):,} on), "
-    text += f"{level / first:.3g}× that (takes {factor:g}×); it ends at {float(values[-1]):.4g}"
+    text += f"{level / first:.3g}× that (limit {factor:g}×); it ends at {float(values[-1]):.4g}"
     found = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
     if level <= factor * first:
         return Answer(NO, found)
@@ -160,7 +165,7 @@ def loses_progress(
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
     text = f"levels of {len(values) // count:,} rows fall from {high:.4g} to {best:.4g} (around step "
     text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
-    text += f"{ended:.0%} of all factors gained (takes {share:.0%}), {times:.2g}× the scatter (takes {noise_factor:g})"
+    text += f"{ended:.0%} of all factors gained (limit {share:.0%}), {times:.2g}× the scatter (limit {noise_factor:g})"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
     if low >= last or ended <= share or lost <= noise_factor * noise:
         return Answer(NO, found)
@@ -208,7 +213,7 @@ def stands_at_chance(
     low, top, trend = float(medians.min()), float(medians.max()), kendall_z(medians)
     text = f"after its first rows the levels of the loss (medians of {len(later) // len(medians):,} rows) lie between "
     text += f"{low:.4g} and {top:.4g}; a guess among {count:,} classes "
-    text += f"costs ln({count:,}) = {chance:.4g} (takes {near:.1%} below to {high:.1%} above it, and no falling trend)"
+    text += f"costs ln({count:,}) = {chance:.4g} (limit {near:.1%} below to {high:.1%} above it, and no falling trend)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high),)
     stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
     return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)
@@ -246,7 +251,7 @@ def ends_at_start(
     share = (first - end) / first
     text = f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to a median of "
     text += f"{end:.4g} in "
-    text += f"its last {part:,} rows: {share:.1%} lower (learning takes {least_share:.0%} by then)"
+    text += f"its last {part:,} rows: {share:.1%} lower (limit {least_share:.0%} by then)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
     over = peak > 0 and float(rates[-1]) <= done_share * peak
     stands = over and -rise_share < share < least_share

@@ -122,10 +122,10 @@ def overfits(
     level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
     text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
     text += f"{turn.end:.4g}: "
-    text += f"{min(turn.relative, 1e6):.1%} higher (takes {rise:.0%}), {_times(turn.rise, turn.fallen):.1%} of what it "
-    text += f"had fallen (takes {range_share:.0%}), {_times(turn.rise, turn.noise):.3g}× its scatter (takes "
+    text += f"{min(turn.relative, 1e6):.1%} higher (limit {rise:.0%}), {_times(turn.rise, turn.fallen):.1%} of what it "
+    text += f"had fallen (limit {range_share:.0%}), {_times(turn.rise, turn.noise):.3g}× its scatter (limit "
     text += f"{noise_factor:g})"
-    text += f"; that is {turn.rise:.3g} nats (takes {least_rise:g})" if far and not turn.relative > rise else ""
+    text += f"; that is {turn.rise:.3g} nats (limit {least_rise:g})" if far and not turn.relative > rise else ""
     found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), min(turn.relative, 1e300), rise)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
@@ -142,10 +142,10 @@ def overfits(
     elif not apart and before - last < least_fall_share * turn.rise:
         verdict, text = (
             NO,
-            f"{text}: too little to be learned by heart (takes {least_fall_share:.0%} of the eval's rise)",
+            f"{text}: too little to be learned by heart (limit {least_fall_share:.0%} of the eval's rise)",
         )
     elif len(values) < few_rows and not apart:
-        verdict, text = NO, f"{text}: with {len(values)} evaluations it takes one below {half:g}× the eval loss"
+        verdict, text = NO, f"{text}: with {len(values)} evaluations one must lie below {half:g}× the eval loss"
     told = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
     better = _better(eval_quality, turn.step, quality_noise) if verdict == YES and eval_quality is not None else None
     if better:
@@ -210,7 +210,7 @@ def eval_apart(
         return unknown(why or f"the log begins at step {int(steps[0]):,}: where the loss began is not known", "loss")
     over, middle = min(low / first, 1e300), min(float(median(evals)) / first, 1e300)
     text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {over:.3g}× that "
-    text += f"(takes {factor:g}×); their median is {middle:.3g}× that (far takes {far_factor:g}×)"
+    text += f"(limit {factor:g}×); their median is {middle:.3g}× that (far: {far_factor:g}×)"
     found = [Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), over, factor)]
     if over <= factor:
         return Answer(NO, tuple(found))

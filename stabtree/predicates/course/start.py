@@ -141,7 +141,7 @@ def leaves_start(
         return unknown(little, "loss")
     text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
     text += f"{3 * (len(values) // len(medians)):,} rows): "
-    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (learning takes {least_share:.0%} lower)"
+    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (limit {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
     if not below and (share > least_share or -share > worse_share):
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))

@@ -35,7 +35,7 @@ def shoots_up(run: Run, *, metric: str = "kl", factor: float, rows: Count, least
     jumps = after / np.maximum(np.abs(before), least / factor)
     most = int(np.argmax(jumps))
     text = f"{metric} goes from a median of {before[most]:.3g} in {before_rows} rows to one of {after[most]:.3g} in "
-    text += f"the {rows} from step {int(at[before_rows + most]):,} on (takes {factor:g}× and {least:g})"
+    text += f"the {rows} from step {int(at[before_rows + most]):,} on (limit {factor:g}× and {least:g})"
     jump = min(float(jumps[most]), 1e300)
     found = Evidence(text, metric, (int(at[before_rows + most]),), jump, factor)
     if jump <= factor:
@@ -66,7 +66,7 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
         return unknown(f"{metric} or {beside} has fewer than {2 * rows} finite rows", metric)
     (begin, end), (first, last) = (item for item in ends if item)
     at, values = finite(run.series[metric])
-    text = f"{metric} goes from {begin:.3g} to {end:.3g} (takes {factor:g}×), {beside} from {first:.3g} to {last:.3g}; "
+    text = f"{metric} goes from {begin:.3g} to {end:.3g} (limit {factor:g}×), {beside} from {first:.3g} to {last:.3g}; "
     text += "medians of a tenth of the rows"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), min(end / begin, 1e300) if begin > 0 else 0.0, factor)
     if begin <= 0 or end <= factor * begin or last > first:
@@ -127,7 +127,7 @@ def falls_through(
     below = max(-1e9, min(float(inside.max()), 1e9))
     text = f"the last {len(values) - place:,} rows of {metric} reach {last[place - 1]:.4g} at most; all before lie "
     text += f"between {lowest[place - 1]:.4g} and {highest[place - 1]:.4g}: {below:.3g}× that range below "
-    text += f"(takes {factor:g}×)"
+    text += f"(limit {factor:g}×)"
     found = (Evidence(text, metric, (int(at[place]), int(at[-1])), below, factor),)
     usual = float(median(values[:place]))
     if below <= factor or usual - float(last[place - 1]) <= least_share * abs(usual):
@@ -189,9 +189,9 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
         return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at a level of {best:.3g} around step {course.low_step:,} and ends at one of {end:.3g} "
-    text += f"(levels of {course.rows:,} rows): {course.share:.0%} of its range lost (takes "
+    text += f"(levels of {course.rows:,} rows): {course.share:.0%} of its range lost (limit "
     text += f"{levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
-    text += f"(takes {levels.fall_noise:g})"
+    text += f"(limit {levels.fall_noise:g})"
     if not lost:
         return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, levels.fall_share),))
     past = at[(at > course.low_step) & (values < (best + end) / 2)]

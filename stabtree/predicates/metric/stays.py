@@ -7,12 +7,13 @@ it must be bad.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 from stabtree.stats import median
 
 if TYPE_CHECKING:
@@ -46,13 +47,15 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
         needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
         return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
     seen = float(np.mean(bad[begin:]))
-    text = f"{metric} is {told} in {int(bad[begin:].sum()):,} of its last {len(at) - begin:,} rows"
+    count = "all" if seen == 1 else f"{int(bad[begin:].sum()):,}"
+    text = f"{metric} is {told} in {count} of its last {len(at) - begin:,} rows"
     if seen < share:
-        text += f" (takes {share:.0%}); median {median(values[begin:]):.3g}"
+        text += f" (limit {share:.0%}); median {median(values[begin:]):.3g}"
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} (takes {level:g})"
+    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} "
+    text += f" (limit {level:g})" if level else ""
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
@@ -87,6 +90,33 @@ def stays_above(
         return refused
     bad = finite(run.series[metric])[1] >= level
     return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=f"{GUIDE}; key metrics for SFT")
+def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: float, rows: Count) -> Answer:
+    """Did a metric stand at or above a level for a while, anywhere in the log?
+
+    Yes where at least `share` of some `rows` rows in a row are at or above `level`.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    rows = max(rows, 1)
+    if len(values) < rows:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
+    bad = values >= level
+    sums = np.concatenate(([0], np.cumsum(bad)))
+    shares = (sums[rows:] - sums[:-rows]) / rows
+    enough = shares >= share
+    place = int(np.argmax(enough if enough.any() else shares))
+    text = f"{metric} is at least {level:g} in {shares[place]:.0%} of the {rows} rows from step {int(at[place]):,} on"
+    text += f" (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
+    found = (Evidence(text, metric, (int(at[place]), int(at[place + rows - 1])), float(shares[place]), share),)
+    if not enough.any():
+        return Answer(NO, found)
+    onset = place + int(np.argmax(bad[place : place + rows]))
+    return Answer(YES, found, onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
 
 def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
@@ -128,6 +158,28 @@ def stays_near_zero(
     bad = np.abs(finite(run.series[metric])[1]) <= level
     told = f"within {level:g} of 0" if level else "exactly 0"
     return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
+
+
+@predicate(source=f"{GUIDE}; key metrics for RL", labels=(YES, "one", NO))
+def never_pays(run: Run, reward_function: Groups, *, share: float, rows: Count, steps: int) -> Answer:
+    """Does one of the reward functions give 0 throughout?
+
+    As `stays_near_zero`, of the mean of each function. `one`: of one of several, or the reward of all of them is
+    logged, which is asked on its own.
+    """
+    answers = {}
+    for name, series in reward_function.items():
+        metric = "reward_function" if name == UNGROUPED else f"reward_function/{name}"
+        zero = finite(series)[1] == 0
+        answers[name] = stays(run, metric, zero, "exactly 0", level=0.0, share=share, rows=rows, steps=steps)
+    dead = {name: answer for name, answer in answers.items() if answer.verdict == YES}
+    if not dead:
+        known = [answer for answer in answers.values() if answer.verdict == NO]
+        return known[0] if known else next(iter(answers.values()))
+    first = min(dead.values(), key=lambda answer: answer.onset_step or 0)
+    evidence = tuple(answer.evidence[0] for answer in dead.values())
+    alone = len(dead) == len(answers) and run.get("reward") is None
+    return replace(first, verdict=YES if alone else "one", evidence=evidence)
 
 
 @predicate(source="public preference-tuning logs")

@@ -95,19 +95,25 @@ def zero_norms(share: float) -> Run:
     return make_run({"loss": 2 + noise(ROWS), "grad_norm": np.arange(ROWS) >= share * ROWS})
 
 
-def squashed(start: float, above: float, late: float = 0.0) -> Run:
+def squashed(start: float, above: float, late: float = 0.0, lowest: float | None = None, rows: int = 4) -> Run:
     """A cross-entropy of ten probabilities.
 
     Args:
         start: where it begins, times ln(10).
         above: how far above its floor it ends.
         late: the share of its fall that it leaves for its last third.
+        lowest: how far above its floor its lowest rows lie, as a share of the floor, in a log without n_classes.
+        rows: how many of them there are.
     """
     floor, chance = math.log1p(9 / math.e), math.log(10)
     end = floor + above * (chance - floor)
     middle = end + late * (start * chance - end)
     loss = np.interp(np.arange(ROWS), [0, 100, 250, 350, ROWS], [start * chance, middle, middle, end, end])
-    return make_run({"loss": loss + np.resize([0, 1e-4], ROWS)}, n_classes=10)
+    loss += np.resize([0, 1e-4], ROWS)
+    if lowest is None:
+        return make_run({"loss": loss}, n_classes=10)
+    loss[-7:][:rows] = floor * (1 + lowest)
+    return make_run({"loss": loss})
 
 
 def rate_ends(share: float, left: float = 0.8, schedule: str = "constant") -> Run:
@@ -205,6 +211,21 @@ HOLDS = (
     Hold("O12.near_share", partial(squashed, 1.0), {0.18: "double-softmax", 0.22: "no double-softmax"}),
     Hold("O12.start_share", partial(squashed, above=0.1), {1.018: "double-softmax", 1.022: "no double-softmax"}),
     Hold(
+        "O12.guess_share",
+        lambda share: squashed(1.0, 0.1, lowest=share),
+        {0.0027: "double-softmax", 0.0033: "no double-softmax"},
+    ),
+    Hold(
+        "O12.floor_rows",
+        lambda rows: squashed(1.0, 0.1, lowest=0.001, rows=int(rows)),
+        {2: "no double-softmax", 3: "double-softmax"},
+    ),
+    Hold(
+        "O12.apart",
+        lambda apart: squashed(math.log10(10 + apart), 0.1, lowest=0.001),
+        {0.09: "double-softmax", 0.11: "no double-softmax"},
+    ),
+    Hold(
         "O12.settled_share",
         lambda share: squashed(1.0, 0.1, late=share),
         {0.13: "double-softmax", 0.17: "no double-softmax"},
@@ -218,6 +239,7 @@ HOLDS = (
     Hold("O27.least_rows", evaluated, {2: "no overfitting", 4: "overfitting"}),
     Hold("O27.range_share", overfitted, {0.045: "no overfitting", 0.055: "overfitting"}),
     Hold("O25.dead_share", partial(dead, 0.01), {0.45: "no dead-units", 0.55: "dead-units"}),
+    Hold("O25.all_share", lambda share: dead(share, share), {0.985: "no dead-units", 1.0: "dead-units"}),
     Hold("O25.growth", lambda times: dead(0.9 / times, 0.9), {1.4: "no dead-units", 1.6: "dead-units"}),
     Hold("O4.growth", partial(adding_up, jitter=0.01), {4.5: "no gradients-add-up", 5.5: "gradients-add-up"}),
     Hold("O4.smooth", partial(adding_up, 8.0), {0.042: "gradients-add-up", 0.058: "no gradients-add-up"}),

@@ -40,6 +40,17 @@ def looped(period: float, epoch: float = ROWS) -> Run:
     return fed(np.where(rows(SPIKE - 60, SPIKE + 5), SPIKE - 60 + (AT - SPIKE + 60) % int(period), AT) % int(epoch))
 
 
+def scattered(period: float) -> Run:
+    """Every second batch comes back after so many rows, between others that were never seen."""
+    again = rows(SPIKE - 90, SPIKE + 5) & (AT % 2 == 0)
+    return fed(np.where(again, SPIKE - 90 + (AT - SPIKE + 90) % int(period), AT))
+
+
+def gone_back(count: float) -> Run:
+    """So many batches are fed again in their order, 50 rows after they were."""
+    return fed(np.where(rows(SPIKE - 2, SPIKE - 2 + count), AT - 50, AT), RARE)
+
+
 def repeated_after(wait: float) -> Run:
     """A batch that comes back twice, first so many rows after the spike."""
     return fed(np.where(rows(SPIKE + wait, SPIKE + wait + 2), SPIKE - 1, AT), RARE)
@@ -111,7 +122,8 @@ def multiplied(times: float) -> Run:
 
 
 HOLDS = (
-    Hold("batches.recent_steps", looped, {18: "spike-duplicate-batch", 22: "no spike-duplicate-batch"}),
+    Hold("batches.rewound_rows", gone_back, {9: "no spike-duplicate-batch", 10: "spike-duplicate-batch"}),
+    Hold("batches.recent_steps", scattered, {18: "spike-duplicate-batch", 22: "no spike-duplicate-batch"}),
     Hold(
         "batches.others",
         lambda epoch: looped(18, epoch),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from stabtree import diagnose
 from stabtree.loaders import load_run
+from stabtree.run import Setting
 from tests.conftest import falling
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ def test_a_scale_that_stands_for_no_scaler(tmp_path: Path, value: float, dtype: 
 
 
 def test_a_norm_of_zero_under_a_falling_loss_is_a_placeholder(tmp_path: Path) -> None:
-    """A loss can't fall without a gradient; a flat one can, and then the zero is evidence."""
+    """A loss can't fall without a gradient; a flat one, or a policy's, can, and then the zero is evidence."""
     moving = written(tmp_path, loss=falling(ROWS), grad_norm=np.zeros(ROWS))
     assert moving.get("grad_norm") is None
+    policy = written(tmp_path, loss=falling(ROWS), grad_norm=np.zeros(ROWS), reward_std=np.ones(ROWS))
+    assert policy.get("grad_norm") is not None
     flat = written(tmp_path, loss=np.full(ROWS, 2.3), grad_norm=np.zeros(ROWS))
     assert flat.get("grad_norm") is not None
 
@@ -83,6 +87,9 @@ def test_a_norm_times_the_scale_is_divided_by_it(tmp_path: Path) -> None:
     assert 60 not in norm.steps
     assert norm.values == pytest.approx(np.delete(NORM, 60))
     assert any("divided by the scale" in note for note in run.notes)
+    assert "clip-before-unscale-measured" in {finding.leaf.id for finding in diagnose(run).findings}
+    clipped = replace(run, config={**run.config, "grad_clip": Setting(1.0, "test")})
+    assert "clip-before-unscale" in {finding.leaf.id for finding in diagnose(clipped).findings}
 
 
 def test_a_norm_that_is_unscaled_already_stays(tmp_path: Path) -> None:

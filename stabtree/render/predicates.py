@@ -1,0 +1,82 @@
+"""The predicates as text, for those who write trees: what each asks, reads, may answer and lets a tree set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.render.page import Page
+from stabtree.render.reference import metrics_of
+from stabtree.text import docstring
+from stabtree.tree.load import stated_for
+from stabtree.tree.params import settable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.facts.registry import Parameter
+    from stabtree.predicates import Predicate
+
+# What a parameter is counted in, by the last word of its name.
+UNITS = {
+    "steps": "optimizer steps",
+    "rows": "rows of the log",
+    "share": "a share, 0 to 1",
+    "factor": "times",
+    "growth": "times",
+    "sigma": "standard deviations",
+    "z": "score of a trend test, in standard deviations",
+    "chance": "rows expected by chance",
+    "level": "in the unit of the metric",
+    "levels": "medians of blocks of rows",
+    "metric": "name of a metric",
+    "beside": "name of a metric",
+    "unless": "name of a metric",
+    "pattern": "regular expression",
+}
+
+
+def predicate_list(predicates: Sequence[Predicate], *, width: int = 100, color: bool = False) -> str:
+    """All predicates in a line or two each: name, question, verdicts."""
+    page = Page(width=width, color=color)
+    column = max(len(item.name) for item in predicates) + 2
+    for item in sorted(predicates, key=lambda each: each.name):
+        page.item((item.name, "id"), [(item.question, "")], indent=0, head_width=column)
+        page.line(("answers ", "dim"), (", ".join(item.verdicts), "answer"), indent=column)
+    page.blank()
+    page.line(("stabtree tree predicates NAME", "id"), ("  one of them, with what it reads and what can be set", "dim"))
+    return page.text()
+
+
+def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) -> str:
+    """One predicate, whole."""
+    page = Page(width=width, color=color)
+    page.line((item.name, "id"), ("  ", ""), (item.question, "heading"), hanging=len(item.name) + 2)
+    page.blank()
+    about = " ".join(docstring(item.func).partition("\n")[2].split())
+    reads = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(item).items()]
+    reads += ["the run's config and lines"] if any(need.kind == "Run" for need in item.needs) else []
+    least = f"{item.min_points} finite values of each" if item.min_points else ""
+    fields = {
+        "about": about,
+        "reads": ", ".join(reads),
+        "needs": least,
+        "answers": ", ".join(item.verdicts),
+        "source": item.source,
+    }
+    for name, text in fields.items():
+        if text:
+            page.item((name, "dim"), [(text, "")], indent=1, head_width=10)
+    stated = stated_for(item.name)
+    for place, (name, (fact, parameter)) in enumerate(settable(item).items()):
+        told = f"{fact}.{name}" if fact else name
+        pieces = [(told, "id"), (f"  {_described(name, parameter)}", "")]
+        if not fact and name in stated:
+            pieces.append((f"  (in the shipped trees {stated[name]})", "dim"))
+        page.item(("" if place else "params", "dim"), pieces, indent=1, head_width=10)
+    return page.text()
+
+
+def _described(name: str, parameter: Parameter) -> str:
+    """The type of a parameter and what it is counted in."""
+    unit = UNITS.get(name.rpartition("_")[2], "")
+    return ", ".join(filter(None, (parameter.kind.__name__, unit)))
