@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from stabtree.answer import Answer, Evidence
@@ -55,6 +56,11 @@ class Restart:
         lost_steps: steps of the log that are run again.
         fresh_step: the newest checkpoint before a NaN storm, when it was written right before it: passed over, or
             the same as `checkpoint_step` when no other is older than the trouble. None where that is no concern.
+        path: where that checkpoint lies; empty where it was not seen.
+        lost_hours: hours that went into the steps that are run again; None where no time was logged.
+        take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
+        listed: the steps of all checkpoints that are known to exist; None where nobody lists them.
+        by_epoch: whether all steps are epochs.
     """
 
     checkpoint_step: int | None
@@ -62,6 +68,11 @@ class Restart:
     assumed: bool
     lost_steps: int
     fresh_step: int | None = None
+    path: str = ""
+    lost_hours: float | None = None
+    take: Take = Take.BEFORE
+    listed: tuple[int, ...] | None = None
+    by_epoch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

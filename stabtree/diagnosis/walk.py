@@ -198,6 +198,7 @@ class _Walk:
         storm = any(visit.answer.storm for visit in told)
         causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
         start = onset if leaf.restart else None
+        known = self.facts.get("checkpoints")
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -206,7 +207,7 @@ class _Walk:
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
             precursors=self.facts.get("precursors").before(start) if start is not None else (),
-            restart=advise(self.facts.get("checkpoints"), start, good, storm=storm) if start is not None else None,
+            restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:

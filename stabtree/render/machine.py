@@ -5,7 +5,8 @@
 "reason"}], "trees": [{"name", "title", "walked", "why"}], "end": {"id", "of", "title"},
 "findings": [{"id", "of", "section", "severity", "title",
 "onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
-"fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step"}, "see"}],
+"fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
+"path", "lost_hours", "take", "unit"}, "see"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
 "monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
@@ -140,6 +141,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
             "assumed": restart.assumed,
             "lost_steps": restart.lost_steps,
             "fresh_step": restart.fresh_step,
+            "path": restart.path or None,
+            "lost_hours": number(restart.lost_hours),
+            "take": str(restart.take),
+            "unit": "epoch" if restart.by_epoch else "step",
         }
         if restart
         else None,

@@ -9,7 +9,7 @@ import pytest
 from stabtree import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.loaders.paths.checkpoints import checkpoint_steps
+from stabtree.loaders.paths.checkpoints import named_checkpoints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +32,14 @@ def test_every_trainers_name_tells_its_step(tmp_path: Path, name: str, step: int
     """As Hugging Face, DeepSpeed, Megatron, Lightning and others write them."""
     (tmp_path / name).touch()
     (tmp_path / "optimizer.pt").touch()
-    assert checkpoint_steps(tmp_path) == (step,)
+    assert dict(named_checkpoints(tmp_path)) == {step: str(tmp_path / name)}
 
 
 def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     """Empty, or not there."""
     for folder, problem in ((tmp_path, "no name that tells a step"), (tmp_path / "none", "can't be read")):
         with pytest.raises(StabtreeError, match=problem):
-            checkpoint_steps(folder)
+            named_checkpoints(folder)
 
 
 def test_the_restart_is_one_that_is_there(tmp_path: Path) -> None:
