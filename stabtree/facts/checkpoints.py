@@ -69,7 +69,12 @@ class Checkpoints(NamedTuple):
 
 @fact()
 def checkpoints(
-    run: Run, loss: Series | None = None, wall_time: Series | None = None, *, assumed_every_steps: Count, fresh_steps: int
+    run: Run,
+    loss: Series | None = None,
+    wall_time: Series | None = None,
+    *,
+    assumed_every_steps: Count,
+    fresh_steps: int,
 ) -> Checkpoints:
     """Where checkpoints lie, else where the configuration says so, else every `assumed_every_steps` (the document's).
 

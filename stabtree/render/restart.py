@@ -14,25 +14,31 @@ if TYPE_CHECKING:
 LEAST_HOURS = 0.1  # less is told in minutes
 
 
-def restart_line(restart: Restart, onset_step: int | None) -> list[Piece]:
-    """The advice as a line of pieces; `onset_step` is that of the finding that it stands under."""
+def restart_line(restart: Restart) -> list[Piece]:
+    """The advice as a line of pieces."""
     unit = "epoch" if restart.by_epoch else "step"
-    place = f"{unit} {onset_step:,}" if onset_step is not None else "the trouble"
+    place = f"{unit} {restart.before_step:,}" if restart.before_step is not None else "the trouble"
     if restart.checkpoint_step is None:
         return _without(restart, place, unit)
     named = f"the checkpoint of {unit} {restart.checkpoint_step:,}"
     where = f" ({clean(restart.path)})" if restart.path else ""
     known = _known(restart, unit)
     if restart.take is Take.BEST:
-        side = "the nearest to" if restart.checkpoint_step > (onset_step or 0) else "the last one up to"
-        best = f"{where}, {side} {place}, where the run was at its best{known}. The later {unit}s made it worse"
-        return [("Use ", ""), (named, "number"), (best, "")]
+        return [("Use ", ""), (named, "number"), (f"{where}{_best(restart, place, unit)}{known}", "")]
     if restart.take is Take.NEWEST:
         text = f"{where}, the newest: the steps that overflowed were skipped, so its weights are sound{known}"
         return [("Restart from ", ""), (named, "number"), (text, "")]
-    before = f", before {place}" if onset_step is not None else ""
-    text = f"{where}{before}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
+    text = f"{where}, before {place}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
     return [("Restart from ", ""), (named, "number"), (text, "")]
+
+
+def _best(restart: Restart, place: str, unit: str) -> str:
+    """What is to be known of the checkpoint that is nearest to where the run was at its best."""
+    late = (restart.checkpoint_step or 0) - (restart.before_step or 0)
+    if late <= 0:
+        return f", the last one up to {place}, where the run was at its best; don't train on from there as before"
+    past = f"{late:,} {unit}{'' if late == 1 else 's'} past its best, at {place}"
+    return f", the nearest that was kept: it is {past}; keep more of them next time"
 
 
 def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
@@ -40,10 +46,11 @@ def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
     if restart.take is not Take.BEFORE:
         return [("No checkpoint is known", "number"), (f": what was found at {place} can't be gone back to", "")]
     if restart.listed:
+        where = f" ({clean(restart.path)})" if restart.path else ""
         count, oldest = len(restart.listed), f"{unit} {restart.listed[0]:,}"
-        why = f"the only checkpoint, of {oldest}, is not older than {place}"
+        why = f"the only checkpoint, of {oldest}{where}, is not older than {place}"
         if count > 1:
-            why = f"none of the {count:,} checkpoints is older than {place}, the oldest is of {oldest}"
+            why = f"none of the {count:,} checkpoints is older than {place}, the oldest is of {oldest}{where}"
         return [("Restart from ", ""), ("the beginning", "number"), (f": {why}; the whole run is lost", "")]
     why = "no checkpoint was kept" if restart.listed is not None else f"no checkpoint is older than {place}"
     text = f": {why}{_known(restart, unit)}; the whole run is lost"
@@ -56,7 +63,7 @@ def _known(restart: Restart, unit: str) -> str:
         return ""
     period = f"every {restart.every:,} {unit}s" if restart.every > 1 else f"every {unit}"
     if restart.assumed:
-        return f" (assuming a checkpoint {period}, as nothing says where they are: --checkpoints DIR)"
+        return f" (assuming one {period}, since none was found with the log; --checkpoints DIR names their folder)"
     return f" (the configuration writes one {period}; if it was kept)"
 
 

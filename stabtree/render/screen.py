@@ -105,7 +105,7 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     for item in finding.precursors if finding else ():
         page.line(("Before it, ", ""), (item.text, "number"), indent=1)
     if finding and finding.restart:
-        page.line(*restart_line(finding.restart, finding.onset_step), indent=1)
+        page.line(*restart_line(finding.restart), indent=1)
 
 
 def _summary(run: Run) -> str:
@@ -204,8 +204,14 @@ def _why(judged: JudgedCause) -> list[Piece]:
 
 def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
     page.heading("Fix")
-    for place, fix in enumerate(finding.fixes, 1):
-        page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
+    told = ""
+    for place, fix in enumerate(finding.first_fixes, 1):
+        page.item((f"{place}.", "number"), [(fix.text, "")], indent=1, head_width=3)
+        if fix.reason and fix.reason != told:
+            page.line((f"because {fix.reason}", "dim"), indent=4)
+        told = fix.reason
+    if others := len(finding.fixes) - len(finding.first_fixes):
+        page.line((f"and {others:,} more: stabtree explain {finding.leaf.id}", "dim"), indent=4)
     for link in finding.leaf.see:
         page.line((f"see {reference_to(tree, link)}", "dim"), indent=4)
 

@@ -18,18 +18,23 @@ MOST = 100_000
 MOST_BESIDE = 10_000
 _NUMBER = r"[-_=.]?(\d{1,12})(?!\d)"
 # global_step500, step_1000.pt, iter_0001000, rl_model_2000_steps.zip; fairseq's checkpoint_2_500.pt has both.
-_STEP = re.compile(rf"(?:step|steps|iter|iteration|update){_NUMBER}|_(\d{{1,12}})_steps|checkpoint_\d+_(\d+)\.", re.I)
-_EPOCH = re.compile(rf"(?:epoch|epochs){_NUMBER}", re.I)
+_STEP = re.compile(
+    rf"(?:step|steps|iter|iteration|update){_NUMBER}|_(\d{{1,12}})_steps|checkpoint_\d+_(\d+)\.", re.IGNORECASE
+)
+_EPOCH = re.compile(rf"(?:epoch|epochs){_NUMBER}", re.IGNORECASE)
 # checkpoint-500, ckpt1000.pth, 1000: in what a log counts, steps or epochs.
-_EITHER = re.compile(rf"(?:checkpoint|ckpt|chkpt|model|state|weights|snapshot){_NUMBER}", re.I)
+_EITHER = re.compile(rf"(?:checkpoint|ckpt|chkpt|model|state|weights|snapshot){_NUMBER}", re.IGNORECASE)
 _BARE = re.compile(r"(\d{1,12})(?:\.(?:pt|pth|ckpt|bin|safetensors))?")
 # Pieces of a checkpoint, and what lies beside the weights in one.
-_PIECE = re.compile(r"-of-\d|rng_state|random_state|optim|schedul|scaler|sampler|rank|log|\.tfevents|metric", re.I)
+_PIECE = re.compile(
+    r"-of-\d|rng_state|random_state|optim|schedul|scaler|sampler|rank|log|\.tfevents|metric", re.IGNORECASE
+)
 _WEIGHTS = re.compile(
-    r"\.(?:pt|pth|pth\.tar|pt\.tar|tar|ckpt|bin|safetensors|zip|pkl|npz|msgpack|h5|hdf5|keras|pdparams|nemo)", re.I
+    r"\.(?:pt|pth|pth\.tar|pt\.tar|tar|ckpt|bin|safetensors|zip|pkl|npz|msgpack|h5|hdf5|keras|pdparams|nemo)",
+    re.IGNORECASE,
 )
 _SAVED_FOLDER = re.compile(
-    r"(?:(?:tmp-)?checkpoint|ckpt|global_?step|iter|iteration|step|update|epoch)[-_=.]?\d.*(?<!_log)", re.I
+    r"(?:(?:tmp-)?checkpoint|ckpt|global_?step|iter|iteration|step|update|epoch)[-_=.]?\d.*(?<!_log)", re.IGNORECASE
 )
 # Where trainers put checkpoints, beside or below the log.
 HOMES = ("checkpoints", "checkpoint", "ckpts", "ckpt", "weights", "models", "saved_models", "save", "saves")
