@@ -72,7 +72,7 @@ class Filling:
         if spelled is not None:
             return spelled.get(self.framework, spelled[""])
         spellings, now = KNOBS[place.knob], self._value(place.knob)
-        name = spellings.get(self.framework, "")
+        name = spellings.get(self.framework, "") if self.framework else ""
         if not isinstance(now, int | float) or (place.how in ("/", "*") and not now):
             return f"{name}: {place.value}" if name and place.how in ("=", "<") else name
         name = name or spellings[""]
