@@ -29,6 +29,8 @@ def advise(
     """
     last = known.last_step or onset_step
     good = last_good_step if last_good_step is not None else known.step_before(onset_step)
+    if take is Take.NEWEST:
+        good = known.last_finite if storm else last
     if good is None:
         good = 0  # nothing that was logged before the onset shows a healthy run
     newest = known.newest(good)
@@ -36,8 +38,6 @@ def advise(
     chosen = older if older is not None else newest
     if take is Take.BEST:
         chosen = newest = older = known.nearest(onset_step)
-    elif take is Take.NEWEST:
-        chosen = newest = older = known.newest(last)
     return Restart(
         checkpoint_step=chosen,
         every=known.every,
@@ -63,9 +63,15 @@ def before_all_trouble(findings: Sequence[Finding]) -> list[Finding]:
     moved: list[Finding] = []
     for finding in findings:
         onset, own = finding.onset_step, finding.restart
-        # A checkpoint from after the onset may lie inside what came later.
-        until = max(onset, (own.checkpoint_step or 0) + 1) if own is not None and onset is not None else 0
-        earlier = [restart for at, restart in restarts if at < until and restart is not own]
+        earlier = [
+            restart
+            for at, restart in restarts
+            if own is not None
+            and onset is not None
+            and restart is not own
+            # A checkpoint from after the onset may lie inside what came later.
+            and (own.take is Take.NEWEST or at < max(onset, (own.checkpoint_step or 0) + 1))
+        ]
         if own is not None and earlier:
             first = min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)
             moved.append(replace(finding, restart=first))

@@ -54,6 +54,15 @@ class Checkpoints(NamedTuple):
         before = self.loss.steps[self.loss.steps < step] if self.loss is not None else None
         return int(before[-1]) if before is not None and len(before) else None
 
+    @property
+    def last_finite(self) -> int | None:
+        """The last step of the loss before it is first not finite; None where its first value is not."""
+        if self.loss is None or not len(self.loss):
+            return None
+        broken = np.flatnonzero(~np.isfinite(self.loss.values))
+        end = int(broken[0]) if len(broken) else len(self.loss)
+        return int(self.loss.steps[end - 1]) if end else None
+
     def hours_since(self, step: int) -> float | None:
         """The hours that were spent after a step, pauses in which the clock began anew left out; None without a clock.
 

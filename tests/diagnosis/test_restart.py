@@ -209,4 +209,19 @@ def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
     known = facts_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
     restart = advise(known, 500, 499, storm=False, take=Take.NEWEST)
     assert (restart.checkpoint_step, restart.lost_steps) == (900, 99)
-    assert "the steps that overflowed were skipped" in "".join(text for text, _ in restart_line(restart))
+    assert "the newest with sound weights" in "".join(text for text, _ in restart_line(restart))
+
+
+def test_the_newest_checkpoint_is_not_one_from_inside_other_trouble() -> None:
+    """The loss scale sinks, and then the loss is NaN: the checkpoint from before the NaN counts for both."""
+    at = np.arange(1000)
+    scale = 2.0 ** np.maximum(16 - at // 50, -3)
+    columns = {
+        "loss": np.where(at < 650, falling(1000), np.nan),
+        "loss_scale": scale,
+        "grad_norm": 1 + 0.1 * np.sin(at),
+    }
+    found = diagnose(make_run(columns, checkpoint_every=100, dtype="fp16")).findings
+    steps = {f.leaf.id: f.restart.checkpoint_step for f in found if f.restart is not None}
+    assert steps.keys() & {"scale-collapse", "scale-drifts-down"}
+    assert set(steps.values()) == {600}
