@@ -26,7 +26,8 @@ def restart_line(restart: Restart) -> list[Piece]:
     if restart.take is Take.BEST:
         return [("Use ", ""), (named, "number"), (f"{where}{_best(restart, place, unit)}{known}", "")]
     if restart.take is Take.NEWEST:
-        text = f"{where}, the newest with sound weights, since steps that overflow are skipped{known}{_fresh(restart, unit)}"
+        sound = "the newest with sound weights, since steps that overflow are skipped"
+        text = f"{where}, {sound}{known}{_fresh(restart, unit)}"
         return [("Restart from ", ""), (named, "number"), (text, "")]
     text = f"{where}, before {place}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
     return [("Restart from ", ""), (named, "number"), (text, "")]
