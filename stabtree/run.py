@@ -185,6 +185,7 @@ class Run:
         rerun: another run of the same training, to compare with.
         step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
             or tokens.
+        checkpoints: the checkpoints that lie with the log or in the folder that the user named: their paths by step.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Run:
     lines: tuple[LogLine, ...] = ()
     rerun: Run | None = None
     step_size: int = 1
+    checkpoints: Mapping[int, str] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""
@@ -229,10 +231,14 @@ class Run:
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
+    def by_epoch(self) -> bool:
+        """Whether the steps of the log are epochs."""
+        return any(source.steps_from.lower().startswith("epoch") for source in self.sources)
+
+    @property
     def planned_step(self) -> float:
         """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
-        by_epoch = any(source.steps_from.lower().startswith("epoch") for source in self.sources)
-        planned = self.setting("epochs" if by_epoch else "max_steps")
+        planned = self.setting("epochs" if self.by_epoch else "max_steps")
         return planned - 1 if isinstance(planned, int | float) else math.inf
 
     @property

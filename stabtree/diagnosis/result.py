@@ -7,12 +7,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from stabtree.answer import Answer, Evidence
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Question, Section, Tree
+
+
+MOST_FIXES = 3
 
 
 class CauseState(StrEnum):
@@ -55,6 +59,13 @@ class Restart:
         lost_steps: steps of the log that are run again.
         fresh_step: the newest checkpoint before a NaN storm, when it was written right before it: passed over, or
             the same as `checkpoint_step` when no other is older than the trouble. None where that is no concern.
+        path: where that checkpoint lies, where there is none the oldest one; empty where it was not seen.
+        lost_hours: hours that went into the steps that are run again; None where no time was logged.
+        before_step: the first step of the trouble that it must be older than, of an earlier finding where there is one;
+            for the best one the step that it is nearest to.
+        take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
+        listed: the steps of all checkpoints that are known to exist; None where nobody lists them.
+        by_epoch: whether all steps are epochs.
     """
 
     checkpoint_step: int | None
@@ -62,6 +73,20 @@ class Restart:
     assumed: bool
     lost_steps: int
     fresh_step: int | None = None
+    path: str = ""
+    lost_hours: float | None = None
+    before_step: int | None = None
+    take: Take = Take.BEFORE
+    listed: tuple[int, ...] | None = None
+    by_epoch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to do, and what in the log speaks for it; empty where nothing does more than for the finding itself."""
+
+    text: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +102,7 @@ class Finding:
         causes: judged causes, strongest first.
         restart: advice, for leaves that call for a restart.
         precursors: what had left its usual state before the onset, with its lead.
+        advice: what to do, in order: fixes of causes that the log shows, the leaf's, those of causes that may be.
     """
 
     leaf: Leaf
@@ -87,16 +113,17 @@ class Finding:
     causes: tuple[JudgedCause, ...]
     restart: Restart | None
     precursors: tuple[Evidence, ...] = ()
+    advice: tuple[Fix, ...] = ()
 
     @property
     def fixes(self) -> tuple[str, ...]:
-        """The leaf's fixes with those of its causes: strong causes' first, those of ruled-out causes left out."""
-        strong = [c for c in self.causes if c.state in (CauseState.CONFIRMED, CauseState.LIKELY)]
-        weak = [c for c in self.causes if c.state in (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)]
-        found = [fix for judged in strong for fix in judged.cause.fixes]
-        found += self.leaf.fixes
-        found += [f"Should it be {judged.cause.text}: {fix}" for judged in weak for fix in judged.cause.fixes]
-        return tuple(dict.fromkeys(found))
+        """All fixes, in the order in which to try them."""
+        return tuple(fix.text for fix in self.advice)
+
+    @property
+    def first_fixes(self) -> tuple[Fix, ...]:
+        """Those to try first: more than a few are not read when it matters."""
+        return self.advice[:MOST_FIXES]
 
 
 @dataclass(frozen=True, slots=True)

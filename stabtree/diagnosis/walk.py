@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
 from stabtree.diagnosis.coverage import walked, walked_trees
+from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
@@ -196,17 +197,22 @@ class _Walk:
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         storm = any(visit.answer.storm for visit in told)
-        causes = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
+        judged = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
         start = onset if leaf.restart else None
+        known = self.facts.get("checkpoints")
+        filling = Filling(self.run, onset, good)
+        causes = told_causes(judged, filling)
+        evidence = tuple(item for visit in told for item in visit.answer.evidence)
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
             onset_step=onset,
             last_good_step=good,
-            evidence=tuple(item for visit in told for item in visit.answer.evidence),
-            causes=tuple(causes),
+            evidence=evidence,
+            causes=causes,
+            advice=advised(leaf, causes, evidence, filling),
             precursors=self.facts.get("precursors").before(start) if start is not None else (),
-            restart=advise(self.facts.get("checkpoints"), start, good, storm=storm) if start is not None else None,
+            restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
 
     def _judge(self, cause: Cause) -> JudgedCause:

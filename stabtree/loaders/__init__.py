@@ -17,7 +17,7 @@ from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
-from stabtree.loaders.paths.checkpoints import checkpoint_steps
+from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
 from stabtree.loaders.paths.read import read_files
 from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
 from stabtree.metrics.names import named
@@ -107,7 +107,7 @@ def _load(
     size, counted = step_size(series, settings)
     told = [*found.notes, *(note for table in silent for note in table.notes)]
     told += [note for part in rows for note in part.notes]
-    return Run(
+    made_run = Run(
         name=str(name.value) if name else found.name,
         series=series,
         config=settings,
@@ -119,6 +119,26 @@ def _load(
         step_size=size,
         notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
+    return _with_checkpoints(made_run, paths, checkpoints)
+
+
+def _with_checkpoints(run: Run, paths: Sequence[str | Path], named_folder: str | Path | None) -> Run:
+    """The run with the checkpoints of the folder that the user named, else with those that lie beside its log.
+
+    What the user or a manifest says of them goes before what lies about.
+    """
+    if named_folder is not None:
+        return replace(run, checkpoints=named_checkpoints(Path(named_folder)))
+    every = run.config.get("checkpoint_every")
+    said = "checkpoints" in run.config or (every and every.source == "--checkpoint-every")
+    if said or any(str(path) == "-" for path in paths):
+        return run
+    places = [*(source.path for source in run.sources), *map(str, paths)]
+    beside = checkpoints_beside(places, by_epoch=run.by_epoch, last_step=run.last_step)
+    if not beside:
+        return run
+    where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
+    return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
 
 
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
@@ -283,5 +303,5 @@ def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str
             )
         overrides["checkpoint_every"] = Setting(int(checkpoint_every), "--checkpoint-every")
     if checkpoints is not None:
-        overrides["checkpoints"] = Setting(checkpoint_steps(Path(checkpoints)), "--checkpoints")
+        overrides["checkpoints"] = Setting(tuple(named_checkpoints(Path(checkpoints))), "--checkpoints")
     return overrides

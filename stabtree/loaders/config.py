@@ -130,6 +130,8 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
             " checkpoint_steps every_n_train_steps save_freq checkpoint_freq"
         ),
     ),
+    "save_strategy": (_text, "save_policy"),
+    "save_total_limit": (_positive, "keep_checkpoints max_to_keep keep_last"),
     "checkpoints": (_steps, "checkpoint_steps_list saved_steps checkpoint_list"),
     "n_classes": (_positive, "num_classes classes num_labels n_labels"),
     "vocab_size": (_positive, "vocab n_vocab padded_vocab_size"),

@@ -32,6 +32,8 @@ SAMPLE = 4000  # rows that show the pace of a longer log
 # Ctrl-C, and the head of a traceback, which says nothing of what was raised.
 BY_HAND = re.compile(r"^(?:\S+\s){0,5}?KeyboardInterrupt\b")
 HEAD = "Traceback (most recent call last)"
+# Between the tracebacks of a chain: what is raised last is what ended the run.
+CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause", re.IGNORECASE)
 
 
 @predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line of the log matches {pattern}")
@@ -58,7 +60,8 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
         text = f"none of the {len(run.lines):,} lines that may tell of an error says so"
         return Answer(NO, (Evidence(text, "", (), 0.0, 1.0),))
     last = [line for line in found if line.at_end and not (unless_done and _done(run))] if ends else found
-    return Answer(YES if last else SURVIVED, (_quoted(last or found),))
+    told = last or found
+    return Answer(YES if last else SURVIVED, (_quoted(told, _raised(run.lines, told)),))
 
 
 def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
@@ -75,11 +78,29 @@ def _done(run: Run) -> bool:
     return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
 
 
-def _quoted(lines: list[LogLine]) -> Evidence:
+def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
+    """The line to quote: the first match, or what the first chain of tracebacks raised last."""
+    if not any(HEAD in line.text for line in matched):
+        return matched[0]
+    raised, chained = matched[0], True
+    for line in lines[lines.index(matched[0]) :]:
+        if CHAINED.search(line.text):
+            chained = True
+        elif HEAD in line.text:
+            if not chained and HEAD not in raised.text:
+                break  # another process, or another failure, which may be a consequence
+        elif line in matched and (chained or HEAD in raised.text):
+            raised, chained = line, False
+    return raised
+
+
+def _quoted(lines: list[LogLine], quoted: LogLine) -> Evidence:
     numbers = ", ".join(f"{line.line:,}" for line in lines[:NAMED])
     more = f" and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
-    told = lines[0].text if len(lines[0].text) <= QUOTED else lines[0].text[: QUOTED - 1] + "…"
+    told = quoted.text if len(quoted.text) <= QUOTED else quoted.text[: QUOTED - 1] + "…"
     text = f"line{'s' if len(lines) > 1 else ''} {numbers}{more}: {told}"
+    if quoted is not lines[0]:
+        text = f"line {quoted.line:,}: {told} (it begins at line {lines[0].line:,})"
     return Evidence(text, "", (), float(len(lines)), 1.0)
 
 

@@ -5,7 +5,9 @@
 "reason"}], "trees": [{"name", "title", "walked", "why"}], "end": {"id", "of", "title"},
 "findings": [{"id", "of", "section", "severity", "title",
 "onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
-"fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step"}, "see"}],
+"fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
+"restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
+"path", "before_step", "lost_hours", "take", "unit"}, "see"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
 "monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
@@ -134,12 +136,18 @@ def _finding(finding: Finding) -> dict[str, Any]:
             for judged in finding.causes
         ],
         "fixes": list(finding.fixes),
+        "first_fixes": [{"fix": fix.text, "reason": fix.reason} for fix in finding.first_fixes],
         "restart": {
             "checkpoint_step": restart.checkpoint_step,
             "checkpoint_every": restart.every,
             "assumed": restart.assumed,
             "lost_steps": restart.lost_steps,
             "fresh_step": restart.fresh_step,
+            "path": (restart.path or None) if restart.checkpoint_step is not None else None,
+            "before_step": restart.before_step,
+            "lost_hours": number(restart.lost_hours),
+            "take": str(restart.take),
+            "unit": "epoch" if restart.by_epoch else "step",
         }
         if restart
         else None,

@@ -8,6 +8,7 @@ from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 from stabtree.tree.compose import NOTHING
+from stabtree.tree.fixes import plain
 from stabtree.tree.load import shipped_titles
 from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
 from stabtree.tree.params import Asking, fact_params, facts_behind, known, liked, settable
@@ -147,7 +148,7 @@ def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
     width = max([28, *(len(leaf.id) + 6 for leaf in held)])
     for leaf in held:
         for place, fix in enumerate(leaf.fixes):
-            page.item((f"fix {leaf.id}" if not place else "", "dim"), [(fix, "")], indent=1, head_width=width)
+            page.item((f"fix {leaf.id}" if not place else "", "dim"), [(plain(fix), "")], indent=1, head_width=width)
     _see(page, tree, node.see)
 
 
@@ -242,12 +243,12 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
             ("causes" if not place else "", "dim"), [(cause.text, ""), (_tested(cause), "dim")], indent=1, head_width=11
         )
         for fix in cause.fixes:
-            page.item(("", ""), [(f"fix: {fix}", "")], indent=1, head_width=14)
+            page.item(("", ""), [(f"fix: {plain(fix)}", "")], indent=1, head_width=14)
         asked = predicate_named(cause.test) if full else None
         if asked:
             _params(page, tree, cause, asked, full=True)
     for place, fix in enumerate(node.fixes):
-        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
+        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {plain(fix)}", "")], indent=1, head_width=11)
     if node.restart:
         _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")
     if node.escalate:
@@ -273,7 +274,7 @@ def _entry(page: Page, tree: Tree, node: Entry) -> None:
     _field(page, "cause", node.cause)
     _field(page, "probe", node.probe)
     for place, fix in enumerate(node.fixes):
-        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {fix}", "")], indent=1, head_width=11)
+        page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {plain(fix)}", "")], indent=1, head_width=11)
     _field(page, "knob", node.knob)
     _see(page, tree, node.see)
 

@@ -6,11 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Restart, Visit
+from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Visit
 from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
+from stabtree.render.restart import restart_line
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Leaf, Severity
@@ -108,7 +109,7 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     for item in finding.precursors if finding else ():
         page.line(("Before it, ", ""), (item.text, "number"), indent=1)
     if finding and finding.restart:
-        page.line(("Restart from ", ""), *_restart(finding.restart, finding), indent=1)
+        page.line(*restart_line(finding.restart), indent=1)
 
 
 def _summary(run: Run) -> str:
@@ -121,33 +122,6 @@ def _summary(run: Run) -> str:
     dtype = run.setting("dtype")
     parts = [run.name, steps, *([str(dtype)] if dtype else []), *([f"{len(run.ranks)} ranks"] if run.ranks else [])]
     return " · ".join([*parts, ", ".join(known)])
-
-
-def _restart(restart: Restart, finding: Finding) -> list[Piece]:
-    about = f"checkpoints every {restart.every:,} steps" + (
-        " assumed; set --checkpoint-every" if restart.assumed else ""
-    )
-    if restart.checkpoint_step is None:
-        return [
-            ("the beginning", "number"),
-            (f": no checkpoint is older than the trouble ({about}); the whole run is lost", ""),
-        ]
-    before = f", before step {finding.onset_step:,}" if finding.onset_step is not None else ""
-    return [
-        (f"the checkpoint of step {restart.checkpoint_step:,}", "number"),
-        (f"{before}; {restart.lost_steps:,} steps are run again ({about}){_fresh(restart)}", ""),
-    ]
-
-
-def _fresh(restart: Restart) -> str:
-    if restart.fresh_step is None:
-        return ""
-    if restart.fresh_step == restart.checkpoint_step:
-        return ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
-    return (
-        f". Not from step {restart.fresh_step:,}: that one was written right before the loss broke, and may hold what "
-        "broke it"
-    )
 
 
 def _path(page: Page, diagnosis: Diagnosis) -> None:
@@ -236,8 +210,14 @@ def _why(judged: JudgedCause) -> list[Piece]:
 
 def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
     page.heading("Fix")
-    for place, fix in enumerate(finding.fixes, 1):
-        page.item((f"{place}.", "number"), [(fix, "")], indent=1, head_width=3)
+    told = ""
+    for place, fix in enumerate(finding.first_fixes, 1):
+        page.item((f"{place}.", "number"), [(fix.text, "")], indent=1, head_width=3)
+        if fix.reason and fix.reason != told:
+            page.line((f"because {fix.reason}", "dim"), indent=4)
+        told = fix.reason
+    if others := len(finding.fixes) - len(finding.first_fixes):
+        page.line((f"and {others:,} more: stabtree explain {finding.leaf.id}", "dim"), indent=4)
     for link in finding.leaf.see:
         page.line((f"see {reference_to(tree, link)}", "dim"), indent=4)
 

@@ -12,6 +12,7 @@ from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
+from stabtree.tree import fixes
 from stabtree.tree.model import Case, FactParams, Group, Question, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
@@ -41,9 +42,12 @@ def check(tree: Tree, places: Mapping[str, int], *, whole: bool = True) -> list[
         line = places.get(leaf.id, 1)
         found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
-            found += [(line, f"cause {cause.id} {text}") for text in _predicate(tree, cause)]
+            found += [(line, f"cause {cause.id} {text}") for text in (*_predicate(tree, cause), *_fixes(cause.fixes))]
     for item in tree.signatures:
-        found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in _predicate(tree, item)]
+        found += [
+            (places.get(item.id, 1), f"cause {item.id} {text}")
+            for text in (*_predicate(tree, item), *_fixes(item.fixes))
+        ]
     for group in tree.groups.values():
         found += [(places.get(group.id, 1), f"group {group.id} {text}") for text in _group(tree, group)]
     for stated in tree.facts.values():
@@ -207,6 +211,7 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     leaf = tree.leaves[id_]
     if not leaf.fixes:
         yield "lacks a fix"
+    yield from _fixes(leaf.fixes)
     if not leaf.source:
         yield "lacks a source"
     if leaf.of not in tree.questions and leaf.of not in tree.groups:
@@ -216,6 +221,10 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     for need in leaf.needs:
         if need not in tree.questions:
             yield f"needs {need!r}, which is no question{near(need, tree.questions)}"
+
+
+def _fixes(texts: Iterable[str]) -> Iterator[str]:
+    return (text for fix in texts for text in fixes.mistakes(fix))
 
 
 def _case(tree: Tree, case: Case) -> Iterator[str]:

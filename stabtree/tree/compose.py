@@ -142,6 +142,7 @@ def _leaves(check: Check) -> list[Leaf]:
         causes=check.causes,
         fixes=check.fixes,
         restart=check.restart,
+        take=check.take,
         see=check.see,
         source=check.source,
     )

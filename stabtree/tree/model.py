@@ -26,6 +26,14 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
+class Take(StrEnum):
+    """Which checkpoint a leaf advises."""
+
+    BEFORE = "before"  # the newest one from before the trouble
+    BEST = "best"  # the one nearest to the onset, where the run was at its best: it is kept, and not trained on
+    NEWEST = "newest"  # the trouble has not touched the weights
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of the tree with its own entry question; walked on its own after the path has ended.
@@ -166,6 +174,7 @@ class Leaf:
         causes: possible causes, likeliest first.
         fixes: what to do, in order.
         restart: whether to advise a checkpoint to restart from.
+        take: which checkpoint that is.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
         needs: questions that must have been answered for this leaf to count as judged, as far as their section is
             walked.
@@ -181,6 +190,7 @@ class Leaf:
     causes: tuple[Cause, ...] = ()
     fixes: tuple[str, ...] = ()
     restart: bool = False
+    take: Take = Take.BEFORE
     escalate: str = ""
     needs: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
@@ -223,6 +233,7 @@ class Check:
     person: str = ""
     causes: tuple[Cause, ...] = ()
     restart: bool = False
+    take: Take = Take.BEFORE
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""

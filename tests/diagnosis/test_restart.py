@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.machine import to_dict
+from stabtree.render.restart import restart_line
 from stabtree.render.screen import screen
-from tests.conftest import falling, make_run
+from stabtree.run import FileUse
+from stabtree.tree.load import load_trees
+from stabtree.tree.model import Take
+from tests.conftest import facts_of, falling, make_run
 from tests.predicates.judged import AT, TREE, loss, nan_from
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
 
 
 def dead_at(step: int, **config: Any) -> Diagnosis:
@@ -108,3 +115,113 @@ def test_a_run_that_is_bad_from_its_first_row_has_no_checkpoint() -> None:
     restart = diagnose(run, TREE).findings[0].restart
     assert restart is not None
     assert restart.checkpoint_step is None
+
+
+def words(run: Run) -> str:
+    """The first finding's restart, in words."""
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    return "".join(text for text, _ in restart_line(restart))
+
+
+def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
+    """A run whose loss is NaN from a step on."""
+    return make_run({"loss": np.where(np.arange(rows) < step, falling(rows), np.nan)}, **config)
+
+
+def test_an_assumption_is_said_as_one() -> None:
+    """Only where nothing says when checkpoints are written."""
+    assert "assuming one every 200 steps, since none was found" in words(broken_at(650))
+    assert "the configuration writes one every 100 steps; if it was kept" in words(broken_at(650, checkpoint_every=100))
+    assert "assuming" not in words(broken_at(650, checkpoints=(600,)))
+
+
+def test_a_checkpoint_that_was_seen_is_named_by_its_path() -> None:
+    """Also where none is old enough: then the oldest."""
+    run = replace(broken_at(650, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
+    assert words(run).startswith("Restart from the checkpoint of step 600 (out/checkpoint-600), before step 650;")
+    run = replace(broken_at(450, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
+    assert "none of the 2 checkpoints is older than step 450, the oldest is of step 600 (out/checkpoint-600)" in words(
+        run
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "checkpoint"),
+    [
+        ({"checkpoint_every": 100}, 600),
+        ({"checkpoint_every": 100, "save_total_limit": 4}, 600),
+        ({"checkpoint_every": 100, "save_total_limit": 3}, None),  # 700, 800 and 900 are left
+        ({"checkpoint_every": 100, "save_strategy": "no"}, None),
+    ],
+)
+def test_what_the_trainer_deletes_is_not_advised(config: dict[str, Any], checkpoint: int | None) -> None:
+    """A limit keeps the newest ones, and a strategy may keep none."""
+    restart = diagnose(broken_at(650, **config)).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == checkpoint
+
+
+def test_what_is_lost_is_told_in_hours_where_time_is_logged() -> None:
+    """The clock's, from the checkpoint to the end of the log; a clock that begins anew takes nothing off."""
+    time = np.arange(1000) * 36.0
+    time[800:] -= time[800]
+    run = make_run({"loss": np.where(AT[:1000] < 650, falling(1000), np.nan), "wall_time": time}, checkpoint_every=100)
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == 600
+    assert restart.lost_hours == pytest.approx(3.98)
+    assert "399 steps (4.0 hours) are run again" in words(run)
+    assert "hours" not in words(broken_at(650, checkpoint_every=100))
+
+
+def test_epochs_are_called_epochs() -> None:
+    """A log that counts them has no steps to restart from, and a checkpoint after each is assumed."""
+    source = FileUse("log.csv", "csv", 40, steps_from="epoch")
+    run = replace(broken_at(20, 40), sources=(source,))
+    assert "the checkpoint of epoch 18, before epoch 20; 21 epochs are run again (assuming one every epoch" in words(
+        run
+    )
+
+
+def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
+    """It is used, not trained on: running the later steps again would overfit again."""
+    at = np.arange(0, 1000)
+    columns = {"loss": 3 * np.exp(-at / 300), "eval_loss": 2 + ((at - 300) / 300.0) ** 2 + 0.01 * np.sin(at)}
+    best = next(f for f in diagnose(make_run(columns, checkpoints=(200, 400))).findings if f.leaf.id == "overfitting")
+    assert best.restart is not None
+    assert (best.restart.checkpoint_step, best.restart.lost_steps) == (200, 0)
+    told = "".join(text for text, _ in restart_line(best.restart))
+    assert told.startswith("Use the checkpoint of step 200")
+    assert "again" not in told
+    late = next(f for f in diagnose(make_run(columns, checkpoints=(700, 900))).findings if f.leaf.id == "overfitting")
+    assert late.restart is not None
+    assert late.restart.checkpoint_step == 700
+
+
+def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
+    """Steps that overflow are skipped, so the newest checkpoint is as good as any."""
+    tree = load_trees()
+    assert {leaf.id for leaf in tree.leaves.values() if leaf.take is Take.NEWEST} == {
+        "scale-collapse",
+        "scale-drifts-down",
+    }
+    known = facts_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
+    restart = advise(known, 500, 499, storm=False, take=Take.NEWEST)
+    assert (restart.checkpoint_step, restart.lost_steps) == (900, 99)
+    assert "the newest with sound weights" in "".join(text for text, _ in restart_line(restart))
+
+
+def test_the_newest_checkpoint_is_not_one_from_inside_other_trouble() -> None:
+    """The loss scale sinks, and then the loss is NaN: the checkpoint from before the NaN counts for both."""
+    at = np.arange(1000)
+    scale = 2.0 ** np.maximum(16 - at // 50, -3)
+    columns = {
+        "loss": np.where(at < 650, falling(1000), np.nan),
+        "loss_scale": scale,
+        "grad_norm": 1 + 0.1 * np.sin(at),
+    }
+    found = diagnose(make_run(columns, checkpoint_every=100, dtype="fp16")).findings
+    steps = {f.leaf.id: f.restart.checkpoint_step for f in found if f.restart is not None}
+    assert steps.keys() & {"scale-collapse", "scale-drifts-down"}
+    assert set(steps.values()) == {600}

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
 from stabtree.render.screen import screen
 from stabtree.run import Setting
 from stabtree.tree.load import load_trees
 from tests.leaves.errors import LINES
 from tests.leaves.make import logged
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TREE = load_trees()
 
@@ -67,3 +72,30 @@ def test_what_comes_after_the_last_planned_step_did_not_end_the_run(planned: int
     found = diagnose(replace(run, config={**run.config, "max_steps": Setting(planned, "args")}))
     leaf = next(item.leaf.id for item in found.findings if item.leaf.of == "E.exception")
     assert leaf.endswith("survived") == survived
+
+
+CHAIN = (
+    ("Traceback (most recent call last):", "KeyError: 'input_ids'"),
+    ("During handling of the above exception, another exception occurred:",),
+    ("Traceback (most recent call last):", "RuntimeError: the collator got no input_ids"),
+    ("Traceback (most recent call last):", "ChildFailedError: train.py FAILED"),
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ((0,), "line 21: KeyError: 'input_ids' (it begins at line 20)"),
+        ((0, 1, 2), "line 24: RuntimeError: the collator got no input_ids (it begins at line 20)"),
+        ((0, 1, 2, 3), "line 24: RuntimeError"),  # the launcher tells of the consequence
+        ((0, 3), "line 21: KeyError"),
+    ],
+)
+def test_of_a_chain_of_tracebacks_the_last_exception_is_told(tmp_path: Path, parts: tuple[int, ...], told: str) -> None:
+    """Neither the head of the first one nor what another program says afterwards."""
+    lines = [f"step {step} loss {3 - step / 10:.1f}" for step in range(1, 20)]
+    lines += [line for part in parts for line in CHAIN[part]]
+    (tmp_path / "a.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = diagnose(load_run(tmp_path / "a.log")).findings[0]
+    assert found.leaf.id == "exception"
+    assert told in found.evidence[0].text

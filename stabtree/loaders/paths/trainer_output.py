@@ -120,7 +120,7 @@ def _goes_back(table: Table, names: Names) -> bool:
 
 
 def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:
-    """The settings of the trainer and of the model, and which checkpoints there are."""
+    """The settings of the trainer and of the model."""
     checkpoints = trainer_state.checkpoints(folder)
     homes = [folder / trainer_state.NAME, *(file for _, file in checkpoints)]
     models = (settings_file(home.with_name(MODEL))[0] for home in homes)
@@ -131,6 +131,4 @@ def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, Config
     size, losses = config.get("vocab_size"), _losses(tables[0], names)
     if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
         del config["vocab_size"]
-    if checkpoints:
-        config["checkpoints"] = tuple(sorted(step for step, _ in checkpoints))
     return config

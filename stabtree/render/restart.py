@@ -1,0 +1,90 @@
+"""The restart in words: which checkpoint, why that one, and what is run again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.text import clean
+from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Restart
+    from stabtree.render.plot import Piece
+
+LEAST_HOURS = 0.1  # less is told in minutes
+
+
+def restart_line(restart: Restart) -> list[Piece]:
+    """The advice as a line of pieces."""
+    unit = "epoch" if restart.by_epoch else "step"
+    place = f"{unit} {restart.before_step:,}" if restart.before_step is not None else "the trouble"
+    if restart.checkpoint_step is None:
+        return _without(restart, place, unit)
+    named = f"the checkpoint of {unit} {restart.checkpoint_step:,}"
+    where = f" ({clean(restart.path)})" if restart.path else ""
+    known = _known(restart, unit)
+    if restart.take is Take.BEST:
+        return [("Use ", ""), (named, "number"), (f"{where}{_best(restart, place, unit)}{known}", "")]
+    if restart.take is Take.NEWEST:
+        sound = "the newest with sound weights, since steps that overflow are skipped"
+        text = f"{where}, {sound}{known}{_fresh(restart, unit)}"
+        return [("Restart from ", ""), (named, "number"), (text, "")]
+    text = f"{where}, before {place}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
+    return [("Restart from ", ""), (named, "number"), (text, "")]
+
+
+def _best(restart: Restart, place: str, unit: str) -> str:
+    """What is to be known of the checkpoint that is nearest to where the run was at its best."""
+    late = (restart.checkpoint_step or 0) - (restart.before_step or 0)
+    if late <= 0:
+        return f", the last one up to {place}, where the run was at its best; don't train on from there as before"
+    past = f"{late:,} {unit}{'' if late == 1 else 's'} past its best, at {place}"
+    return f", the nearest that was kept: it is {past}; keep more of them next time"
+
+
+def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
+    """What to say where no checkpoint will do."""
+    if restart.take is not Take.BEFORE:
+        return [("No checkpoint is known", "number"), (f": what was found at {place} can't be gone back to", "")]
+    if restart.listed:
+        where = f" ({clean(restart.path)})" if restart.path else ""
+        count, oldest = len(restart.listed), f"{unit} {restart.listed[0]:,}"
+        why = f"the only checkpoint, of {oldest}{where}, is not older than {place}"
+        if count > 1:
+            why = f"none of the {count:,} checkpoints is older than {place}, the oldest is of {oldest}{where}"
+        return [("Restart from ", ""), ("the beginning", "number"), (f": {why}; the whole run is lost", "")]
+    why = "no checkpoint was kept" if restart.listed is not None else f"no checkpoint is older than {place}"
+    text = f": {why}{_known(restart, unit)}; the whole run is lost"
+    return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
+
+
+def _known(restart: Restart, unit: str) -> str:
+    """How it is known that there is such a checkpoint, where none was seen."""
+    if restart.path or restart.listed is not None:
+        return ""
+    period = f"every {restart.every:,} {unit}s" if restart.every > 1 else f"every {unit}"
+    if restart.assumed:
+        return f" (assuming one {period}, since none was found with the log; --checkpoints DIR names their folder)"
+    return f" (the configuration writes one {period}; if it was kept)"
+
+
+def _lost(restart: Restart, unit: str) -> str:
+    """The steps that are lost, with their time where it was logged."""
+    one = restart.lost_steps == 1
+    steps = f"{restart.lost_steps:,} {unit}{'' if one else 's'}"
+    hours = restart.lost_hours
+    time = ""
+    if hours is not None:
+        time = f" ({hours:,.1f} hours)" if hours >= LEAST_HOURS else f" ({max(hours * 60, 0.1):.1f} minutes)"
+    return f"{steps}{time} {'is' if one else 'are'}"
+
+
+def _fresh(restart: Restart, unit: str) -> str:
+    if restart.fresh_step is None:
+        return ""
+    if restart.fresh_step == restart.checkpoint_step:
+        return ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
+    return (
+        f". Not from {unit} {restart.fresh_step:,}: that one was written right before the loss broke, and may hold "
+        "what broke it"
+    )

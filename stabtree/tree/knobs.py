@@ -1,0 +1,152 @@
+"""The knobs of training as each framework spells them, and by which of them a run was made: one table for all fixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.run import FileUse, Run
+
+# Knob -> spelling by framework, "" for all others. Where the configuration knows it, the knob is called as there.
+# Hugging Face's spellings are TRL's, too.
+_HF = ("huggingface", "llamafactory")
+
+
+def _alike(spelling: str, *frameworks: str, **others: str) -> dict[str, str]:
+    return {**dict.fromkeys(frameworks, spelling), **others}
+
+
+KNOBS: Mapping[str, Mapping[str, str]] = {
+    "lr": {
+        "": "lr",
+        **_alike("learning_rate", *_HF, "axolotl", "nanogpt", "keras", "sb3"),
+        "deepspeed": "optimizer.params.lr",
+        "megatron": "--lr",
+    },
+    "warmup_steps": {
+        "": "warmup_steps",
+        **_alike("warmup_steps", *_HF, "axolotl", "keras"),
+        "nanogpt": "warmup_iters",
+        "deepspeed": "scheduler.params.warmup_num_steps",
+        "megatron": "--lr-warmup-iters",
+    },
+    "grad_clip": {
+        "": "max_grad_norm",
+        **_alike("max_grad_norm", *_HF, "axolotl", "sb3"),
+        "lightning": "gradient_clip_val",
+        "deepspeed": "gradient_clipping",
+        "megatron": "--clip-grad",
+        "nanogpt": "grad_clip",
+        "keras": "global_clipnorm",
+    },
+    "weight_decay": {
+        "": "weight_decay",
+        **_alike("weight_decay", *_HF, "axolotl", "nanogpt", "keras"),
+        "deepspeed": "optimizer.params.weight_decay",
+        "megatron": "--weight-decay",
+    },
+    "batch_size": {
+        "": "batch_size",
+        **_alike("per_device_train_batch_size", *_HF),
+        **_alike("batch_size", "nanogpt", "keras", "sb3", "lightning"),
+        "axolotl": "micro_batch_size",
+        "deepspeed": "train_batch_size",
+        "megatron": "--global-batch-size",
+    },
+    "adam_eps": {
+        "": "eps",
+        **_alike("adam_epsilon", *_HF, "axolotl"),
+        "lightning": "eps",
+        "deepspeed": "optimizer.params.eps",
+        "megatron": "--adam-eps",
+        "keras": "epsilon",
+        "sb3": "policy_kwargs: optimizer_kwargs: eps",
+    },
+    "label_smoothing": {"": "label_smoothing", **_alike("label_smoothing_factor", *_HF, "axolotl")},
+    "checkpoint_every": {
+        "": "checkpoint_every",
+        **_alike("save_steps", *_HF, "axolotl"),
+        "lightning": "ModelCheckpoint(every_n_train_steps)",
+        "megatron": "--save-interval",
+        "nanogpt": "eval_interval",
+        "keras": "ModelCheckpoint(save_freq)",
+        "sb3": "CheckpointCallback(save_freq)",
+    },
+    "save_total_limit": {
+        "": "",
+        **_alike("save_total_limit", *_HF, "axolotl"),
+        "lightning": "ModelCheckpoint(save_top_k)",
+    },
+    "dtype=bf16": {
+        "": "",
+        "huggingface": "bf16=True",
+        **_alike("bf16: true", "llamafactory", "axolotl"),
+        "lightning": 'precision="bf16-mixed"',
+        "deepspeed": '"bf16": {"enabled": true}',
+        "megatron": "--bf16",
+        "nanogpt": "dtype = 'bfloat16'",
+        "keras": 'keras.mixed_precision.set_global_policy("mixed_bfloat16")',
+    },
+    "loss_scale=dynamic": {
+        "": 'torch.amp.GradScaler("cuda"), with scaler.step(optimizer) and scaler.update() in every step',
+        "huggingface": "fp16=True",
+        **_alike("fp16: true", "llamafactory", "axolotl"),
+        "lightning": 'precision="16-mixed"',
+        "deepspeed": "fp16.loss_scale: 0",
+        "megatron": "leave --loss-scale out",
+        "nanogpt": "dtype = 'float16'",
+        "keras": 'keras.mixed_precision.set_global_policy("mixed_float16")',
+    },
+}
+
+# A framework is known by columns of its log that no other writes so; all of one set must be there. First match wins.
+_COLUMNS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("llamafactory", frozenset({"current_steps", "total_steps", "percentage"})),
+    ("sb3", frozenset({"time/fps", "train/learning_rate"})),
+    ("sb3", frozenset({"rollout/ep_rew_mean"})),
+    ("megatron", frozenset({"lm loss"})),
+    ("megatron", frozenset({"number of skipped iterations"})),
+    ("deepspeed", frozenset({"skipped", "mom", "lr"})),
+    ("deepspeed", frozenset({"train/samples/lr"})),
+    ("lightning", frozenset({"hp_metric"})),
+    ("nanogpt", frozenset({"iter", "train loss", "val loss"})),
+    ("nanogpt", frozenset({"iter", "mfu"})),
+    ("keras", frozenset({"epoch_loss", "epoch_learning_rate"})),
+    ("huggingface", frozenset({"loss", "grad_norm", "learning_rate", "epoch"})),
+    ("huggingface", frozenset({"eval_loss", "eval_runtime", "eval_samples_per_second"})),
+    ("huggingface", frozenset({"train/loss", "train/learning_rate", "train/epoch"})),
+    ("huggingface", frozenset({"train/global_step", "train/learning_rate"})),
+)
+# Axolotl logs as Hugging Face does, with these besides.
+_AXOLOTL = "memory/max_"
+
+
+def framework_of(run: Run) -> str:
+    """The framework that wrote the log of a run, as the table of knobs calls it; empty where nothing says so."""
+    return next(filter(None, map(_framework, run.sources)), "")
+
+
+def _framework(source: FileUse) -> str:
+    columns = {column.name.lower() for column in source.columns}
+    if "lightning_logs" in source.path or any(name.startswith("lr-") for name in columns):
+        return "lightning"
+    if source.format.startswith("trainer_state"):
+        found = "huggingface"
+    else:
+        found = next((name for name, mark in _COLUMNS if mark <= columns), "") or _csv_logger(source)
+    axolotl = found == "huggingface" and any(_AXOLOTL in name for name in columns)
+    return "axolotl" if axolotl else found
+
+
+def _csv_logger(source: FileUse) -> str:
+    """Keras's CSVLogger: the epoch, from 0, then all metrics in alphabetical order, each with its `val_` twin."""
+    if not source.columns:
+        return ""
+    first, *rest = source.columns
+    names = [column.name for column in rest]
+    own = {name for name in names if not name.startswith("val_") and name not in ("lr", "learning_rate")}
+    twins = "loss" in own and own == {name.removeprefix("val_") for name in names if name.startswith("val_")}
+    begins = first.name == "epoch" and first.first in (None, 0)
+    return "keras" if begins and twins and names == sorted(names) and source.format.startswith("csv") else ""

@@ -1,0 +1,144 @@
+"""The fixes of a finding: this run's numbers, its framework's words, and their order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from stabtree.answer import Evidence
+from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.result import CauseState, JudgedCause
+from stabtree.diagnosis.walk import diagnose
+from stabtree.render.machine import to_dict
+from stabtree.render.screen import screen
+from stabtree.run import FileUse
+from stabtree.tree.model import Cause, Leaf, Severity
+from tests.conftest import falling, make_run
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+HF = (FileUse("out", "trainer_state", 1),)
+WHY = (Evidence("the loss rises"),)
+
+
+def filling(onset: int | None = 50, good: int | None = 49, **config: Any) -> Filling:
+    """What a run of 100 steps with a warm-up to 1e-3 says of its fixes."""
+    return Filling(make_run({"loss": falling(100)}, **config), onset, good)
+
+
+def leaf(*fixes: str) -> Leaf:
+    """A leaf with these fixes."""
+    return Leaf("x", "Q", "X", Severity.WARNING, fixes=fixes)
+
+
+@pytest.mark.parametrize(
+    ("fix", "config", "told"),
+    [
+        ("Halve it {lr/2}.", {"lr": 3e-3}, "Halve it (lr 0.003 → 0.0015)."),
+        ("Halve it {lr/2}.", {"lr": 3e-5}, "Halve it (lr 3e-5 → 1.5e-5)."),
+        ("Halve it {lr/2}.", {}, "Halve it."),
+        ("Clip {grad_clip<0.5}.", {"grad_clip": 1.0}, "Clip (max_grad_norm 1.0 → 0.5)."),
+        ("Clip {grad_clip/2}.", {"grad_clip": 0.0}, "Clip."),
+        ("Clip {grad_clip<0.5}.", {"grad_clip": 0.0}, "Clip (max_grad_norm 0.0 → 0.5)."),
+        ("Double {warmup_steps*2}.", {"warmup_steps": 200}, "Double (warmup_steps 200 → 400)."),
+        ("Lower {batch_size/2}.", {"batch_size": 64}, "Lower (batch_size 64 → 32)."),
+        ("Switch {dtype=bf16}.", {"dtype": "fp16"}, "Switch."),
+    ],
+)
+def test_a_fix_has_this_runs_numbers(fix: str, config: dict[str, Any], told: str) -> None:
+    """What the configuration says, and what it would be then; what is not known is left out."""
+    assert filling(**config).text(fix) == told
+
+
+@pytest.mark.parametrize(
+    ("fix", "config", "told"),
+    [
+        ("Clip {grad_clip<0.5}.", {}, "Clip (max_grad_norm: 0.5)."),
+        ("Halve {lr/2}.", {}, "Halve (learning_rate)."),
+        ("Halve {lr/2}.", {"lr": 0.01}, "Halve (learning_rate 0.01 → 0.005)."),
+        ("Switch {dtype=bf16}.", {"dtype": "fp16"}, "Switch (bf16=True)."),
+        ("Keep it {save_total_limit}.", {}, "Keep it (save_total_limit)."),
+    ],
+)
+def test_a_knob_is_called_as_the_framework_calls_it(fix: str, config: dict[str, Any], told: str) -> None:
+    """Here Hugging Face's trainer; also where its value is not known."""
+    found = filling(**config)
+    assert Filling(replace(found.run, sources=HF), 50, 49).text(fix) == told
+
+
+def test_a_rate_that_is_not_configured_is_the_highest_one_logged_before_the_trouble() -> None:
+    """What came after the onset is not what broke the run."""
+    rate = np.where(np.arange(100) < 50, 2e-3, 9e-3)
+    assert Filling(make_run({"lr": rate}), 40, 39).text("{lr/2}").strip() == "(lr 0.002 → 0.001)"
+    assert Filling(make_run({"lr": [0.0] * 100}), 40, 39).text("Halve {lr/2}") == "Halve"
+
+
+def test_the_batches_to_skip_are_those_since_the_last_good_step() -> None:
+    """A few are named; many, or none that were logged, are not."""
+    run = make_run({"batch_id": np.arange(1000, 1100)})
+    assert Filling(run, 50, 48).text("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
+    assert Filling(run, 50, None).text("Skip it {batches}.") == "Skip it (batch 1050, up to step 50)."
+    assert Filling(run, 50, 10).text("Skip it {batches}.") == "Skip it."
+    assert filling().text("Skip it {batches}.") == "Skip it."
+
+
+def test_what_is_set_so_already_is_not_advised() -> None:
+    """A threshold that is low enough, a format that is used; unless the leaf has nothing else to say."""
+    found = filling(grad_clip=0.5, dtype="bf16")
+    fixes = leaf("Clip {grad_clip<0.5}.", "Switch {dtype=bf16}.", "Look.")
+    assert [fix.text for fix in advised(fixes, (), WHY, found)] == ["Look."]
+    assert len(advised(leaf("Clip {grad_clip<0.5}."), (), WHY, found)) == 1
+    cause = JudgedCause(Cause("c", "no clipping", fixes=("Clip {grad_clip<1.0}.",)), CauseState.LIKELY)
+    assert told_causes([cause], found)[0].cause.fixes == ()
+
+
+def test_fixes_of_what_the_log_shows_come_first_and_of_what_may_be_last() -> None:
+    """Each with its reason: the cause's evidence, or what led to the finding; of a ruled-out cause nothing is told."""
+    causes = [
+        JudgedCause(Cause("a", "a bad batch", fixes=("Skip it.",)), CauseState.CONFIRMED, (Evidence("seen"),)),
+        JudgedCause(Cause("b", "all labels are masked", fixes=("Unmask.",)), CauseState.POSSIBLE),
+        JudgedCause(Cause("c", "a schedule: it jumps", fixes=("Plot it.",)), CauseState.NOT_CHECKABLE),
+        JudgedCause(Cause("d", "labels that are masked", fixes=("No.",)), CauseState.RULED_OUT),
+    ]
+    found = advised(leaf("Look."), causes, WHY, filling())
+    assert [(fix.text, fix.reason) for fix in found] == [
+        ("Skip it.", "seen"),
+        ("Look.", "the loss rises"),
+        ("If all labels are masked: Unmask.", ""),
+        ("If the cause is a schedule (it jumps): Plot it.", ""),
+    ]
+
+
+def test_one_change_is_not_advised_twice_among_the_first() -> None:
+    """Who has halved the rate need not read of it again before other fixes."""
+    found = advised(leaf("Halve {lr/2}.", "Really halve {lr/2}.", "Look."), (), WHY, filling(lr=0.01))
+    assert [fix.text.split()[0] for fix in found] == ["Halve", "Look.", "Really"]
+
+
+def nan_run() -> Run:
+    """A bf16 run whose gradient climbs before its loss is NaN."""
+    at = np.arange(600)
+    norm = np.where(at < 380, 1.0, np.exp(np.minimum(at - 380, 60) / 3.0))
+    loss = np.where(at < 400, falling(600), np.nan)
+    return make_run({"loss": loss, "grad_norm": norm}, dtype="bf16", lr=3e-3, grad_clip=5.0)
+
+
+def test_three_are_on_the_screen_and_all_in_json() -> None:
+    """With the numbers of the run, which JSON has as well."""
+    found = diagnose(nan_run())
+    finding = found.findings[0]
+    assert len(finding.first_fixes) == 3
+    assert len(finding.fixes) > 3
+    told = to_dict(found)["findings"][0]
+    assert told["fixes"] == list(finding.fixes)
+    assert [item["fix"] for item in told["first_fixes"]] == list(finding.fixes[:3])
+    text = screen(found, width=400)
+    assert all(fix in text for fix in finding.fixes[:3])
+    assert finding.fixes[3] not in text
+    assert f"and {len(finding.fixes) - 3} more: stabtree explain {finding.leaf.id}" in text
+    assert any("lr 0.003 → 0.0015" in fix for fix in finding.fixes)
+    assert not any("Should it be" in fix or "{" in fix for fix in finding.fixes)

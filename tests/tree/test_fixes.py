@@ -1,0 +1,58 @@
+"""What a fix may say of the run at hand: its places, and their mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from stabtree.errors import StabtreeError
+from stabtree.tree.fixes import mistakes, places, plain
+from stabtree.tree.knobs import KNOBS
+from stabtree.tree.load import build, load_trees
+
+TREE = """
+name: t
+title: T
+sections: [{id: "1", title: S, entry: a}]
+questions:
+  - {id: a, section: "1", ask: A?, go: {yes: bad, no: good}, source: us}
+leaves:
+  - {id: bad, of: a, title: Bad, severity: warning, fixes: ["FIX"], source: us}
+  - {id: good, of: a, title: Good, severity: ok, fixes: [Nothing.], source: us}
+"""
+
+
+def test_without_a_run_the_words_stand_alone() -> None:
+    """What `explain` prints has no places left, and no double spaces."""
+    assert plain("Halve the rate {lr/2}, then clip {grad_clip<1.0}.") == "Halve the rate, then clip."
+    trees = load_trees()
+    fixes = [fix for leaf in trees.leaves.values() for fix in (*leaf.fixes, *(f for c in leaf.causes for f in c.fixes))]
+    assert any(places(fix) for fix in fixes)
+    assert not [fix for fix in fixes if places(plain(fix))]
+
+
+def test_braces_of_other_kinds_are_left_alone() -> None:
+    """A fix may show YAML."""
+    text = 'Set special_tokens: {pad_token: "x"} and {"enabled": true}.'
+    assert plain(text) == text
+    assert not list(mistakes(text))
+
+
+@pytest.mark.parametrize(
+    ("fix", "problem"),
+    [
+        ("Lower it {learning_rte/2}.", "no knob"),
+        ("Lower it {lr/0}.", "a number stands behind '/'"),
+        ("Lower it {lr/half}.", "a number stands behind '/'"),
+        ("Switch {dtype=fp64}.", "what can be said of it is dtype=bf16"),
+    ],
+)
+def test_a_wrong_place_is_a_mistake_of_the_tree(fix: str, problem: str) -> None:
+    """`tree check` names it with its line."""
+    with pytest.raises(StabtreeError, match=problem):
+        build(TREE.replace("FIX", fix), "t.yaml")
+
+
+def test_a_right_place_is_none() -> None:
+    """Every knob may be named, changed and set."""
+    fix = " ".join(f"{{{knob}}}" if "=" in knob else f"{{{knob}/2}}" for knob in KNOBS)
+    assert build(TREE.replace("FIX", fix + " {batches}"), "t.yaml").leaves["bad"].fixes
