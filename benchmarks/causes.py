@@ -138,7 +138,9 @@ def _count(name: str, fault: str, path: Path, count: Counter[str]) -> str:
     mark = "first" if first else "told" if among else "MISSED"
     bad = " ".join(f"{id_}:{states[id_]}" for id_ in wrong)
     shown_text = " ".join(f"{id_}:{states[id_]}" for id_ in shown)
-    return f"{mark:7s} {name:20s} {fault:26s} {' '.join(leaves[:3])} | {shown_text}" + (f" | WRONG {bad}" if bad else "")
+    return f"{mark:7s} {name:20s} {fault:26s} {' '.join(leaves[:3])} | {shown_text}" + (
+        f" | WRONG {bad}" if bad else ""
+    )
 
 
 def main() -> int:

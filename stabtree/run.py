@@ -183,6 +183,7 @@ class Run:
         rerun: another run of the same training, to compare with.
         step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
             or tokens.
+        written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
     """
 
     name: str
@@ -196,6 +197,7 @@ class Run:
     lines: tuple[LogLine, ...] = ()
     rerun: Run | None = None
     step_size: int = 1
+    written: Mapping[str, Series] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""

@@ -24,7 +24,8 @@ class Kind:
     Attributes:
         shape: what YAML must give: `str`, `bool`, `list` or `dict`.
         described: the same in words.
-        of: the class of an item, or of the mapping itself; `str` where all are text; None where any value will do.
+        of: the class of an item, or of the mapping itself; `str` where all are text; `tuple` where all are
+            lists of text; None where any value will do.
         required: whether the key must be given.
     """
 
@@ -60,6 +61,8 @@ def _kind(hint: Any) -> tuple[type, str, type | None]:
     if get_origin(hint) is Mapping:
         if isinstance(args[1], type) and is_dataclass(args[1]):
             return list, "a list", args[1]  # in the file a list, whose items have their id within
+        if get_origin(args[1]) is tuple:
+            return dict, "a mapping of words to lists of words", tuple
         named = isinstance(args[1], type)
         return dict, "a mapping of words to words" if named else "a mapping", args[1] if named else None
     if isinstance(hint, type) and is_dataclass(hint):
