@@ -137,10 +137,9 @@ def _count(name: str, fault: str, path: Path, count: Counter[str]) -> str:
         count[f"wrong {state}"] += sum(states[id_] == state for id_ in wrong)
     mark = "first" if first else "told" if among else "MISSED"
     bad = " ".join(f"{id_}:{states[id_]}" for id_ in wrong)
-    shown_text = " ".join(f"{id_}:{states[id_]}" for id_ in shown)
-    return f"{mark:7s} {name:20s} {fault:26s} {' '.join(leaves[:3])} | {shown_text}" + (
-        f" | WRONG {bad}" if bad else ""
-    )
+    line = f"{mark:7s} {name:20s} {fault:26s} {' '.join(leaves[:3])} | "
+    line += " ".join(f"{id_}:{states[id_]}" for id_ in shown)
+    return line + (f" | WRONG {bad}" if bad else "")
 
 
 def main() -> int:

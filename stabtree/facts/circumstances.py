@@ -31,6 +31,7 @@ _COLUMNS = {  # words that only the columns of one framework have, compared afte
 }
 _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
+_RIGHT = ("accuracy", "acc")
 _ANSWERS = ("completion_length", "token_accuracy")
 _PREFERENCE = ("preference_margin", "reward_accuracy")
 
@@ -130,8 +131,7 @@ def _task(run: Run, columns: set[str]) -> dict[str, bool]:
     language = language or any(metric in run.series for metric in _ANSWERS)
     found = {
         "language-model": language,
-        "classifier": not language
-        and (run.setting("n_classes") is not None or not {"accuracy", "acc"}.isdisjoint(columns)),
+        "classifier": not language and (run.setting("n_classes") is not None or bool(columns.intersection(_RIGHT))),
         "ctc": not columns.isdisjoint(_SPEECH),
         "preference": any(metric in run.series for metric in _PREFERENCE),
         "reinforcement": "reward" in run.series,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.facts.registry import fact, finite
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Rate(NamedTuple):
-    """How likely the rate is too high (`likely`, `possible` or `no`), whether it is next to nothing, and what says so."""
+    """How likely the rate is too high (likely, possible or no), whether it is next to nothing, and what says so."""
 
     too_high: str
     too_low: bool
@@ -36,13 +37,14 @@ def rate(
 ) -> Rate:
     """Whether the rate is too high: by its value, or by a loss that it threw up at once.
 
-    The highest rate of the first quarter of the rows (a later one is the schedule's doing), else the configured one, above `adam` for the optimizers of the Adam family and above
-    `other` for the rest; or a loss that reaches `leap` times its first value within the first `early_share` of its rows.
-    Possible down to `near` of that value, and where no rate is known. Too low is one below `least`.
+    The highest rate of the first quarter of the rows (a later one is the schedule's doing), else the configured one,
+    above `adam` for the optimizers of the Adam family and above `other` for the rest; or a loss that reaches `leap`
+    times its first value within the first `early_share` of its rows. Possible down to `near` of that value, and where
+    no rate is known. Too low is one below `least`.
     """
     _, values = finite(loss)
     early = values[: max(3, int(early_share * len(values)))]
-    times = min(float(early.max() / values[0]), 1e300) if values[0] > 0 else 0.0
+    times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
     text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (thrown up: {leap:g}×)"
     thrown = Evidence(text, "loss", (), times, leap)
     rates = finite(lr)[1] if lr is not None else values[:0]

@@ -74,10 +74,10 @@ def loss_zero_with_grad_nan(
 ) -> Answer:
     """Is the loss exactly 0 where grad_norm is not finite?
 
-    In at least `share` of the rows with such a grad_norm, the first of which stands within the first `good_rows` rows: what
-    breaks later has broken the weights, which leaves the same trace. transformers prints a NaN loss as 0. `lr_moves` is `moves`
-    or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16 it goes on. Asked is the loss as
-    it was written, before such a 0 was taken for the NaN that it is.
+    In at least `share` of the rows with such a grad_norm, the first of which is one of the first `good_rows` or comes
+    right after them: what breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
+    loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
+    it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
     """
     steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
     broken = ~np.isfinite(norms)
@@ -118,7 +118,7 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     Guessing costs ln(classes): above `factor` times that, or ln(262,144), the largest vocabulary, where neither
-    `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high as well.
+    `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high, too.
     """
     steps, values = finite(run.written.get("loss", loss))
     known = run.setting("vocab_size") or run.setting("n_classes")
@@ -171,9 +171,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
     row for each of several steps, or their mean, can't tell.
     """
     if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
-        return unknown(
-            "the loss is not logged at every step, so what it did right before the break is not seen", "loss"
-        )
+        return unknown("the loss is not logged at every step: what it did right before the break is not seen", "loss")
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
     needed = max(least_rows, 2)

@@ -59,15 +59,12 @@ def norm_sums_up(grad_norm: Series, *, rows: Count, growth: float) -> Answer:
     A gradient that is never zeroed is the sum of the batches so far: the norms of the first `rows` steps rise one after
     the other, to more than `growth` times the first.
     """
-    first = grad_norm.values[:rows]
-    consecutive = (
-        len(first) == rows and int(grad_norm.steps[0]) <= 1 and bool((np.diff(grad_norm.steps[:rows]) == 1).all())
-    )
-    if not consecutive or rows < 2:
+    first, steps = grad_norm.values[:rows], grad_norm.steps[:rows]
+    if rows < 2 or len(first) < rows or steps[0] > 1 or (np.diff(steps) != 1).any():
         return unknown(f"grad_norm is not logged at each of the first {rows} steps", "grad_norm")
     if not np.isfinite(first).all() or first[0] <= 0:
         return Answer(NO, (Evidence(f"grad_norm is 0 or not finite in its first {rows} rows", "grad_norm"),))
-    times = min(float(first[-1] / first[0]), 1e300)
+    times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
     text = f"grad_norm goes from {first[0]:.3g} to {first[-1]:.3g} over its first {rows} steps"
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
     return Answer(LIKELY if times > growth and bool((np.diff(first) > 0).all()) else NO, found)
@@ -87,14 +84,30 @@ def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
 
 
 @predicate(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
-def data_changes(spike: Spike, grad_norm: Series | None = None, *, factor: float, rows: Count) -> Answer:
+def data_changes(
+    spike: Spike,
+    grad_norm: Series | None = None,
+    lr: Series | None = None,
+    *,
+    factor: float,
+    lr_factor: float,
+    rows: Count,
+) -> Answer:
     """Does the loss change its level for good under a gradient that is as before?
 
     Likely where grad_norm in the `rows` rows from the onset on stays below `factor` times its mean before: the weights
-    were not thrown, so it is what they are shown. Possible where no grad_norm was logged.
+    were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where lr rises by more
+    than `lr_factor` from the window before to these rows: then it may be the rate.
     """
     top = spike.top
     level = Evidence(f"the loss changes its level at step {top.step:,}", "loss", (top.step,))
+    if lr is not None:
+        steps, rates = finite(lr)
+        old = rates[(steps >= top.step - spike.look.window_steps) & (steps < top.step)]
+        new = rates[steps >= top.step][:rows]
+        if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
+            text = f"lr goes from {float(old.min()):.3g} to {float(new.max()):.3g} around step {top.step:,}"
+            return Answer(NO, (Evidence(text, "lr", (top.step,)),))
     if grad_norm is None:
         return Answer(POSSIBLE, (level,))
     before = (grad_norm.steps >= top.step - spike.look.window_steps) & (grad_norm.steps < top.step)
@@ -102,7 +115,7 @@ def data_changes(spike: Spike, grad_norm: Series | None = None, *, factor: float
     after = grad_norm.values[grad_norm.steps >= top.step][:rows]
     if not len(usual) or not len(after) or float(usual.mean()) <= 0:
         return Answer(POSSIBLE, (level,))
-    ratio = float(np.nan_to_num(np.max(after) / float(usual.mean()), nan=1e300, posinf=1e300))
+    ratio = float(np.clip(np.nan_to_num(np.max(after), nan=np.inf) / float(usual.mean()), -1e300, 1e300))
     text = f"grad_norm is at most {ratio:.3g}× its mean before in the {len(after)} rows from step {top.step:,} on"
     found = Evidence(f"{text} (thrown weights: {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))
@@ -129,7 +142,8 @@ def setting_above(run: Run, *, key: str = "weight_decay", level: float) -> Answe
     value = run.setting(key)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return unknown(f"the configuration does not say {key}")
-    found = Evidence(f"{key} is {value:g} ({run.config[key].source}), far too much is {level:g}", "", (), value, level)
+    text = f"{key} is {value:g} ({run.config[key].source}), far too much is a value above {level:g}"
+    found = Evidence(text, "", (), float(value), level)
     return Answer(LIKELY, (found,)) if value > level else Answer(NO, (found,), contrary=True)
 
 
@@ -176,7 +190,8 @@ def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float)
     last = int(alive[-1])
     zeros = len(values) - 1 - last
     level = abs(median(values[: last + 1]))
-    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it stood at {values[last]:.3g} (usually {level:.3g})"
+    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it stood at {values[last]:.3g}"
+    text += f" (usually {level:.3g})"
     found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
     return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
 
@@ -193,8 +208,7 @@ def rises_to(
     if answer.verdict != YES:
         return answer
     _, values = finite(run.series[metric])
-    part = max(rows, len(values) // 10)
-    first, last = median(values[:part]), median(values[-part:])
+    first, last = median(values[: max(rows, len(values) // 10)]), median(values[-rows:])
     text = f"{metric} goes from {first:.3g} to {last:.3g} (a rise takes {growth:g}×)"
     found = (Evidence(text, metric, (), last, growth * first),)
     return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)

@@ -59,14 +59,18 @@ def _kind(hint: Any) -> tuple[type, str, type | None]:
     if get_origin(hint) is tuple:
         return list, "a list of texts" if args[0] is str else "a list", args[0]
     if get_origin(hint) is Mapping:
-        if isinstance(args[1], type) and is_dataclass(args[1]):
-            return list, "a list", args[1]  # in the file a list, whose items have their id within
-        if get_origin(args[1]) is tuple:
-            return dict, "a mapping of words to lists of words", tuple
-        named = isinstance(args[1], type)
-        return dict, "a mapping of words to words" if named else "a mapping", args[1] if named else None
+        return _mapping(args[1])
     if isinstance(hint, type) and is_dataclass(hint):
         return dict, "a mapping", hint
     if issubclass(hint, StrEnum):
         return str, f"one of {', '.join(hint)}", hint
     return (bool, "true or false", None) if hint is bool else (str, "text", None)
+
+
+def _mapping(held: Any) -> tuple[type, str, type | None]:
+    if isinstance(held, type) and is_dataclass(held):
+        return list, "a list", held  # in the file a list, whose items have their id within
+    if get_origin(held) is tuple:
+        return dict, "a mapping of words to lists of words", tuple
+    named = isinstance(held, type)
+    return dict, "a mapping of words to words" if named else "a mapping", held if named else None
