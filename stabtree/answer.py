@@ -8,6 +8,7 @@ YES = "yes"
 NO = "no"
 UNKNOWN = "unknown"
 LIKELY = "likely"
+POSSIBLE = "possible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Answer:
         onset_step: first step of what was found.
         last_good_step: last logged step before anything unusual.
         storm: whether the loss stopped being finite: a checkpoint from right before may hold what broke it.
+        contrary: of a no, whether what was seen speaks against it; else the log merely does not show it.
     """
 
     verdict: str
@@ -50,6 +52,7 @@ class Answer:
     onset_step: int | None = None
     last_good_step: int | None = None
     storm: bool = False
+    contrary: bool = False
 
 
 def unknown(reason: str, *missing: str) -> Answer:

@@ -186,6 +186,7 @@ class Run:
         step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
             or tokens.
         checkpoints: the checkpoints that lie with the log or in the folder that the user named: their paths by step.
+        written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
     """
 
     name: str
@@ -200,6 +201,7 @@ class Run:
     rerun: Run | None = None
     step_size: int = 1
     checkpoints: Mapping[int, str] = field(default_factory=dict)
+    written: Mapping[str, Series] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""

@@ -24,9 +24,10 @@ class CauseState(StrEnum):
 
     CONFIRMED = "confirmed"
     LIKELY = "likely"
-    POSSIBLE = "possible"  # no log can test it
+    POSSIBLE = "possible"  # no log can test it, or what it needs is not known to hold
+    NOT_CONFIRMED = "not confirmed"  # looked at, and the threshold not reached
     NOT_CHECKABLE = "not checkable"  # this log can't test it
-    RULED_OUT = "ruled out"
+    RULED_OUT = "ruled out"  # the log speaks against it
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, UNKNOWN, Answer, Evidence
+from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Answer, Evidence
 from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.ranks import with_worst_rank
@@ -23,12 +23,20 @@ from stabtree.tree.overrides import overridden
 from stabtree.tree.params import liked, resolved
 
 if TYPE_CHECKING:
+    from stabtree.facts.circumstances import Circumstances
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.params import Asking
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
+
+_STATES = {
+    UNKNOWN: CauseState.NOT_CHECKABLE,
+    NO: CauseState.NOT_CONFIRMED,
+    LIKELY: CauseState.LIKELY,
+    POSSIBLE: CauseState.POSSIBLE,
+}
 
 
 def diagnose(
@@ -197,7 +205,7 @@ class _Walk:
         last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         storm = any(visit.answer.storm for visit in told)
-        judged = sorted(filter(_told_of, map(self._judge, leaf.causes)), key=lambda c: list(CauseState).index(c.state))
+        judged = self._causes(leaf)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
         filling = Filling(self.run, onset, good)
@@ -215,14 +223,33 @@ class _Walk:
             restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
 
-    def _judge(self, cause: Cause) -> JudgedCause:
+    def _causes(self, leaf: Leaf) -> tuple[JudgedCause, ...]:
+        """The causes of a leaf that this run may have, strongest first."""
+        here = self.facts.get("circumstances")
+        judged = [self._judge(cause, here) for cause in leaf.causes if here.fit(cause.holds) is not False]
+        if any(item.state is CauseState.CONFIRMED for item in judged):
+            # What is proved explains what makes the others likely.
+            judged = [
+                replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
+            ]
+        order = list(CauseState)
+        return tuple(sorted(filter(_told_of, judged), key=lambda item: order.index(item.state)))
+
+    def _judge(self, cause: Cause, here: Circumstances) -> JudgedCause:
         predicate = predicate_named(cause.test)
+        open_ = here.unknown(cause.holds)
+        lacks = f"nothing says {open_}" if open_ else ""
         if predicate is None:
-            return JudgedCause(cause, CauseState.POSSIBLE)
+            return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
         answer = predicate.ask(self.facts, self.params(cause))
-        states = {UNKNOWN: CauseState.NOT_CHECKABLE, NO: CauseState.RULED_OUT, LIKELY: CauseState.LIKELY}
-        state = states.get(answer.verdict, CauseState.CONFIRMED)
-        return JudgedCause(cause, state, answer.evidence, answer.reason)
+        state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
+        if answer.verdict == NO and answer.contrary:
+            state = CauseState.RULED_OUT
+        if state is CauseState.CONFIRMED and not cause.proof:
+            state = CauseState.LIKELY
+        if lacks and state in (CauseState.CONFIRMED, CauseState.LIKELY):
+            state = CauseState.POSSIBLE
+        return JudgedCause(cause, state, answer.evidence, answer.reason or lacks)
 
     def _missing(self) -> tuple[Missing, ...]:
         found: dict[str, Missing] = {}
@@ -255,7 +282,8 @@ class _Walk:
 
 def _told_of(judged: JudgedCause) -> bool:
     """Whether a cause is worth telling: a quiet one only where something speaks for it."""
-    return not judged.cause.quiet or judged.state not in (CauseState.RULED_OUT, CauseState.NOT_CHECKABLE)
+    silent = (CauseState.NOT_CONFIRMED, CauseState.NOT_CHECKABLE, CauseState.RULED_OUT)
+    return not judged.cause.quiet or judged.state not in silent
 
 
 def _told(question: Question, word: str) -> Visit:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from stabtree.facts import batches, checkpoints, levels, loss_break, precursors, reading, rise, scale, seam, spike
+from stabtree.facts import (
+    batches,
+    checkpoints,
+    circumstances,
+    levels,
+    loss_break,
+    precursors,
+    rate,
+    reading,
+    rise,
+    scale,
+    seam,
+    spike,
+)
 from stabtree.facts.registry import Fact, Facts
 
 if TYPE_CHECKING:
@@ -19,9 +32,11 @@ FACTS: dict[str, Fact] = {
     for item in (
         batches.batches,
         checkpoints.checkpoints,
+        circumstances.circumstances,
         levels.levels,
         loss_break.loss_break,
         precursors.precursors,
+        rate.rate,
         reading.reading,
         rise.rise,
         scale.scale,

@@ -117,6 +117,7 @@ def _load(
         lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
         step_size=size,
+        written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
         notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
     return _with_checkpoints(made_run, paths, checkpoints)

@@ -143,6 +143,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         _positive,
         "max_response_length max_new_tokens generate_max_len max_tokens_per_completion",
     ),
+    "device": (lambda value: _text(str(value)), "gpu_name device_name"),
     "overlap_comm": (_flag, "zero_overlap_comm"),
     "seed": (_count, "random_seed"),
 }
@@ -189,7 +190,16 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
             config[key] = KEYS[key][0](value)
         except (ValueError, OverflowError) as error:
             notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
-    return config, notes
+    mixed = _mixed(best["dtype"][1]) if config.get("dtype") == "fp16" else None
+    return (config if mixed is None else {**config, "mixed": mixed}), notes
+
+
+def _mixed(precision: object) -> bool | None:
+    """Whether fp16 is that of mixed precision, with weights in fp32, or of the weights, too; None where it is open."""
+    words = normalize(str(precision)).split("_")
+    if "true" in words:
+        return False
+    return True if {"mixed", "amp"}.intersection(words) else None
 
 
 _WEIGHTS = "weights_dtype"
@@ -225,10 +235,12 @@ def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, i
         if isinstance(value, Mapping):
             if depth < 3 and (key in _NAMED or word in WRAPPERS):
                 yield from _nested(key, place, value, depth)
+        elif word == "mixed_precision" and str(value).lower() in REDUCED:
+            yield "dtype", place, f"amp_{value}"
         elif key:
             yield key, place, value
         elif word in REDUCED and value is True:
-            yield "dtype", 20 + place, word
+            yield "dtype", 20 + place, f"amp_{word}"
         elif word == _WEIGHTS:
             yield "dtype", 40 + place, value
 

@@ -14,6 +14,7 @@ from stabtree.predicates import (
     signatures,
     spike_panels,
     spikes,
+    traces,
 )
 from stabtree.predicates.course import drift, end, overfitting, start
 from stabtree.predicates.metric import moves, stays
@@ -83,6 +84,18 @@ PREDICATES: dict[str, Predicate] = {
         signatures.falls_despite_scale,
         signatures.grad_norm_off_scale,
         signatures.loss_left_out_with_grad_nan,
+        traces.rate_too_high,
+        traces.rate_too_low,
+        traces.rate_runs_out,
+        traces.norm_sums_up,
+        traces.heals_slowly,
+        traces.data_changes,
+        traces.batches_recur,
+        traces.setting_above,
+        traces.clipped_throughout,
+        traces.gradient_outlives,
+        traces.zero_at_once,
+        traces.rises_to,
         log.line_says,
         gradients.norm_is_scaled,
         gradients.gradients_underflow,

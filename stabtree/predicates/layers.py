@@ -95,7 +95,9 @@ def updates_small(update_ratio: Groups, *, usual: float, low_factor: float, high
     The `low` of `update_size` alone, for a cause that it bears out or rules out.
     """
     answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor, high_factor=high_factor)
-    return answer if answer.verdict == UNKNOWN else Answer(YES if answer.verdict == "low" else NO, answer.evidence)
+    if answer.verdict == UNKNOWN:
+        return answer
+    return Answer(YES, answer.evidence) if answer.verdict == "low" else Answer(NO, answer.evidence, contrary=True)
 
 
 @predicate(source="convergence O22", min_points=5)

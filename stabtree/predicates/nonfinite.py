@@ -170,7 +170,8 @@ def trained_in_fp8(run: Run) -> Answer:
     if known is None:
         return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
     text = f"dtype is {known.value} ({known.source})"
-    return Answer(LIKELY if known.value == "fp8" else NO, (Evidence(text),))
+    fp8 = known.value == "fp8"
+    return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)
 
 
 @predicate(source="public threads: evaluation batches without a single label")

@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import median, stretches
+from stabtree.stats import interval, median, stretches
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -34,43 +34,34 @@ def told(run: Run, key: str, value: str) -> bool | None:
     return str(known).lower() == value.lower()
 
 
-def ranked(run: Run, key: str, value: str, *found: Evidence) -> Answer:
-    """The answer for a trace that was found: yes, no or likely by the setting that tells its causes apart."""
-    match = told(run, key, value) if key else None
-    if match is None:
-        return Answer(LIKELY, found)
-    text = f"{key} is {run.setting(key)} ({run.config[key].source}); this cause needs {value}"
-    return Answer(YES if match else NO, (*found, Evidence(text)))
-
-
 def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
     """The steps at which both were logged, and the values of each there."""
     steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
     return steps, first.values[own], second.values[other]
 
 
-@predicate(source="public threads", labels=("likely", "no"))
+@predicate(source="public threads", labels=("possible", "no"))
 def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
     """Does the run's configuration say so?
 
-    A setting alone proves nothing: `likely` at best.
+    A setting alone proves nothing, and makes nothing likely: `possible` at best.
     """
     match = told(run, key, value)
     if match is None:
         return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
     text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
-    return Answer(LIKELY if match else NO, (Evidence(text),))
+    return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
 
 
-@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("likely", "no"))
+@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
 def is_logged(run: Run, *, metric: str = "reward") -> Answer:
     """Is a metric logged that tells what kind of run this is?"""
     series = run.get(metric)
     text = f"{metric} is logged in {len(series):,} rows" if series is not None else f"{metric} is not logged"
-    return Answer(LIKELY if series is not None else NO, (Evidence(text, metric),))
+    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, metric),))
 
 
-@predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("yes", "likely", "no"))
+@predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))
 def loss_zero_with_grad_nan(
     run: Run,
     loss: Series,
@@ -78,31 +69,32 @@ def loss_zero_with_grad_nan(
     lr: Series | None = None,
     *,
     share: float,
+    good_rows: int,
     lr_moves: str = "any",
-    key: str = "",
-    value: str = "",
 ) -> Answer:
     """Is the loss exactly 0 where grad_norm is not finite?
 
-    In at least `share` of the rows with such a grad_norm: transformers prints a NaN loss as 0. `lr_moves` is `moves`
-    or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16 it goes on. Where the
-    setting `key` is known, `value` decides between causes with the same trace; else the answer is likely at best.
+    In at least `share` of the rows with such a grad_norm, the first of which is one of the first `good_rows` or comes
+    right after them: what breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
+    loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
+    it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
     """
-    steps, losses, norms = paired(loss, grad_norm)
+    steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
     broken = ~np.isfinite(norms)
     zero = broken & (losses == 0)
     text = f"loss is exactly 0 in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
     at = tuple(int(s) for s in steps[zero][:3])
     found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
-    if not zero.any() or zero.sum() < share * broken.sum():
+    late = not broken.any() or int(np.argmax(broken)) > good_rows
+    if late or not zero.any() or zero.sum() < share * broken.sum():
         return Answer(NO, (found,))
     moved = _moved(lr, steps[zero]) if lr is not None else None
     if lr_moves != "any" and moved is not None:
         how = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
         if moved != (lr_moves == "moves"):
             return Answer(NO, (found, how))
-        return ranked(run, key, value, found, how)
-    return ranked(run, key, value, found)
+        return Answer(LIKELY, (found, how))
+    return Answer(LIKELY, (found,))
 
 
 def _moved(lr: Series, steps: Ints) -> bool | None:
@@ -125,17 +117,17 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
-    Guessing costs ln(classes): above `factor` times that. Where neither `vocab_size` nor `n_classes` is known it is
-    ln(262,144), the largest vocabulary, and the loss must be exactly 0 later on: other losses have no such level.
+    Guessing costs ln(classes): above `factor` times that, or ln(262,144), the largest vocabulary, where neither
+    `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high, too.
     """
-    steps, values = finite(loss)
+    steps, values = finite(run.written.get("loss", loss))
     known = run.setting("vocab_size") or run.setting("n_classes")
     classes = known if isinstance(known, int) and known > 1 else None
     bar = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
     text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"
     found = Evidence(text, "loss", (int(steps[0]),), first, bar)
-    return Answer(LIKELY if first > bar and (classes or (values == 0).any()) else NO, (found,))
+    return Answer(LIKELY if first > bar and (values == 0).any() else NO, (found,))
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
@@ -155,32 +147,31 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, most_s
     return Answer(LIKELY if single else NO, (found,))
 
 
-@predicate(source="pytorch-lightning#20619, litgpt#185", labels=("yes", "likely", "no"))
-def breaks_at_start(
-    run: Run, loss: Series, *, least_rows: int, rows: int, steps: int, key: str = "", value: str = ""
-) -> Answer:
+@predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
+def breaks_at_start(loss: Series, *, least_rows: int, rows: int, steps: int) -> Answer:
     """Is the loss not finite from its first rows on, for good?
 
-    After `least_rows` to `rows` finite ones, all within the first `steps` steps. A `key` that is given must be known.
+    After `least_rows` to `rows` finite ones, all within the first `steps` steps.
     """
-    if key and told(run, key, value) is None:
-        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
     text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
     found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), float(rows))
     early = len(loss) > 1 and least_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
-    return ranked(run, key, value, found) if early and last < len(loss) else Answer(NO, (found,))
+    return Answer(LIKELY if early and last < len(loss) else NO, (found,))
 
 
-@predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("yes", "likely", "no"))
+@predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
 def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, least_rows: int) -> Answer:
     """Did the loss climb before it broke?
 
     Compared is the last finite loss before the first that is not with the median of the `rows` rows before it: more
-    than `factor` times. Without `climbs` the question is whether it was ordinary to the last.
+    than `factor` times. Without `climbs` the question is whether it was ordinary to the last, which a log that has a
+    row for each of several steps, or their mean, can't tell.
     """
+    if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
+        return unknown("the loss is not logged at every step: what it did right before the break is not seen", "loss")
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
     needed = max(least_rows, 2)

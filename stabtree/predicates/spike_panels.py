@@ -215,7 +215,9 @@ def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
         before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
         text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, nor do several "
         text += f"in a row come back in their order from before that ({before:,} different ones before)"
-        return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),))
+        # Where every step has its batch, and none ever came back, there is no repeat to look for.
+        every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
+        return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
     step, back = int(series.steps[found.last]), int(batches.since_steps[found.last])
     since = int(series.steps[found.first])
     text = f"the batch of step {step:,} is that of step {step - back:,}; of the {found.window_rows:,} rows around the "
@@ -249,7 +251,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     step = int(steps[row])
     if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
         text = f"lr is continuous around the spike (largest step ×{jump:.3g}, a jump is ×{factor:g})"
-        return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),))
+        return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
     if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
@@ -259,6 +261,12 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     text = f"lr jumps ×{jump:.3g} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]))
+
+
+def _at_every_row(run: Run, lr: Series) -> bool:
+    """Whether a learning rate was logged wherever the loss was."""
+    loss = run.get("loss")
+    return loss is not None and bool(np.isin(loss.steps, lr.steps).all())
 
 
 def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: NormPanel) -> Answer:

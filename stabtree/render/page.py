@@ -32,6 +32,7 @@ STYLES = {
     "confirmed": "bold red",
     "likely": "bold yellow",
     "possible": "yellow",
+    "not confirmed": "bright_black",
     "not checkable": "bright_black",
     "ruled out": "green",
     "number": "bold",

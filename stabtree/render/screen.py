@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,13 @@ MARKS = {
     CauseState.CONFIRMED: "●",
     CauseState.LIKELY: "◐",
     CauseState.POSSIBLE: "○",
+    CauseState.NOT_CONFIRMED: "·",
     CauseState.NOT_CHECKABLE: "?",
     CauseState.RULED_OUT: "–",
 }
+SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)
 MOST_EVIDENCE = 4
+MOST_CAUSES = 3
 TOO_LITTLE = "Too little was logged to judge this run"
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
@@ -194,13 +198,17 @@ def _causes(page: Page, finding: Finding) -> None:
     if not finding.causes:
         return
     page.heading("Causes, by evidence")
-    for judged in finding.causes:
+    for judged in finding.causes[:MOST_CAUSES]:
         page.item(
             (f"{MARKS[judged.state]} {judged.state}", judged.state),
-            [(judged.cause.text, "" if judged.state != CauseState.RULED_OUT else "dim"), *_why(judged)],
+            [(judged.cause.text, "dim" if judged.state in SILENT else ""), *_why(judged)],
             indent=1,
             head_width=17,
         )
+    rest = Counter(str(judged.state) for judged in finding.causes[MOST_CAUSES:])
+    if rest:
+        told = ", ".join(f"{count} {state}" for state, count in rest.items())
+        page.line((f"and {sum(rest.values())} more: {told}; --json lists all", "dim"), indent=1)
 
 
 def _why(judged: JudgedCause) -> list[Piece]:

@@ -111,6 +111,8 @@ class Builder:
         """A value of the right shape as what the class holds."""
         if kind is None or kind is str:
             return tuple(value) if isinstance(value, list) else value
+        if kind is tuple:
+            return {key: tuple(words) for key, words in value.items()}
         if is_dataclass(kind):
             return tuple(self._items(value, kind, *path)) if isinstance(value, list) else self._item(value, kind, path)
         return {key: kind(word) for key, word in value.items()} if isinstance(value, dict) else kind(value)
@@ -143,6 +145,8 @@ def _problem(key: str, value: Any, kind: Kind) -> str:
     held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
     if kind.of is str and not all(isinstance(item, str) for item in held):
         return "must map words to words" if kind.shape is dict else "must hold text only: quote what contains a colon"
+    if kind.of is tuple and not all(isinstance(item, list) and all(isinstance(w, str) for w in item) for item in held):
+        return f"must be {kind.described}"
     if kind.of is not None and issubclass(kind.of, StrEnum):
         choices = list(kind.of)
         return "" if all(item in choices for item in held) else f"{key} is one of {', '.join(choices)}"

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
 from stabtree.facts import FACTS
+from stabtree.facts.circumstances import WORDS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import Case, FactParams, Group, Question, Tree
+from stabtree.tree.model import Case, Cause, FactParams, Group, Question, Signature, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -42,12 +43,11 @@ def check(tree: Tree, places: Mapping[str, int], *, whole: bool = True) -> list[
         line = places.get(leaf.id, 1)
         found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
-            found += [(line, f"cause {cause.id} {text}") for text in (*_predicate(tree, cause), *_fixes(cause.fixes))]
+            texts = (*_predicate(tree, cause), *_holds(cause), *_fixes(cause.fixes))
+            found += [(line, f"cause {cause.id} {text}") for text in texts]
     for item in tree.signatures:
-        found += [
-            (places.get(item.id, 1), f"cause {item.id} {text}")
-            for text in (*_predicate(tree, item), *_fixes(item.fixes))
-        ]
+        texts = (*_predicate(tree, item), *_holds(item), *_fixes(item.fixes))
+        found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in texts]
     for group in tree.groups.values():
         found += [(places.get(group.id, 1), f"group {group.id} {text}") for text in _group(tree, group)]
     for stated in tree.facts.values():
@@ -146,6 +146,18 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
     for name in () if wrong else facts_behind(predicate):
         if name not in tree.facts and FACTS[name].params:
             yield f"asks for the fact {name}, of which nothing is stated under 'facts'"
+
+
+def _holds(cause: Cause | Signature) -> Iterator[str]:
+    for key, words in cause.holds.items():
+        if key not in WORDS:
+            yield f"holds for {key!r}, which is no circumstance{near(key, WORDS)}; those are {', '.join(WORDS)}"
+            continue
+        for word in words:
+            if word not in WORDS[key]:
+                yield f"holds for {key} {word!r}{near(word, WORDS[key])}; known are {', '.join(WORDS[key])}"
+        if not words:
+            yield f"holds for no {key} at all"
 
 
 def _fact(stated: FactParams) -> Iterator[str]:

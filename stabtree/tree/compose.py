@@ -69,6 +69,8 @@ def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete:
             fixes=item.fixes,
             see=item.see,
             quiet=item.quiet,
+            holds=item.holds,
+            proof=item.proof,
         )
         for id_ in item.of:
             if id_ in leaves:

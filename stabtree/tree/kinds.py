@@ -24,7 +24,8 @@ class Kind:
     Attributes:
         shape: what YAML must give: `str`, `bool`, `list` or `dict`.
         described: the same in words.
-        of: the class of an item, or of the mapping itself; `str` where all are text; None where any value will do.
+        of: the class of an item, or of the mapping itself; `str` where all are text; `tuple` where all are
+            lists of text; None where any value will do.
         required: whether the key must be given.
     """
 
@@ -65,12 +66,18 @@ def _kind(hint: Any) -> tuple[type, str, type | None]:
     if get_origin(hint) is tuple:
         return list, "a list of texts" if args[0] is str else "a list", args[0]
     if get_origin(hint) is Mapping:
-        if isinstance(args[1], type) and is_dataclass(args[1]):
-            return list, "a list", args[1]  # in the file a list, whose items have their id within
-        named = isinstance(args[1], type)
-        return dict, "a mapping of words to words" if named else "a mapping", args[1] if named else None
+        return _mapping(args[1])
     if isinstance(hint, type) and is_dataclass(hint):
         return dict, "a mapping", hint
     if issubclass(hint, StrEnum):
         return str, f"one of {', '.join(hint)}", hint
     return (bool, "true or false", None) if hint is bool else (str, "text", None)
+
+
+def _mapping(held: Any) -> tuple[type, str, type | None]:
+    if isinstance(held, type) and is_dataclass(held):
+        return list, "a list", held  # in the file a list, whose items have their id within
+    if get_origin(held) is tuple:
+        return dict, "a mapping of words to lists of words", tuple
+    named = isinstance(held, type)
+    return dict, "a mapping of words to words" if named else "a mapping", held if named else None

@@ -148,7 +148,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause, which a `test` confirms or rules out; a `quiet` one is told only if something speaks for it."""
+    """A possible cause, which a `test` looks for; a `quiet` one is told only if something speaks for it.
+
+    Attributes:
+        holds: what it needs, as `{precision: [fp16]}`: it is not told where the run is known to be another, and only as
+            possible where that is not known. The words are those of `stabtree.facts.circumstances`.
+        proof: whether a yes of its test proves it; else it makes it likely.
+    """
 
     id: str
     text: str
@@ -159,6 +165,8 @@ class Cause:
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     quiet: bool = False
+    holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    proof: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +292,8 @@ class Signature:
     see: tuple[str, ...] = ()
     example: str = ""
     quiet: bool = False
+    holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    proof: bool = True
 
 
 @dataclass(frozen=True, slots=True)

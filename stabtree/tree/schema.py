@@ -53,6 +53,8 @@ def _property(kind: Kind) -> dict[str, Any]:
         return {"type": "boolean"}
     if kind.shape is list:
         return _array(_of(kind.of))
+    if kind.of is tuple:
+        return {"type": "object", "additionalProperties": _array(TEXT)}
     if kind.shape is dict and not is_dataclass(kind.of):
         return {"type": "object", "additionalProperties": _of(kind.of) if kind.of else VALUE}
     return _of(kind.of)

@@ -81,7 +81,7 @@ def test_all_that_is_said_is_said_of_one_spike(options: dict[str, Any], step: in
     assert found.findings
     assert steps_told(found) == {step}
     lead = next(c for c in found.findings[0].causes if c.cause.id == "P12.lead")
-    assert lead.state == ("confirmed" if step == 70 else "ruled out")
+    assert lead.state == ("confirmed" if step == 70 else "not confirmed")
 
 
 @pytest.mark.parametrize("name", DEFAULT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import Resume
+from stabtree.run import Resume, Setting
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_rerun
 
@@ -348,9 +348,30 @@ MORE: dict[str, Maker] = {
     "every answer for a sound loop is no": partial(asked, "yes", *SOUND, word="no"),
 }
 
+
+def with_config(run: Run, **config: Any) -> Run:
+    """The run with a configuration."""
+    return replace(run, config={key: Setting(value, "test") for key, value in config.items()})
+
+
+def still_loss() -> Run:
+    """A loss that does not leave where it began."""
+    return make_run({"loss": noisy(2.3, sigma=0.005)})
+
+
+def leaps(times: float) -> Run:
+    """A loss that is thrown up to so many times its first value at once, and stays where it lands."""
+    return make_run({"loss": noisy(np.where(AT < 2, 2.3, 2.3 * times), sigma=0.005)})
+
+
 TOLD: dict[str, Maker] = {
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
     "O15.padding": partial(padded, 0.29, 0.005),
+    "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
+    "O22.lost.clip": lambda: with_config(swings(0.6), grad_clip=0),
+    "O7.low: rate": lambda: with_config(still_loss(), lr=0.88e-6),
+    "O22.high: thrown up": partial(leaps, 2.25),
+    "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
 }
 
 NOT_TOLD: dict[str, Maker] = {
@@ -359,4 +380,7 @@ NOT_TOLD: dict[str, Maker] = {
     "O7.lr": partial(moving, "flat", 1.12e-4),
     "O7.low": partial(moving, "slow", 1.12e-4),
     "O15.padding: correlation": partial(padded, 0.4, 0.005),
+    "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1e-4, optimizer="adamw"),
+    "O7.low: rate": lambda: with_config(still_loss(), lr=1.12e-6),
+    "O22.lost.clip": lambda: with_config(swings(0.6), grad_clip=1.0),
 }

@@ -183,6 +183,12 @@ def unrewarded(**changed: Any) -> Run:
     return learning(**{"reward": ZERO, **changed})
 
 
+def loosened(**changed: Any) -> Run:
+    """A run whose reward has collapsed, and whose entropy began at half of what it came to."""
+    changed["entropy"] = np.where(np.arange(len(changed["entropy"])) < 60, 0.5, 1.0) * changed["entropy"]
+    return collapsed(**changed)
+
+
 def unrisen(**changed: Any) -> Run:
     """A run whose reward does not rise."""
     return learning(**{"reward": 0.3 + noise(0.06), **changed})
@@ -248,7 +254,7 @@ NEAR: dict[str, Maker] = {
 CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G1.length", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrewarded),
     (Bar("G2.kl", "kl", 2.0, share=0.5, rows=5, steps=0), collapsed),
-    (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), collapsed),
+    (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), loosened),
     (Bar("G2.collapse", "entropy", 0.01, share=0.5, rows=5, steps=0, low=True), collapsed),
     (Bar("G2.stale", "logp_diff", 0.1, share=0.5, rows=5, steps=0), collapsed),
     (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
@@ -258,7 +264,20 @@ CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
 
-TOLD: dict[str, Maker] = {bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES}
+
+def broken_off(rows: int, last: float = 1.0) -> Run:
+    """A reward that is exactly 0 in its last rows, and stood at a share of its level before them."""
+    reward = np.where(np.arange(len(AT)) == len(AT) - rows - 1, 0.6 * last, 0.6 + noise(0.01))
+    return learning(reward=np.where(np.arange(len(AT)) >= len(AT) - rows, 0.0, reward))
+
+
+TOLD: dict[str, Maker] = {
+    **{bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES},
+    "G2.function": partial(broken_off, 60),
+    "G2.function: the row before": partial(broken_off, 60, 0.56),
+}
 NOT_TOLD: dict[str, Maker] = {
-    name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()
+    **{name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()},
+    "G2.function: the row before": partial(broken_off, 60, 0.44),
+    "G2.entropy: from the start": partial(collapsed, entropy=1.2 + noise(0.01)),
 }

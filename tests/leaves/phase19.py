@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stabtree.run import Setting
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, healthy, nan_from, noisy
 
@@ -252,7 +254,26 @@ MORE: dict[str, Maker] = {
     ),
 }
 
+
+def norm_at(lr: float, optimizer: str) -> Run:
+    """A grad_norm and a loss that rise, at a rate that the configuration names."""
+    run = norm_to(1.34)
+    series = {name: one for name, one in run.series.items() if name != "lr"}
+    config = {"lr": Setting(lr, "test"), "optimizer": Setting(optimizer, "test")}
+    return replace(run, series=series, config=config)
+
+
+def moved(times: float, lr: float = 1e-3) -> Run:
+    """A loss that jumps for good, beside a grad_norm that goes up so many times there, and a rate that may."""
+    at = np.where(AT >= 400, 1.0, 0.0)
+    columns = {"grad_norm": NORM * (1 + (times - 1) * at), "lr": 1e-3 + (lr - 1e-3) * np.clip((AT - 395) / 5, 0, 1)}
+    return make_run(healthy(loss=JUMPED, **columns))
+
+
 TOLD: dict[str, Maker] = {
+    "T32": partial(moved, 8.0),
+    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=0.0112, optimizer="adamw"),
+    "Q4.4.lr": partial(norm_at, 1.12, "sgd"),
     "Q1.4.log0: explosion": partial(infinite, 8.8),
     "Q4.2.warmup": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
     "Q1.4.fp8": partial(dies, {}, dtype="fp8"),
@@ -265,6 +286,10 @@ TOLD: dict[str, Maker] = {
 }
 
 NOT_TOLD: dict[str, Maker] = {
+    "T32": partial(moved, 12.0),
+    "T32: the rate": partial(moved, 1.0, 1.7e-3),
+    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=2.64e-4, optimizer="adamw"),
+    "Q4.4.lr": partial(norm_at, 1e-4, "adam"),
     "Q1.4.log0: explosion": partial(infinite, 11.2),
     "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),
     "Q1.4.embedding": partial(dies, {"grad_norm/embed": NORM}),

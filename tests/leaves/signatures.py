@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import Gap, Resume
+from stabtree.run import ColumnUse, FileUse, Gap, Resume
 from tests.conftest import falling, make_run
-from tests.leaves.make import nan_from, noisy
+from tests.leaves.make import logged, nan_from, noisy
 
 if TYPE_CHECKING:
     from stabtree.run import Run
     from tests.leaves.make import Floats, Maker
 
+PURE: dict[str, Any] = {"dtype": "fp16", "mixed": False, "optimizer": "adam"}
+GTX: dict[str, Any] = {"dtype": "fp16", "device": "GeForce GTX 1660"}
 ROWS = 200
 AT = np.arange(ROWS)
 ONES = np.ones(ROWS)
@@ -122,23 +124,81 @@ def leaping(row: int, times: float = 2.25) -> Run:
     return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
 
 
+def speech(run: Run) -> Run:
+    """The run, from a log that has a column of a CTC loss."""
+    return replace(run, sources=(FileUse("train.csv", "csv", ROWS, (ColumnUse("loss_ctc", None),)),))
+
+
+def risen(**config: Any) -> Run:
+    """A loss that rises over its second half."""
+    return make_run({"loss": unlearned().series["loss"].values}, **config)
+
+
+def healing(rows: int) -> Run:
+    """A loss that jumps at step 300 and stays up for so many rows."""
+    at = np.arange(600)
+    return make_run({"loss": falling(600) + np.where((at >= 300) & (at < 300 + rows), 4.0, 0.0)})
+
+
+def overfitted(every: int) -> Run:
+    """A run that overfits, and whose loader gives a batch twice in one of so many rows."""
+    batches = np.where(AT % every == every - 1, AT - 1, AT)
+    return make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "batch_id": batches})
+
+
+def summed(last: float) -> Run:
+    """A run that ends in NaN, whose first five gradients rise to so many times the first."""
+    norms = np.append(np.linspace(1, last, 5), GRAD[5:])
+    return make_run({"loss": nan_from(150, LOSS), "grad_norm": norms})
+
+
+def outlived(alive: int) -> Run:
+    """A run whose loss is NaN from step 150 on, beside so many gradients that are finite."""
+    return make_run({"loss": nan_from(150, LOSS), "grad_norm": np.where(150 + alive > AT, GRAD, np.nan)})
+
+
+def often(rows: int) -> Run:
+    """A run in fp16 whose gradient overflows again and again, so many rows in a row."""
+    return make_run({"loss": LOSS, "grad_norm": np.where(rows > AT % 10, np.nan, GRAD)}, dtype="fp16")
+
+
+def with_config(run: Run, **config: Any) -> Run:
+    """The run with a configuration."""
+    return replace(run, config=fine(**config).config)
+
+
+def decayed(share: float) -> Run:
+    """A flat loss under a rate that is down to nothing in such a share of the rows."""
+    return still(lr=np.where(np.arange(600) < 600 * (1 - share), 1e-3, 0.5e-5))
+
+
 TOLD: dict[str, Maker] = {
+    "T30": partial(risen, lr=0.0112, optimizer="adamw"),
+    "T30: another optimizer": partial(risen, lr=1.12, optimizer="sgd"),
+    "T31": partial(healing, 11),
+    "T33": partial(overfitted, 18),
+    "T36": partial(risen, weight_decay=1.12),
+    "T37": lambda: with_config(still(grad_norm=11.2), grad_clip=1.0),
+    "T38": partial(summed, 3.36),
+    "T39": partial(outlived, 46),
+    "T45": partial(decayed, 0.56),
+    "T46": lambda: logged("ValueError: Expected parameter logits of distribution, but found invalid values:"),
     "T1": partial(dead, 0.34, overlap_comm=True),
-    "T2": partial(dead, 0.34),
-    "T3": partial(dead, 0.98),
+    "T2": partial(dead, 0.34, dtype="bf16"),
+    "T3": partial(dead, 0.98, vocab_size=32_000),
     "T4": partial(dead, 0.34, ONES * 1e-4, dtype="fp16"),
     "T5": partial(begins, 42.0),
-    "T7": partial(early, 3, dtype="fp16"),
-    "T8": partial(early, 0),
+    "T7": partial(early, 3, **PURE),
+    "T8": partial(early, 0, **GTX),
     "T9": lambda: replace(climbing(), config=fine(dtype="fp16").config),
     "T10": climbing,
     "T11": lambda: replace(jumped(), config=fine(grad_clip=0).config),
-    "T12": partial(climbing, 1.3, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
-    "T13": partial(single, 2, "loss"),
-    "T14": partial(single, 2, "grad_norm", dtype="bf16"),
+    "T12": lambda: with_config(climbing(1.3, grad_norm=np.where(AT >= 149, np.inf, GRAD)), grad_clip=0),
+    "T13": partial(single, 2, "loss", vocab_size=32_000),
+    "T14": lambda: speech(single(2, "grad_norm", dtype="bf16")),
     "T15": partial(early, 0),
     "T17": lambda: tiny_scale(LOSS),
-    "T20": partial(single, 2, "grad_norm", dtype="bf16"),
+    "T20": partial(often, 2),
     "T21": partial(resumed, 0.46),
     "T22": partial(resumed, 0.46),
     "T23": partial(thrown, 2.25, 0.88e-7),
@@ -153,9 +213,9 @@ TOLD: dict[str, Maker] = {
         {"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "token_accuracy": GRAD}
     ),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
-    "T7: after one row": partial(early, 1, dtype="fp16"),
-    "T7: sparsely logged": partial(late, 0, 3, 22, dtype="fp16"),
-    "T8: a late beginning": partial(late, 44, 0),
+    "T7: after one row": partial(early, 1, **PURE),
+    "T7: sparsely logged": partial(late, 0, 3, 22, **PURE),
+    "T8: a late beginning": partial(late, 44, 0, **GTX),
     "T15: a late beginning": partial(late, 44, 0),
     "T17: lowest scale": partial(floored, 0.88),
     "T23: late": partial(leaping, 8),
@@ -163,31 +223,41 @@ TOLD: dict[str, Maker] = {
 
 
 NOT_TOLD: dict[str, Maker] = {
+    "T30": partial(risen, lr=2.64e-4, optimizer="adamw"),
+    "T30: another optimizer": partial(risen, lr=0.0264, optimizer="sgd"),
+    "T31": partial(healing, 9),
+    "T33": partial(overfitted, 23),
+    "T36": partial(risen, weight_decay=0.88),
+    "T37": lambda: with_config(still(grad_norm=8.8), grad_clip=1.0),
+    "T38": partial(summed, 2.64),
+    "T39": partial(outlived, 44),
+    "T45": partial(decayed, 0.44),
+    "T46": lambda: logged("ValueError: too many values to unpack"),
     "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
-    "T7: from the first row on": partial(early, 0, dtype="fp16"),
-    "T7: sparsely logged": partial(late, 0, 3, 28, dtype="fp16"),
-    "T8: a later beginning": partial(late, 56, 0),
+    "T7: from the first row on": partial(early, 0, **PURE),
+    "T7: sparsely logged": partial(late, 0, 3, 28, **PURE),
+    "T8: a later beginning": partial(late, 56, 0, **GTX),
     "T15: a later beginning": partial(late, 56, 0),
     "T17: lowest scale": partial(floored, 1.12),
     "T23: later": partial(leaping, 12),
     "T23: height": partial(leaping, 8, 1.76),
     "T26: level": partial(tuned, 88.0, loss_scale=4.0 * ONES),
-    "T1": partial(dead, overlap_comm=False),
-    "T2": partial(dead, 0.26),
-    "T3": partial(dead, 0.84),
+    "T1": partial(dead, 0.26, overlap_comm=True),
+    "T2": partial(dead, 0.26, dtype="bf16"),
+    "T3": partial(dead, 0.84, vocab_size=32_000),
     "T4": partial(dead, dtype="fp16"),
     "T5": partial(begins, 33.0),
-    "T7": partial(early, 4, dtype="fp16"),
-    "T8": partial(early, 1),
+    "T7": partial(early, 4, **PURE),
+    "T8": partial(early, 1, **GTX),
     "T9": lambda: replace(climbing(1.32), config=fine(dtype="fp16").config),
     "T10": partial(climbing, 1.32),
-    "T11": lambda: replace(jumped(), config=fine(grad_clip=1.0).config),
-    "T12": partial(climbing, 1.68, grad_norm=np.where(AT >= 149, np.inf, GRAD)),
-    "T13": lambda: make_run({"loss": np.where((AT >= 90) & (AT < 93), np.nan, LOSS)}),
-    "T14": partial(single, 3, "grad_norm", dtype="bf16"),
+    "T11": lambda: with_config(jumped(), grad_clip=1.0),
+    "T12": lambda: with_config(climbing(1.68, grad_norm=np.where(AT >= 149, np.inf, GRAD)), grad_clip=0),
+    "T13": lambda: make_run({"loss": np.where((AT >= 90) & (AT < 93), np.nan, LOSS)}, vocab_size=32_000),
+    "T14": lambda: speech(single(3, "grad_norm", dtype="bf16")),
     "T15": partial(early, 1),
     "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
-    "T20": partial(single, 3, "grad_norm", dtype="bf16"),
+    "T20": partial(often, 3),
     "T21": partial(resumed, 0.37),
     "T22": partial(resumed, 0.46, seam=False),
     "T23": partial(thrown, 2.25, 1.12e-7),

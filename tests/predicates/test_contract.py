@@ -107,7 +107,7 @@ def plain(name: str, end: float = 1.0, every: int = 1) -> Run:
     values[145:] = end
     found = {metric: Series(metric, np.arange(150) * every, values) for metric in ("loss", *about(name))}
     config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
-    config["dtype"] = Setting("fp16", "test")
+    config |= {"dtype": Setting("fp16", "test"), "weight_decay": Setting(10.0, "test")}
     return Run("plain", found, config, rerun=Run("other", found, config))
 
 

@@ -93,7 +93,7 @@ def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
     low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
     text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
     found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
-    return Answer(YES if low_step < planned else NO, (found,))
+    return Answer(YES, (found,)) if low_step < planned else Answer(NO, (found,), contrary=True)
 
 
 @predicate(source="phase19 Q4.3", labels=("up", "down", "no"))

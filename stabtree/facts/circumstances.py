@@ -1,0 +1,140 @@
+"""What kind of run it is, as far as its configuration and its columns say: causes hold in some kinds only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.facts.registry import fact
+from stabtree.metrics.table import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree.run import Run
+
+# What a cause may ask for under `holds`. A word that is known to be so or not so counts, whatever else is known.
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "precision": ("fp32", "fp16", "bf16", "fp8", "pure-fp16"),
+    "optimizer": ("adam", "adamw", "sgd", "rmsprop", "adafactor", "lion", "muon"),
+    "framework": ("huggingface", "deepspeed", "megatron", "lightning", "keras", "ultralytics", "sb3"),
+    "device": ("cpu", "cuda", "mps", "tpu", "gtx16"),
+    "task": ("language-model", "classifier", "ctc", "preference", "reinforcement"),
+    "clipping": ("on", "off"),
+    "overlap": ("on", "off"),
+}
+HOSTS = ("huggingface", "lightning", "megatron")  # they may run on DeepSpeed without a word of it in the log
+_COLUMNS = {  # words that only the columns of one framework have, compared after `normalize`
+    "sb3": ("rollout_ep_rew_mean", "time_fps", "train_clip_range", "train_explained_variance"),
+    "huggingface": ("train_runtime", "train_samples_per_second", "frac_reward_zero_std", "rewards_chosen"),
+    "megatron": ("lm_loss", "consumed_samples"),
+    "ultralytics": ("train_box_loss", "metrics_map50_b", "metrics_accuracy_top1"),
+}
+_LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
+_SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
+_RIGHT = ("accuracy", "acc")
+_ANSWERS = ("completion_length", "token_accuracy")
+_PREFERENCE = ("preference_margin", "reward_accuracy")
+
+
+class Circumstances(NamedTuple):
+    """Which words of `WORDS` are known to hold, and which not to; what is not there is not known."""
+
+    known: Mapping[str, Mapping[str, bool]]
+
+    def fit(self, holds: Mapping[str, Sequence[str]]) -> bool | None:
+        """Whether all that a cause needs holds; None where some of it is not known, and nothing is known against it."""
+        found = [self._fits(key, words) for key, words in holds.items()]
+        return False if False in found else None if None in found else True
+
+    def unknown(self, holds: Mapping[str, Sequence[str]]) -> str:
+        """The conditions of which nothing is known, in words."""
+        return " and ".join(
+            f"the {key} ({' or '.join(words)})" for key, words in holds.items() if self._fits(key, words) is None
+        )
+
+    def _fits(self, key: str, words: Sequence[str]) -> bool | None:
+        said = [self.known.get(key, {}).get(word) for word in words]
+        return True if True in said else None if None in said else False
+
+
+@fact()
+def circumstances(run: Run) -> Circumstances:
+    """What the configuration and the columns tell of precision, optimizer, framework, device, task and clipping."""
+    columns = {normalize(use.name) for source in run.sources for use in source.columns}
+    ends = columns | {name.rsplit("_", 1)[-1] for name in columns}
+    clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
+    return Circumstances(
+        {
+            "precision": _precision(run),
+            "optimizer": _optimizer(run),
+            "framework": _framework(run, columns),
+            "device": _device(run),
+            "task": _task(run, ends),
+            "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
+            "overlap": {} if overlap is None else {"on": bool(overlap), "off": not overlap},
+        }
+    )
+
+
+def _only(key: str, *words: str) -> dict[str, bool]:
+    """These words hold, and no other of the key does."""
+    return {word: word in words for word in WORDS[key]}
+
+
+def _precision(run: Run) -> dict[str, bool]:
+    dtype, scale = str(run.setting("dtype") or ""), run.get("loss_scale")
+    scaled = scale is not None and bool((scale.values > 1).any())
+    if not dtype and not scaled:
+        return {}
+    found = _only("precision", dtype or "fp16")
+    if found["fp16"]:
+        mixed = run.setting("mixed")
+        # A loss scaler needs weights in fp32: what is scaled is mixed.
+        found |= {"pure-fp16": False} if scaled or mixed is True else {"pure-fp16": True} if mixed is False else {}
+        if not scaled and mixed is None:
+            del found["pure-fp16"]
+    return found
+
+
+def _optimizer(run: Run) -> dict[str, bool]:
+    name = normalize(str(run.setting("optimizer") or ""))
+    return _only("optimizer", *(word for word in WORDS["optimizer"] if word in name)) if name else {}
+
+
+def _framework(run: Run, columns: set[str]) -> dict[str, bool]:
+    found = [name for name, words in _COLUMNS.items() if columns.intersection(words)]
+    if any(source.format.startswith("trainer_state") for source in run.sources):
+        found.append("huggingface")
+    if run.setting("overlap_comm") is not None:
+        found.append("deepspeed")
+    known = _only("framework", *found) if found else {}
+    if set(found) & set(HOSTS) and "deepspeed" not in found:
+        del known["deepspeed"]
+    return known
+
+
+def _device(run: Run) -> dict[str, bool]:
+    name = normalize(str(run.setting("device") or ""))
+    if not name:
+        return {}
+    for word in ("cpu", "mps", "tpu"):
+        if word in name:
+            return _only("device", word)
+    if "16" in name and "gtx" in name:
+        return _only("device", "cuda", "gtx16")
+    plain = name.split("_")[0] in ("cuda", "gpu")  # which card it is remains open
+    return {word: on for word, on in _only("device", "cuda").items() if not (plain and word == "gtx16")}
+
+
+def _task(run: Run, columns: set[str]) -> dict[str, bool]:
+    language = run.setting("vocab_size") is not None or bool(columns.intersection(_LANGUAGE))
+    language = language or any(metric in run.series for metric in _ANSWERS)
+    found = {
+        "language-model": language,
+        "classifier": not language and (run.setting("n_classes") is not None or bool(columns.intersection(_RIGHT))),
+        "ctc": not columns.isdisjoint(_SPEECH),
+        "preference": any(metric in run.series for metric in _PREFERENCE),
+        "reinforcement": "reward" in run.series,
+    }
+    named = [name for name, holds in found.items() if holds]
+    return _only("task", *named) if named else {}

@@ -1,0 +1,64 @@
+"""Whether the learning rate is far above what its optimizer usually takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.answer import LIKELY, NO, POSSIBLE, Evidence
+from stabtree.facts.registry import fact, finite
+
+if TYPE_CHECKING:
+    from stabtree.facts.circumstances import Circumstances
+    from stabtree.run import Run, Series
+
+
+class Rate(NamedTuple):
+    """How likely the rate is too high (likely, possible or no), whether it is next to nothing, and what says so."""
+
+    too_high: str
+    too_low: bool
+    evidence: tuple[Evidence, ...]
+
+
+@fact(min_points=1)
+def rate(
+    run: Run,
+    loss: Series,
+    circumstances: Circumstances,
+    lr: Series | None = None,
+    *,
+    adam: float,
+    other: float,
+    least: float,
+    near: float,
+    leap: float,
+    early_share: float,
+) -> Rate:
+    """Whether the rate is too high: by its value, or by a loss that it threw up at once.
+
+    The highest rate of the first quarter of the rows (a later one is the schedule's doing), else the configured one,
+    above `adam` for the optimizers of the Adam family and above `other` for the rest; or a loss that reaches `leap`
+    times its first value within the first `early_share` of its rows. Possible down to `near` of that value, and where
+    no rate is known. Too low is one below `least`.
+    """
+    _, values = finite(loss)
+    early = values[: max(3, int(early_share * len(values)))]
+    times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
+    text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (thrown up: {leap:g}×)"
+    thrown = Evidence(text, "loss", (), times, leap)
+    rates = finite(lr)[1] if lr is not None else values[:0]
+    rates = rates[: max(3, len(rates) // 4)]
+    known = run.setting("lr")
+    top = float(rates.max()) if len(rates) else float(known) if isinstance(known, int | float) else None
+    if top is None:
+        return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,))
+    family = circumstances.known["optimizer"]
+    bar = adam if family.get("adam") else other
+    name = str(run.setting("optimizer") or "an optimizer that nothing names")
+    text = f"lr is at most {top:.3g} with {name} (far too high: above {bar:g}, far too low: below {least:g})"
+    found = Evidence(text, "lr", (), top, bar)
+    if top > bar or times > leap:
+        return Rate(LIKELY, False, (found,) if top > bar else (thrown,))
+    possible = top > near * bar or (not family and top >= least)
+    return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,))

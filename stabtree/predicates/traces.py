@@ -1,0 +1,214 @@
+"""Traces that causes leave in a log: what is looked at once a finding stands, to say which cause made it.
+
+None of them raises an alarm, so their bars may be lower than those of a question: `likely` is the most they say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree._lazy import np
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.facts.registry import finite
+from stabtree.predicates.gradients import always_clipped
+from stabtree.predicates.metric.stays import stays_above
+from stabtree.predicates.registry import Count, predicate
+from stabtree.stats import median
+
+if TYPE_CHECKING:
+    from stabtree.facts.batches import Batches
+    from stabtree.facts.rate import Rate
+    from stabtree.facts.spike import Spike
+    from stabtree.run import Run, Series
+
+
+@predicate(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
+def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
+    """Is the learning rate far above what its optimizer usually takes, or did the first rows throw the loss up?
+
+    Without `guess` it is no where nothing speaks for it.
+    """
+    return Answer(rate.too_high if guess or rate.too_high == LIKELY else NO, rate.evidence)
+
+
+@predicate(source="convergence O7", labels=(LIKELY, NO))
+def rate_too_low(rate: Rate) -> Answer:
+    """Is the learning rate next to nothing?"""
+    return Answer(LIKELY if rate.too_low else NO, rate.evidence)
+
+
+@predicate(source="convergence O8", labels=(LIKELY, NO), min_points=4)
+def rate_runs_out(lr: Series, *, share: float, rows_share: float) -> Answer:
+    """Is the learning rate down to nothing for most of the run?
+
+    Below `share` of its peak in at least `rows_share` of its rows, all of them after the peak.
+    """
+    steps, values = finite(lr)
+    peak = int(np.argmax(values))
+    gone = values[peak:] < share * values[peak]
+    part = float(gone.sum() / len(values))
+    text = f"lr is below {share:g} of its peak of {values[peak]:.3g} in {part:.0%} of its rows"
+    found = (Evidence(text, "lr", (int(steps[peak]),), part, rows_share),)
+    return Answer(LIKELY if part >= rows_share else NO, found)
+
+
+@predicate(source="convergence O4", labels=(LIKELY, NO))
+def norm_sums_up(grad_norm: Series, *, rows: Count, growth: float) -> Answer:
+    """Does grad_norm grow like a sum over the very first steps?
+
+    A gradient that is never zeroed is the sum of the batches so far: the norms of the first `rows` steps rise one after
+    the other, to more than `growth` times the first.
+    """
+    first, steps = grad_norm.values[:rows], grad_norm.steps[:rows]
+    if rows < 2 or len(first) < rows or steps[0] > 1 or (np.diff(steps) != 1).any():
+        return unknown(f"grad_norm is not logged at each of the first {rows} steps", "grad_norm")
+    if not np.isfinite(first).all() or first[0] <= 0:
+        return Answer(NO, (Evidence(f"grad_norm is 0 or not finite in its first {rows} rows", "grad_norm"),))
+    times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
+    text = f"grad_norm goes from {first[0]:.3g} to {first[-1]:.3g} over its first {rows} steps"
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
+    return Answer(LIKELY if times > growth and bool((np.diff(first) > 0).all()) else NO, found)
+
+
+@predicate(source="phase19 Q2.4", labels=(LIKELY, NO))
+def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
+    """Does the loss take many rows to come back from the spike?
+
+    One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more.
+    """
+    top = spike.top
+    back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
+    took = int(((loss.steps >= top.step) & (loss.steps < back)).sum())
+    found = (Evidence(f"the loss took {took:,} rows to come back (slow: {rows})", "loss", (top.step,), took, rows),)
+    return Answer(LIKELY if took >= rows else NO, found)
+
+
+@predicate(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
+def data_changes(
+    spike: Spike,
+    grad_norm: Series | None = None,
+    lr: Series | None = None,
+    *,
+    factor: float,
+    lr_factor: float,
+    rows: Count,
+) -> Answer:
+    """Does the loss change its level for good under a gradient that is as before?
+
+    Likely where grad_norm in the `rows` rows from the onset on stays below `factor` times its mean before: the weights
+    were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where lr rises by more
+    than `lr_factor` from the window before to these rows: then it may be the rate.
+    """
+    top = spike.top
+    level = Evidence(f"the loss changes its level at step {top.step:,}", "loss", (top.step,))
+    if lr is not None:
+        steps, rates = finite(lr)
+        old = rates[(steps >= top.step - spike.look.window_steps) & (steps < top.step)]
+        new = rates[steps >= top.step][:rows]
+        if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
+            text = f"lr goes from {float(old.min()):.3g} to {float(new.max()):.3g} around step {top.step:,}"
+            return Answer(NO, (Evidence(text, "lr", (top.step,)),))
+    if grad_norm is None:
+        return Answer(POSSIBLE, (level,))
+    before = (grad_norm.steps >= top.step - spike.look.window_steps) & (grad_norm.steps < top.step)
+    usual = grad_norm.values[before & np.isfinite(grad_norm.values)]
+    after = grad_norm.values[grad_norm.steps >= top.step][:rows]
+    if not len(usual) or not len(after) or float(usual.mean()) <= 0:
+        return Answer(POSSIBLE, (level,))
+    ratio = float(np.clip(np.nan_to_num(np.max(after), nan=np.inf) / float(usual.mean()), -1e300, 1e300))
+    text = f"grad_norm is at most {ratio:.3g}× its mean before in the {len(after)} rows from step {top.step:,} on"
+    found = Evidence(f"{text} (thrown weights: {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
+    return Answer(LIKELY if ratio < factor else NO, (found,))
+
+
+@predicate(source="phase19 Q2.3, third panel", labels=(LIKELY, NO))
+def batches_recur(batches: Batches, *, share: float) -> Answer:
+    """Do batches come back early throughout the run?
+
+    In at least `share` of the rows a batch comes back within a few steps, although many others had been seen.
+    """
+    rows = len(batches.series)
+    early = int(batches.early.sum())
+    text = f"{early:,} of {rows:,} batches come back early"
+    found = (Evidence(text, "batch_id", (), early / rows, share),)
+    if early >= share * rows:
+        return Answer(LIKELY, found)
+    return Answer(NO, found, contrary=not batches.since_steps.any())
+
+
+@predicate(source="public threads", labels=(LIKELY, NO))
+def setting_above(run: Run, *, key: str = "weight_decay", level: float) -> Answer:
+    """Is a setting above a level?"""
+    value = run.setting(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return unknown(f"the configuration does not say {key}")
+    text = f"{key} is {value:g} ({run.config[key].source}), far too much is a value above {level:g}"
+    found = Evidence(text, "", (), float(value), level)
+    return Answer(LIKELY, (found,)) if value > level else Answer(NO, (found,), contrary=True)
+
+
+@predicate(source="precision P13", labels=(LIKELY, NO), min_points=50)
+def clipped_throughout(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
+    """Does clipping cut almost every update to a fraction?
+
+    As `always_clipped`, of which it is no more than likely that it is what holds the run back.
+    """
+    answer = always_clipped.func(run, grad_norm, share=share, depth=depth)
+    return Answer(LIKELY, answer.evidence) if answer.verdict == YES else answer
+
+
+@predicate(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
+def gradient_outlives(loss: Series, grad_norm: Series, *, rows: Count, share: float) -> Answer:
+    """Does the gradient stay finite although the loss no longer is?
+
+    In at least `share` of the rows of grad_norm after the last finite loss, and `rows` of them at least: weights that
+    hold a NaN give no such gradient, so it is the mean that is logged which holds one.
+    """
+    good = loss.steps[np.isfinite(loss.values)]
+    last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
+    after = grad_norm.values[grad_norm.steps > last]
+    alive = int((np.isfinite(after) & (after > 0)).sum())
+    text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
+    found = (Evidence(text, "grad_norm", (last,), float(alive), float(rows)),)
+    return Answer(LIKELY if alive >= max(rows, 1) and alive >= share * len(after) else NO, found)
+
+
+@predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
+def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float) -> Answer:
+    """Does a metric go to exactly 0 from one row to the next, for good?
+
+    In each of its last `rows` rows or more, while the row before them stands at `usual` of its level before at least: a
+    policy that forgets passes through what lies between.
+    """
+    series = run.get(metric)
+    if series is None:
+        return unknown(f"{metric} was not logged", metric)
+    steps, values = finite(series)
+    alive = np.flatnonzero(values != 0)
+    if not len(alive):
+        return Answer(NO, (Evidence(f"{metric} is 0 in every row", metric),))
+    last = int(alive[-1])
+    zeros = len(values) - 1 - last
+    level = abs(median(values[: last + 1]))
+    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it stood at {values[last]:.3g}"
+    text += f" (usually {level:.3g})"
+    found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
+    return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
+
+
+@predicate(source="SFT and RL guide")
+def rises_to(
+    run: Run, *, metric: str = "entropy", level: float, share: float, rows: Count, steps: int, growth: float
+) -> Answer:
+    """Did a metric rise to a level and stay there?
+
+    As `stays_above`, but what stood within `growth` of its end from the start did not rise, and is not the cause.
+    """
+    answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, steps=steps)
+    if answer.verdict != YES:
+        return answer
+    _, values = finite(run.series[metric])
+    first, last = median(values[: max(rows, len(values) // 10)]), median(values[-rows:])
+    text = f"{metric} goes from {first:.3g} to {last:.3g} (a rise takes {growth:g}×)"
+    found = (Evidence(text, metric, (), last, growth * first),)
+    return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)
