@@ -57,7 +57,7 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
     """
     match = told(run, key, value)
     if match is None:
-        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
+        return unknown(f"the configuration does not say {key}", key)
     text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
     return Answer(LIKELY if match else NO, (Evidence(text),))
 
@@ -164,7 +164,7 @@ def breaks_at_start(
     After `least_rows` to `rows` finite ones, all within the first `steps` steps. A `key` that is given must be known.
     """
     if key and told(run, key, value) is None:
-        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
+        return unknown(f"the configuration does not say {key}", key)
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"

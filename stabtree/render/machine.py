@@ -6,7 +6,8 @@
 "findings": [{"id", "of", "section", "severity", "title",
 "onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
 "fixes"}], "fixes", "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step"}, "see"}],
-"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
+"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
+"log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
 "monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
@@ -52,7 +53,11 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             {"id": miss.id, "reason": miss.reason, "metric": list(miss.metrics), "log": miss.log}
             for miss in diagnosis.missing
         ],
-        "notes": list(diagnosis.run.notes),
+        "log_next": [
+            {"metric": list(item.names), "log": item.log, "unlocks": list(item.unlocks), "decides": list(item.decides)}
+            for item in diagnosis.log_next
+        ],
+        "notes": [*diagnosis.said, *diagnosis.run.notes],
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
     }
 

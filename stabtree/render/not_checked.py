@@ -1,0 +1,63 @@
+"""What could not be checked, and what to log next time, on a screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis, LogNext, Missing
+    from stabtree.render.page import Page
+
+MOST = 3  # things to log, and reasons that no log would mend
+MOST_IDS = 4
+MOST_DECIDED = 2
+
+
+def not_checked(page: Page, diagnosis: Diagnosis) -> None:
+    """What to log next time, the most useful first, then why nothing to log would answer the rest."""
+    reasons = _reasons(diagnosis)
+    if not diagnosis.log_next and not reasons:
+        return
+    page.heading("Not checked, and what to log next time")
+    for place, item in enumerate(diagnosis.log_next[:MOST], 1):
+        _advice(page, place, item)
+    for reason, ids in list(reasons.items())[:MOST]:
+        page.item(("·", "id"), [(f"{_some(ids)}: {reason}", "dim")], indent=1, head_width=3)
+    rest = max(len(diagnosis.log_next) - MOST, 0) + max(len(reasons) - MOST, 0)
+    if rest:
+        page.line((f"and {rest} more; --json lists all", "dim"), indent=4)
+
+
+def _advice(page: Page, place: int, item: LogNext) -> None:
+    names = f"{', '.join(item.names[:-1])} and {item.names[-1]}" if len(item.names) > 1 else item.names[0]
+    head, colon, log = item.log.partition(": ")
+    if colon and len(item.names) == 1 and head.startswith(names):
+        names = head  # with its groups, where it has any
+    else:
+        log = item.log
+    page.item(
+        (f"{place}.", "number"), [(f"{names} → {_some(item.unlocks)}", ""), (f": {log}", "dim")], indent=1, head_width=3
+    )
+    if item.decides:
+        page.line((f"decides {'; '.join(item.decides[:MOST_DECIDED])}", "dim"), indent=4)
+
+
+def _reasons(diagnosis: Diagnosis) -> dict[str, list[str]]:
+    """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
+    first = {miss.id for miss in diagnosis.lacking}
+    found: dict[str, list[str]] = {}
+    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in first):
+        if not miss.metrics:
+            found.setdefault(_reason(diagnosis, miss), []).append(miss.id)
+    return found
+
+
+def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
+    if not diagnosis.tree.questions[miss.id].test:
+        return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
+    return f"not a logging matter: {miss.reason}"
+
+
+def _some(ids: tuple[str, ...] | list[str]) -> str:
+    told = ", ".join(ids[:MOST_IDS])
+    return f"{told} and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else told
