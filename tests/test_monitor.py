@@ -90,7 +90,9 @@ def test_warn_logs_each_bad_step_and_skip_the_first_of_a_row(caplog: pytest.LogC
 def test_raise_stops_at_the_first_bad_step() -> None:
     """The error names the step, the value and the last good loss; the state is kept all the same."""
     monitor = fed([2.0, 1.75], action="raise")
-    with pytest.raises(NonFiniteError, match=r"^step 2: the loss is inf; the last good loss was 1\.75, at step 1; go back"):
+    with pytest.raises(
+        NonFiniteError, match=r"^step 2: the loss is inf; the last good loss was 1\.75, at step 1; go back"
+    ):
         monitor.check_loss(INF, 2)
     assert monitor.state.nan_steps == [2]
     with pytest.raises(stabtree.NonFiniteError, match="no step was good before") as caught:

@@ -147,6 +147,8 @@ def diagnose(
         deliver_all(outcomes, places)
     elif not isinstance(only, StabtreeError):
         deliver(only, places)
+    for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
+        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
     told = [Severity.OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
     code = 0 if exit_zero else exit_code(told, levels)
     if code:

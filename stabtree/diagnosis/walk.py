@@ -168,7 +168,8 @@ class _Walk:
             if id_ not in self.seen and not question.test:
                 visits, leaf = self._walk(id_, section=question.section)
                 # Past unanswered questions the walk may come to the leaf of another one, which nobody's answer proves.
-                proved = leaf is not None and leaf.of in self.answers
+                answered = {visit.question.id for visit in visits if visit.given_by == "person"}
+                proved = leaf is not None and leaf.of in answered
                 if not proved:
                     self.unused.append(id_)
                 yield visits, leaf if proved else None
@@ -267,8 +268,8 @@ class _Walk:
         """What keeps a run from being called ok: the entry questions of what applies to it that have no answer.
 
         Any leaf that says ok may ask for them, whichever of them was reached. Where nothing was logged that they ask
-        for, all of them lack; a tree that asks for nothing judges a run by any answer at all. A question for a person
-        that nobody answered always lacks where the walk went past it to an ok (`waved`).
+        for, all of them lack; a tree that asks for nothing judges a run by any answer at all. Questions for a
+        person lack where a walk went past them to an ok with no answer at all (`waved`).
         """
         leaves = self.tree.leaves.values()
         needs = {need for leaf in leaves if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
@@ -285,11 +286,11 @@ def _told_of(judged: JudgedCause) -> bool:
 
 
 def _waved_through(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
-    """The questions for a person that nobody answered, on walks that ended in ok without the tree saying so."""
+    """The questions for a person of walks that ended in ok without a single answer."""
     return {
         visit.question.id
         for visits, leaf in ends
-        if leaf.severity is Severity.OK
+        if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in visits)
         for visit in visits
-        if not visit.question.test and visit.answer.verdict == UNKNOWN and UNKNOWN not in visit.question.go
+        if not visit.question.test and UNKNOWN not in visit.question.go
     }

@@ -191,7 +191,7 @@ def activation_overflow(
     dtype = run.setting("dtype")
     if dtype in WIDE:
         return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
-    if activation_max is None:
+    if not activation_max:
         return unknown("activation_max/<group> was not logged", "activation_max")
     broke = None if isinstance(loss_break, Absent) else loss_break
     peaks: dict[str, float] = {}

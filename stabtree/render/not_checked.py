@@ -14,21 +14,34 @@ MOST_DECIDED = 2
 
 
 def not_checked(page: Page, diagnosis: Diagnosis) -> None:
-    """What to log next time, the most useful first, then why nothing to log would answer the rest."""
-    reasons = _reasons(diagnosis)
+    """What to log next time, the most useful first, and why nothing to log would answer the rest.
+
+    What keeps the run from a verdict and is no matter of logging goes before all.
+    """
+    vital = {miss.id for miss in diagnosis.lacking}
+    reasons = list(_reasons(diagnosis, vital).items())
     if not diagnosis.log_next and not reasons:
         return
     page.heading("Not checked, and what to log next time")
+    first = sum(not vital.isdisjoint(ids) for _, ids in reasons[:MOST])
+    for reason, ids in reasons[:first]:
+        _reason_line(page, reason, ids)
+    told: set[str] = set()
     for place, item in enumerate(diagnosis.log_next[:MOST], 1):
-        _advice(page, place, item)
-    for reason, ids in list(reasons.items())[:MOST]:
-        page.item(("·", "id"), [(f"{_some(ids)}: {reason}", "dim")], indent=1, head_width=3)
+        _advice(page, place, item, told)
+        told |= set(item.decides)
+    for reason, ids in reasons[first:MOST]:
+        _reason_line(page, reason, ids)
     rest = max(len(diagnosis.log_next) - MOST, 0) + max(len(reasons) - MOST, 0)
     if rest:
         page.line((f"and {rest} more; --json lists all", "dim"), indent=4)
 
 
-def _advice(page: Page, place: int, item: LogNext) -> None:
+def _reason_line(page: Page, reason: str, ids: list[str]) -> None:
+    page.item(("·", "id"), [(f"{_some(ids)}: {reason}", "dim")], indent=1, head_width=3)
+
+
+def _advice(page: Page, place: int, item: LogNext, told: set[str]) -> None:
     names = f"{', '.join(item.names[:-1])} and {item.names[-1]}" if len(item.names) > 1 else item.names[0]
     head, colon, log = item.log.partition(": ")
     if colon and len(item.names) == 1 and head.startswith(names):
@@ -38,15 +51,15 @@ def _advice(page: Page, place: int, item: LogNext) -> None:
     page.item(
         (f"{place}.", "number"), [(f"{names} → {_some(item.unlocks)}", ""), (f": {log}", "dim")], indent=1, head_width=3
     )
-    if item.decides:
-        page.line((f"decides {'; '.join(item.decides[:MOST_DECIDED])}", "dim"), indent=4)
+    decides = [text for text in item.decides if text not in told][:MOST_DECIDED]
+    if decides:
+        page.line((f"decides {'; '.join(decides)}", "dim"), indent=4)
 
 
-def _reasons(diagnosis: Diagnosis) -> dict[str, list[str]]:
+def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
     """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
-    first = {miss.id for miss in diagnosis.lacking}
     found: dict[str, list[str]] = {}
-    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in first):
+    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):
         if not miss.metrics:
             found.setdefault(_reason(diagnosis, miss), []).append(miss.id)
     return found

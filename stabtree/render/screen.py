@@ -70,7 +70,10 @@ def title(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == UNKNOWN:
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     finding = main_finding(diagnosis)
-    return finding.leaf.title if finding else diagnosis.end.title
+    if finding:
+        return finding.leaf.title
+    open_ = [visit.question.id for visit in diagnosis.path if _unasked(visit)]
+    return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
 def _too_little(diagnosis: Diagnosis) -> str:

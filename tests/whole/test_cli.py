@@ -247,6 +247,13 @@ def test_interactive_explains_its_options_and_itself() -> None:
     assert "nan-layer" in done.stdout
 
 
+def test_an_answer_against_the_log_is_told_beside_the_one_line() -> None:
+    """`-q` keeps to its line on standard output; what the log says against an answer stands on standard error."""
+    done = run("diagnose", HEALTHY, "-q", "--answer", "Q2.1=yes")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.startswith("note: Q2.1 answered yes; the log says no: ")
+
+
 def test_interactive_asks_nothing_that_only_a_log_can_tell(tmp_path: Path) -> None:
     """A metric is asked of nobody, and the number format once; yes and no go by other words, too."""
     path = tmp_path / "flat.csv"
