@@ -49,3 +49,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'stabtree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All names, those that are imported at their first use too: what an editor completes."""
+    return sorted({*globals(), *__all__})

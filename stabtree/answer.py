@@ -38,9 +38,10 @@ class Answer:
         verdict: `yes`, `no`, `unknown`, or a label that the predicate declares (`fp16`, ...).
         evidence: never empty unless the verdict is unknown.
         reason: why it is unknown.
-        missing: the metrics that would have answered it.
+        missing: the metrics and settings that would have answered it; what the run holds of them is not advised.
         onset_step: first step of what was found.
         last_good_step: last logged step before anything unusual.
+        applies: whether the question has a meaning for this run, where it is unknown.
         storm: whether the loss stopped being finite: a checkpoint from right before may hold what broke it.
         contrary: of a no, whether what was seen speaks against it; else the log merely does not show it.
     """
@@ -51,10 +52,16 @@ class Answer:
     missing: tuple[str, ...] = ()
     onset_step: int | None = None
     last_good_step: int | None = None
+    applies: bool = True
     storm: bool = False
     contrary: bool = False
 
 
 def unknown(reason: str, *missing: str) -> Answer:
-    """The honest answer where the data can't tell, with the metrics to log."""
+    """The honest answer where the data can't tell, with the metrics to log and the settings to name."""
     return Answer(UNKNOWN, reason=reason, missing=missing)
+
+
+def inapplicable(reason: str) -> Answer:
+    """The answer where the question has no meaning for the run, and nothing that is logged could give it one."""
+    return Answer(UNKNOWN, reason=reason, applies=False)

@@ -18,6 +18,10 @@ class StabtreeError(Exception):
         self.hint = hint
         super().__init__(f"{where}: {problem}" if where else problem)
 
+    def __str__(self) -> str:
+        """The problem, where it is, and what to do: all that a traceback shows."""
+        return f"{self.args[0]}; {self.hint}" if self.hint else str(self.args[0])
+
 
 class SeveralRunsError(StabtreeError):
     """One run was asked for where there are several.

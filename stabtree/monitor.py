@@ -24,7 +24,7 @@ Action = Literal["warn", "skip", "raise"]
 _log = logging.getLogger(__name__)
 
 
-class NonFiniteError(StabtreeError):
+class NonFiniteError(StabtreeError, RuntimeError):
     """What `action="raise"` raises, on every rank alike: the loss or a gradient is NaN or infinite."""
 
 
@@ -35,7 +35,8 @@ class MonitorState:
     Attributes:
         consecutive: bad steps in a row up to now; a good one makes it 0.
         total: bad steps in all.
-        last_good_loss: the last finite loss of this rank at a step at which no rank was bad; None before the first.
+        last_good_loss: the last finite loss of this rank at a step at which no rank was bad and no check failed; None
+            before the first.
         last_good_step: its step.
         nan_steps: the bad steps, the first 100 of them.
     """
@@ -93,6 +94,7 @@ class NaNMonitor:
         self._step: int | None = None
         self._before = 0
         self._bad = False
+        self._good_before: tuple[float | None, int | None] = (None, None)
 
     @property
     def should_rollback(self) -> bool:
@@ -156,10 +158,12 @@ class NaNMonitor:
         state = self.state
         if step != self._step:
             self._step, self._before, self._bad = step, state.consecutive, False
+            self._good_before = state.last_good_loss, state.last_good_step
         counted = bad and not self._bad
         if counted:
             # An earlier check of this step may have passed and ended the row: the step is bad all the same.
             self._bad = True
+            state.last_good_loss, state.last_good_step = self._good_before
             state.consecutive = self._before + 1
             state.total += 1
             if len(state.nan_steps) < MAX_NAN_STEPS:

@@ -90,7 +90,9 @@ def test_warn_logs_each_bad_step_and_skip_the_first_of_a_row(caplog: pytest.LogC
 def test_raise_stops_at_the_first_bad_step() -> None:
     """The error names the step, the value and the last good loss; the state is kept all the same."""
     monitor = fed([2.0, 1.75], action="raise")
-    with pytest.raises(NonFiniteError, match=r"^step 2: the loss is inf; the last good loss was 1\.75, at step 1$"):
+    with pytest.raises(
+        NonFiniteError, match=r"^step 2: the loss is inf; the last good loss was 1\.75, at step 1; go back"
+    ):
         monitor.check_loss(INF, 2)
     assert monitor.state.nan_steps == [2]
     with pytest.raises(stabtree.NonFiniteError, match="no step was good before") as caught:
@@ -181,3 +183,31 @@ def test_the_monitor_needs_no_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_last_good_step_is_none_whose_gradient_was_bad() -> None:
+    """A loss that was finite does not make a step good: what a later check of it finds takes that back."""
+    monitor = NaNMonitor()
+    monitor.check_loss(2.0, 1)
+    monitor.check_loss(1.0, 2)
+    monitor.check_gradients({"w": NAN}, 2)
+    assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (2.0, 1)
+    monitor.check_loss(0.5, 3)
+    monitor.check_gradients({"w": 1.0}, 3)
+    assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (0.5, 3)
+
+
+def test_what_is_raised_is_a_runtime_error_with_its_hint() -> None:
+    """A loop that catches RuntimeError catches it, and a traceback says what to do."""
+    with pytest.raises(RuntimeError, match="stabtree diagnose") as caught:
+        NaNMonitor("raise").check_loss(NAN, 1)
+    assert isinstance(caught.value, StabtreeError)
+    with pytest.raises(StabtreeError, match="actions: warn, skip, raise"):
+        NaNMonitor("stop")  # type: ignore[arg-type]  # what a checker would refuse
+
+
+def test_the_names_of_the_package_are_listed_without_importing_numpy() -> None:
+    """`dir(stabtree)` holds all that the package offers, for completion; numpy is imported at its use."""
+    code = "import stabtree, sys; print(set(stabtree.__all__) - set(dir(stabtree)), 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["set()", "False"]

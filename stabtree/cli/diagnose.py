@@ -28,11 +28,8 @@ from stabtree.cli.outputs import OutputOpt, Quiet, deliver, deliver_all, spare, 
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
-    from stabtree.tree.model import Question
 
 
 def diagnose(
@@ -71,7 +68,9 @@ def diagnose(
         list[str] | None,
         typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help."),
     ] = None,
-    interactive: Annotated[bool, typer.Option("--interactive", help="Ask for what the log can't answer.")] = False,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Ask for what the log can't answer and a person can; ? explains.")
+    ] = False,
     output: OutputOpt = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -93,6 +92,7 @@ def diagnose(
     config: ConfigOpt = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
+    from stabtree.cli.asker import asker
     from stabtree.cli.config import read_settings
     from stabtree.cli.levels import exit_code, levels_of
     from stabtree.cli.overrides import overrides
@@ -134,7 +134,7 @@ def diagnose(
             overrides=overrides(chosen, set_, settings),
             answers=answers,
             applied=applied or (),
-            ask=_asker() if interactive else None,
+            ask=asker(chosen) if interactive else None,
         )
 
     if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
@@ -147,36 +147,9 @@ def diagnose(
         deliver_all(outcomes, places)
     elif not isinstance(only, StabtreeError):
         deliver(only, places)
+    for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
+        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
     told = [Severity.OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
     code = 0 if exit_zero else exit_code(told, levels)
     if code:
         raise typer.Exit(code)
-
-
-def _asker() -> Callable[[Question], str | None]:
-    """Ask at the terminal, on standard error so that the result stays alone on standard output."""
-    from stabtree.answer import UNKNOWN
-
-    asking = True
-
-    def ask(question: Question) -> str | None:
-        nonlocal asking
-        choices = [verdict for verdict in [*question.go, *question.words] if verdict != UNKNOWN]
-        if asking:
-            typer.echo(f"\n{question.id}  {question.ask}", err=True)
-            if question.person:
-                typer.echo(f"  {question.person}", err=True)
-        while asking:
-            prompt = f"  {', '.join(choices)}, or nothing for unknown"
-            try:
-                told = str(typer.prompt(prompt, default="", show_default=False, err=True)).strip()
-            except typer.Abort:
-                # The input has ended: what is left stays unknown.
-                asking = False
-                break
-            if not told or told in choices:
-                return told or None
-            typer.echo(f"  {told!r} is not one of them", err=True)
-        return None
-
-    return ask

@@ -55,13 +55,22 @@ def _typed(tree: Tree, items: list[str] | None) -> Overrides:
     found: Overrides = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
         id_, _, name = key.rpartition(".")
-        if not id_:
-            raise StabtreeError(
-                f"{key!r} names no parameter", where="--set", hint=f"type --set {key or 'Q2.1'}.sigma=4"
-            )
+        if not id_ or key in tree.questions:
+            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=_written(tree, key, text))
         known = declared(tree, id_)
         found.setdefault(id_, {})[name] = _parsed(text, known[name][1], key) if name in known else text
     return found
+
+
+def _written(tree: Tree, key: str, text: str) -> str:
+    """How a parameter is set of what was named alone."""
+    from stabtree.tree.overrides import declared
+
+    names = list(declared(tree, key)) if key in tree.questions else ["sigma"]
+    if not names:
+        return f"{key} has no parameters; `stabtree explain {key}` shows what it asks"
+    more = f"; `stabtree explain {key}` lists its parameters" if key in tree.questions else ""
+    return f"type --set {key or 'Q2.1'}.{names[0]}={text}{more}"
 
 
 def _parsed(text: str, parameter: Parameter, key: str) -> Param:

@@ -47,6 +47,7 @@ class JudgedCause:
     state: CauseState
     evidence: tuple[Evidence, ...] = ()
     reason: str = ""
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +130,38 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A question that the log could not answer, and what to log next time."""
+    """A question that the log could not answer, and what to log next time.
+
+    Attributes:
+        id: the question's id.
+        reason: why it has no answer.
+        metrics: what the run lacks for it: metrics, and settings of its manifest; empty where no log would help.
+        log: how to log them.
+        applies: whether the question has a meaning for this run at all.
+    """
 
     id: str
     reason: str
     metrics: tuple[str, ...]
     log: str
+    applies: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LogNext:
+    """Something to log next time, and what it would be good for.
+
+    Attributes:
+        names: metrics, or settings to name in the manifest.
+        log: how to log them.
+        unlocks: ids of the questions and causes that it would answer.
+        decides: what of the findings it would settle, as `whether the cause is ...`.
+    """
+
+    names: tuple[str, ...]
+    log: str
+    unlocks: tuple[str, ...]
+    decides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +196,11 @@ class Diagnosis:
         sections: every section of the tree, and why it was walked or not.
         trees: the trees that the sections come from, and what of each was walked.
         findings: all leaves that are not ok, worst first.
-        missing: what could not be checked.
+        missing: what could not be checked, of all that applies to the run.
+        log_next: what to log next time, the most useful first.
         lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        said: what is to be said of a person's answers: those that the log contradicts, and those that were not needed.
         misread: why what was read of the log does not stand for the run; empty where it does.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
     """
@@ -185,8 +214,10 @@ class Diagnosis:
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...]
+    log_next: tuple[LogNext, ...]
     lacking: tuple[Missing, ...]
     verdict: str
+    said: tuple[str, ...]
     misread: str
     monitor: Replay | None
 

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Answer, Evidence
+from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Answer
 from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.missing import lacking, log_next, missed
+from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, told
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import replay
-from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stabtree.facts.circumstances import Circumstances
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
+    from stabtree.tree.overrides import Values
     from stabtree.tree.params import Asking
 
 Ask = Callable[[Question], str | None]
@@ -37,6 +39,7 @@ _STATES = {
     LIKELY: CauseState.LIKELY,
     POSSIBLE: CauseState.POSSIBLE,
 }
+FOR_A_PERSON = "it is a question for a person"
 
 
 def diagnose(
@@ -57,9 +60,10 @@ def diagnose(
         literal: take the document's letter, without the guards against noise.
         overrides: parameters by the id of a question, a cause or a fact, as `{"Q2.1": {"sigma": 4.0}}`; what a question
             sets of a fact holds for all that ask for it, and questions that are `like` it follow.
-        answers: verdicts given by a person, by question id; they go before what the data say.
+        answers: verdicts given by a person, by question id; they go before what the data say, and count wherever the
+            walk does not come by of itself.
         applied: nodes whose fixes were applied without success, as `["Q1.4"]`.
-        ask: called for a question that the data can't answer; None means that nobody can be asked.
+        ask: called for a question that the data can't answer and a person can; None means that nobody can be asked.
 
     Raises:
         StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`.
@@ -93,19 +97,20 @@ class _Walk:
     applied: frozenset[str]
     ask: Ask | None
     seen: dict[str, Visit] = field(default_factory=dict)
+    against: dict[str, str] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
     facts: Facts = field(init=False)
+    settings: Values = field(init=False)
 
     def check_options(self) -> None:
-        self.overrides, settings = overridden(self.tree, self.overrides, literal=self.literal)
-        self.facts = facts_of(self.run, settings)
-        for id_, verdict in self.answers.items():
-            question = self._known(id_, "--answer", "Q1.2=fp16")
-            if verdict not in {*question.go, *question.words, UNKNOWN}:
-                raise StabtreeError(
-                    f"{verdict!r} is no answer to {id_}{near(verdict, [*question.go, *question.words])}",
-                    where="--answer",
-                    hint=f"answers: {', '.join([*question.go, *question.words])}",
-                )
+        self.overrides, self.settings = overridden(self.tree, self.overrides, literal=self.literal)
+        self.facts = facts_of(self.run, self.settings)
+        check_answers(self.tree, self.answers)
+        for id_, word in self.answers.items():
+            question = self.tree.questions[id_]
+            self.against[id_] = contradiction(question, word, self._by_data(question))
+        for id_, word in self.answers.items():
+            self._believe(self.tree.questions[id_], word)
         nodes = {leaf.of for leaf in self.tree.leaves.values() if leaf.escalate}
         for id_ in self.applied - nodes:
             known = ", ".join(sorted(nodes)) or "none in this tree"
@@ -115,13 +120,10 @@ class _Walk:
                 hint=f"nodes: {known}",
             )
 
-    def _known(self, id_: str, option: str, example: str) -> Question:
-        if id_ not in self.tree.questions:
-            hint = f"type {option} {example}; ids: `stabtree tree show {self.tree.name}`"
-            raise StabtreeError(
-                f"there is no question {id_!r}{near(id_, self.tree.questions)}", where=option, hint=hint
-            )
-        return self.tree.questions[id_]
+    def _believe(self, question: Question, word: str) -> None:
+        run = believing(self.run, question, word)
+        if run is not self.run:
+            self.run, self.facts = run, facts_of(run, self.settings)
 
     def diagnosis(self) -> Diagnosis:
         path, end = self._walk(self.tree.sections[0].entry, section="")
@@ -135,13 +137,17 @@ class _Walk:
                 further.append(visits)
                 if leaf is not None:
                     ends.append((visits, leaf))
+        for visits, leaf in self._answered():
+            further.append(visits)
+            ends += [(visits, leaf)] if leaf else []
         reached: dict[str, Finding] = {}
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._finding(visits, leaf)
         findings = before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
-        missing = self._missing()
-        lacking = self._lacking(end, missing)
+        missing = missed(self.run, self.seen.values())
+        lacks = self._lacking(end, missing, _waved_through(ends))
+        missing = tuple(item for item in missing if item.applies)
         return Diagnosis(
             run=self.run,
             tree=self.tree,
@@ -152,11 +158,40 @@ class _Walk:
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
             missing=missing,
-            lacking=lacking,
-            verdict=self._verdict(end, findings, lacking),
+            log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, findings),
+            lacking=lacks,
+            verdict=self._verdict(end, findings, lacks),
+            said=tuple(self._said()),
             misread=self.facts.get("reading").misread,
             monitor=replay(self.run),
         )
+
+    def _answered(self) -> Iterable[tuple[tuple[Visit, ...], Leaf | None]]:
+        """The walks from what a person answered where no walk came by, each with the leaf that an answer leads to.
+
+        Only questions that have no other answer than a person's: what is asked of the log is asked where it belongs.
+        """
+        for id_ in self.answers:
+            question = self.tree.questions[id_]
+            if id_ not in self.seen and not question.test:
+                visits, leaf = self._walk(id_, section=question.section)
+                # Past unanswered questions the walk may come to the leaf of another one, which nobody's answer proves.
+                answered = {visit.question.id for visit in visits if visit.given_by == "person"}
+                proved = leaf is not None and leaf.of in answered
+                if not proved:
+                    self.unused.append(id_)
+                yield visits, leaf if proved else None
+
+    def _said(self) -> Iterable[str]:
+        """What the log says against a person's answers, and which of them decided nothing."""
+        asked = {visit.question.test for visit in self.seen.values()}
+        for id_, word in self.answers.items():
+            if self.against[id_]:
+                yield f"{id_} {self.against[id_]}"
+            elif id_ in self.unused:
+                yield f"{id_} answered {word}: nothing follows from that for this run"
+            elif id_ not in self.seen and self.tree.questions[id_].test not in asked:
+                yield f"{id_} answered {word}: not used, the walk of this run does not come to it"
 
     def _walk(self, id_: str, section: str) -> tuple[tuple[Visit, ...], Leaf | None]:
         """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""
@@ -177,16 +212,20 @@ class _Walk:
     def _visit(self, question: Question) -> Visit:
         given = self.answers.get(question.id)
         if given is not None:
-            return _told(question, given)
-        predicate = predicate_named(question.test)
-        answer = Answer(UNKNOWN, reason="it is a question for a person")
-        if predicate:
-            answer = predicate.ask(self.facts, self.params(question))
-        if answer.verdict == UNKNOWN and self.ask is not None:
-            told = self.ask(question)
-            if told:
-                return _told(question, told)
+            return told(question, given, self.against[question.id])
+        answer = self._by_data(question)
+        if answer.verdict == UNKNOWN and self.ask is not None and can_tell(question):
+            word = self.ask(question)
+            if word:
+                self._believe(question, word)
+                return told(question, word)
         return Visit(question, answer)
+
+    def _by_data(self, question: Question) -> Answer:
+        predicate = predicate_named(question.test)
+        if predicate is None:
+            return Answer(UNKNOWN, reason=FOR_A_PERSON)
+        return predicate.ask(self.facts, self.params(question))
 
     def params(self, node: Asking) -> dict[str, Param]:
         """All parameters of a node's own: what the tree states, `--literal`, then `--set`."""
@@ -200,17 +239,17 @@ class _Walk:
         return found
 
     def _finding(self, visits: tuple[Visit, ...], leaf: Leaf) -> Finding:
-        told = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
+        told_by = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
         # Later questions look closer: the last one that names an onset has it, and its last good step with it.
-        last = next((v.answer for v in reversed(told) if v.answer.onset_step is not None), None)
+        last = next((v.answer for v in reversed(told_by) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
-        storm = any(visit.answer.storm for visit in told)
+        storm = any(visit.answer.storm for visit in told_by)
         judged = self._causes(leaf)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
         filling = Filling(self.run, onset, good)
         causes = told_causes(judged, filling)
-        evidence = tuple(item for visit in told for item in visit.answer.evidence)
+        evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
         return Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -249,16 +288,8 @@ class _Walk:
             state = CauseState.LIKELY
         if lacks and state in (CauseState.CONFIRMED, CauseState.LIKELY):
             state = CauseState.POSSIBLE
-        return JudgedCause(cause, state, answer.evidence, answer.reason or lacks)
-
-    def _missing(self) -> tuple[Missing, ...]:
-        found: dict[str, Missing] = {}
-        for visit in self.seen.values():
-            answer = visit.answer
-            if answer.verdict == UNKNOWN or answer.missing:
-                reason = answer.reason or f"{' and '.join(answer.missing)} not logged"
-                found[visit.question.id] = _miss(visit.question.id, reason, answer.missing)
-        return tuple(found.values())
+        missing = lacking(self.run, answer.missing)
+        return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing)
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
@@ -266,18 +297,20 @@ class _Walk:
             return UNKNOWN
         return worst
 
-    def _lacking(self, end: Leaf, missing: tuple[Missing, ...]) -> tuple[Missing, ...]:
+    def _lacking(self, end: Leaf, missing: tuple[Missing, ...], waved: set[str]) -> tuple[Missing, ...]:
         """What keeps a run from being called ok: the entry questions of what applies to it that have no answer.
 
         Any leaf that says ok may ask for them, whichever of them was reached. Where nothing was logged that they ask
-        for, all of them lack; a tree that asks for nothing judges a run by any answer at all.
+        for, all of them lack; a tree that asks for nothing judges a run by any answer at all. Questions for a
+        person lack where a walk went past them to an ok with no answer at all (`waved`).
         """
         leaves = self.tree.leaves.values()
         needs = {need for leaf in leaves if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
         here = {need for need in needs if walked(self.run, self.tree.section(self.tree.questions[need].section)).walked}
         if needs:
-            return tuple(item for item in missing if item.id in (here or needs))
-        return missing if all(visit.answer.verdict == UNKNOWN for visit in self.seen.values()) else ()
+            return tuple(item for item in missing if item.id in (here or needs) | waved)
+        blind = all(visit.answer.verdict == UNKNOWN for visit in self.seen.values())
+        return tuple(item for item in missing if blind or item.id in waved)
 
 
 def _told_of(judged: JudgedCause) -> bool:
@@ -286,15 +319,12 @@ def _told_of(judged: JudgedCause) -> bool:
     return not judged.cause.quiet or judged.state not in silent
 
 
-def _told(question: Question, word: str) -> Visit:
-    """The visit of a question that a person answered, in the verdict's or in other words."""
-    answer = Answer(question.words.get(word, word), (Evidence(f"{word}, as answered"),), reason=f"{word}, as answered")
-    return Visit(question, answer, "person")
-
-
-def _miss(id_: str, reason: str, metrics: tuple[str, ...]) -> Missing:
-    known = by_name()
-    logs = [known[name].log or name for name in metrics if name in known]
-    if "dtype" in metrics:
-        logs.append("name the dtype in a manifest, or type --dtype")
-    return Missing(id_, reason, metrics, "; ".join(logs))
+def _waved_through(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
+    """The questions for a person of walks that ended in ok without a single answer."""
+    return {
+        visit.question.id
+        for visits, leaf in ends
+        if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in visits)
+        for visit in visits
+        if not visit.question.test and UNKNOWN not in visit.question.go
+    }

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import SOME, median, resolution, stretches
@@ -42,8 +42,10 @@ def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: in
     that by step `first_step`: the logits are large before anything was learned.
     """
     classes, first = n_classes(run), _first(loss, first_step)
-    if classes is None or first is None:
-        return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
+    if first is None:
+        return unknown(f"the log begins after step {first_step:,}: where the loss began is not known")
+    if classes is None:
+        return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
     chance = math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; chance among {classes:,} is ln({classes:,}) = {chance:.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], factor * chance),)
@@ -59,10 +61,12 @@ def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -
     loss of a run that learns from a reward is 0 by construction.
     """
     if run.moves_by_nature:
-        return unknown(f"{run.moves_by_nature} begins anywhere", "loss")
+        return inapplicable(f"{run.moves_by_nature} begins anywhere")
     classes, first = n_classes(run), _first(loss, first_step)
-    if classes is None or first is None:
-        return unknown("neither n_classes nor vocab_size is configured, or the log begins too late", "loss")
+    if first is None:
+        return unknown(f"the log begins after step {first_step:,}: where the loss began is not known")
+    if classes is None:
+        return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
     bar = share * math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; an untrained model of {classes:,} classes at {math.log(classes):.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], bar),)
@@ -96,7 +100,7 @@ def double_softmax(
     if known is None and run.has("token_accuracy"):
         return unknown("a language model's number of classes is its vocab_size, which is not configured", "loss")
     if not 0 < first < math.log(1e6):
-        return unknown("the loss does not begin where an untrained classifier's does", "loss")
+        return inapplicable("the loss does not begin where an untrained classifier's does")
     classes = known or round(math.exp(first))
     guessed_wrong = known is None and abs(math.exp(first) - classes) > apart
     if classes < 3 or guessed_wrong or abs(first - math.log(classes)) > start_share * math.log(classes):
@@ -161,7 +165,7 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
     steps, values = finite(loss)
     why = may_be_zero(run, values)
     if why:
-        return unknown(why, "loss")
+        return inapplicable(why)
     zero = values == 0
     seen, above = float(zero.mean()), values[~zero] if zero.any() else values
     text = f"the loss is exactly 0 in {int(zero.sum()):,} of {len(values):,} rows"
@@ -196,7 +200,7 @@ def zero_rows(
     steps, values = finite(loss)
     why = may_be_zero(run, values)
     if why:
-        return unknown(why, "loss")
+        return inapplicable(why)
     zero = np.flatnonzero(values == 0)
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"

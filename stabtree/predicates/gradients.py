@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
@@ -73,7 +73,7 @@ def norm_is_multiple(run: Run, grad_norm: Series, *, rows: Count, whole: float, 
     """
     other = run.rerun.get("grad_norm") if run.rerun else None
     if other is None:
-        return unknown("no rerun was given (--rerun), or it has no grad_norm", "grad_norm")
+        return unknown("no rerun was given (--rerun), or it has no grad_norm", "rerun")
     mine, theirs = finite(grad_norm)[1][:rows], finite(other)[1][:rows]
     a, b = (median(part) if len(part) else 0.0 for part in (mine, theirs))
     if min(a, b) <= 0:
@@ -188,8 +188,11 @@ def gradients_underflow(
     rows: without a scale, small gradients are flushed to 0. In more than `placeholder_share` of them it is not
     measured: Megatron writes 0.000 where it does not clip.
     """
-    if run.setting("dtype") != "fp16":
+    dtype = run.setting("dtype")
+    if dtype is None:
         return unknown("nothing says that the run is fp16", "dtype")
+    if dtype != "fp16":
+        return inapplicable(f"dtype is {dtype}, in which no gradient is too small")
     values = finite(grad_norm)[1]
     share = float(np.mean(values == 0))
     if share > placeholder_share:
@@ -212,7 +215,8 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     """
     clip = run.setting("grad_clip")
     if not isinstance(clip, int | float) or not 0 < clip < 1e100:
-        return unknown("the configuration names no grad_clip")
+        said = "grad_clip" in run.config
+        return inapplicable("the run does not clip") if said else unknown("nothing says grad_clip", "grad_clip")
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))

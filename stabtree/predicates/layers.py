@@ -110,7 +110,7 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     medians = {name: median(values) for name, s in update_ratio.items() if len(values := finite(s)[1])}
     medians = {name: value for name, value in medians.items() if value > 0}
     if len(medians) < 2:
-        return unknown("update_ratio was not logged per parameter group", "update_ratio")
+        return unknown("update_ratio was not logged per parameter group", "update_ratio/<group>")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
     ratio = min(medians[high] / medians[low], 1e100)
     text = f"update ratios run from {medians[low]:.2g} ({low}) to {medians[high]:.2g} ({high}), "

@@ -7,7 +7,7 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, Pattern, predicate
 from stabtree.stats import quantiles, row_medians
@@ -202,7 +202,7 @@ def throughput_collapses(
     still to be explored.
     """
     if "reward" in run.series:
-        return unknown("a reward is logged: what a step costs changes with what is sampled", "wall_time")
+        return inapplicable("a reward is logged: what a step costs changes with what is sampled")
     rows = max(rows, 2)
     pace = _pace(wall_time, step_time, throughput, 3 * rows)
     if pace is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Groups, predicate
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FP16_MAX = 65504.0  # IEEE 754 binary16
 
 
-@predicate(source="phase19 Q1.3", labels=("layer", "backward", "forward"))
+@predicate(source="phase19 Q1.3", labels=("layer", "backward", "forward"), sets="nan_begins")
 def nan_origin(
     loss: Series,
     loss_break: Break,
@@ -163,7 +163,7 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
     """
     names = [name for name in grad_norm if any(part in name.lower() for part in ("emb", "wte", "wpe"))]
     if not names:
-        return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm")
+        return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm/<group>")
     broke = None if isinstance(loss_break, Absent) else loss_break
     largest = 0.0
     for name in names:
@@ -182,7 +182,7 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
 
 @predicate(source="phase19 Q1.4; IEEE 754 binary16")
 def activation_overflow(
-    run: Run, activation_max: Groups, loss_break: Break | Absent, *, limit: float = FP16_MAX
+    run: Run, loss_break: Break | Absent, activation_max: Groups | None = None, *, limit: float = FP16_MAX
 ) -> Answer:
     """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
 
@@ -190,7 +190,9 @@ def activation_overflow(
     """
     dtype = run.setting("dtype")
     if dtype in WIDE:
-        return unknown(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
+        return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
+    if not activation_max:
+        return unknown("activation_max/<group> was not logged", "activation_max")
     broke = None if isinstance(loss_break, Absent) else loss_break
     peaks: dict[str, float] = {}
     for name, series in activation_max.items():
@@ -216,7 +218,7 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     """
     other = run.rerun.get("loss") if run.rerun else None
     if other is None:
-        return unknown("no rerun was given (--rerun), or it has no loss")
+        return unknown("no rerun was given (--rerun), or it has no loss", "rerun")
     here, there = _first_break(loss), _first_break(other)
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))

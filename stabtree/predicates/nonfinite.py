@@ -122,7 +122,7 @@ def _first_rank(run: Run, step: int) -> Evidence | None:
     return Evidence(text, "loss", (firsts[rank], step))
 
 
-@predicate(source="phase19 Q1.2", labels=PRECISIONS)
+@predicate(source="phase19 Q1.2", labels=PRECISIONS, sets="dtype")
 def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
     """Which number format did the run train in?
 

@@ -52,6 +52,7 @@ class Predicate:
         min_points: fewest finite values of each required series.
         absent: the verdict where a fact that it asks for is not there.
         rule: the exact rule, for nodes that state none of their own.
+        sets: the setting that a person's answer is, for all that ask for it; empty where it is none.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Predicate:
     absent: str
     rule: str
     func: Callable[..., Answer]
+    sets: str = ""
 
     @property
     def question(self) -> str:
@@ -93,7 +95,13 @@ class Predicate:
 
 
 def predicate(
-    *, source: str, labels: tuple[str, ...] = (YES, NO), min_points: int = 0, absent: str = "", rule: str = ""
+    *,
+    source: str,
+    labels: tuple[str, ...] = (YES, NO),
+    min_points: int = 0,
+    absent: str = "",
+    rule: str = "",
+    sets: str = "",
 ) -> Callable[[Callable[..., Answer]], Predicate]:
     """Turn a function into a `Predicate`.
 
@@ -103,6 +111,7 @@ def predicate(
         min_points: fewest finite values of each required series.
         absent: the verdict where a fact that it asks for is not there: no, or unknown where it never says no.
         rule: the exact rule in words, parameters in braces, for nodes that state none of their own.
+        sets: the setting that a person's answer is, as `dtype`: all that ask for it believe the answer.
     """
 
     def declare(func: Callable[..., Answer]) -> Predicate:
@@ -120,6 +129,7 @@ def predicate(
             absent=absent or (NO if NO in labels else UNKNOWN),
             rule=rule,
             func=func,
+            sets=sets,
         )
 
     return declare

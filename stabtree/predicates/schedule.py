@@ -45,7 +45,7 @@ def schedule_followed(
     planned, warmup = run.setting("max_steps"), run.setting("warmup_steps")
     milestones = run.setting("lr_milestones")
     if not schedule:
-        return unknown("the configuration names no lr_schedule")
+        return unknown("the configuration names no lr_schedule", "lr_schedule")
     begin = warmup if isinstance(warmup, int) else 0
     last, peak = int(steps[-1]), float(values.max())
     after = values[steps >= begin]

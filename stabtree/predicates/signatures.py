@@ -48,7 +48,7 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
     """
     match = told(run, key, value)
     if match is None:
-        return unknown(f"the configuration does not say {key}", *(["dtype"] if key == "dtype" else []))
+        return unknown(f"the configuration does not say {key}", key)
     text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
     return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
 

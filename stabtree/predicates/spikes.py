@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
@@ -206,8 +206,10 @@ def loss_collapses(
     steps, values = finite(loss)
     why = run.moves_by_nature or may_be_zero(run, values)
     rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
-    if why or len(values) < settled_rows + rows:
-        return unknown(why or f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed", "loss")
+    if why:
+        return inapplicable(why)
+    if len(values) < settled_rows + rows:
+        return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
     before = np.lib.stride_tricks.sliding_window_view(values, settled_rows)[:-rows]
     # The highest of each stretch, and the lowest of these within reach; behind the end of the log there is none.
     after = -_lowest(-values, rows)[settled_rows:]

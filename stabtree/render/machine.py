@@ -8,7 +8,8 @@
 "fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
 "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
 "path", "before_step", "lost_hours", "take", "unit"}, "see"}],
-"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}], "notes": [...],
+"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
+"log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
 "monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
@@ -54,7 +55,11 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             {"id": miss.id, "reason": miss.reason, "metric": list(miss.metrics), "log": miss.log}
             for miss in diagnosis.missing
         ],
-        "notes": list(diagnosis.run.notes),
+        "log_next": [
+            {"metric": list(item.names), "log": item.log, "unlocks": list(item.unlocks), "decides": list(item.decides)}
+            for item in diagnosis.log_next
+        ],
+        "notes": [*diagnosis.said, *diagnosis.run.notes],
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
     }
 

@@ -10,6 +10,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Visit
 from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
+from stabtree.render.not_checked import not_checked
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
 from stabtree.render.restart import restart_line
@@ -50,8 +51,8 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     _monitor(page, diagnosis)
     _others(page, diagnosis)
     _trees(page, diagnosis)
-    _missing(page, diagnosis)
-    _notes(page, diagnosis.run)
+    not_checked(page, diagnosis)
+    _notes(page, diagnosis)
     return page.text()
 
 
@@ -79,7 +80,10 @@ def title(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == UNKNOWN:
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     finding = main_finding(diagnosis)
-    return finding.leaf.title if finding else diagnosis.end.title
+    if finding:
+        return finding.leaf.title
+    open_ = [visit.question.id for visit in diagnosis.path if _unasked(visit)]
+    return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
 def _too_little(diagnosis: Diagnosis) -> str:
@@ -134,7 +138,9 @@ def _path(page: Page, diagnosis: Diagnosis) -> None:
     main = main_finding(diagnosis)
     if main and main.leaf is not diagnosis.end:
         # The worst finding was made by a later section: its turns are what the headline rests on.
-        walk = next(v for v in diagnosis.further if v and v[-1].question.section == main.section)
+        walks = [v for v in diagnosis.further if v and v[-1].question.section == main.section]
+        # A walk from a person's answer shares its section with another one.
+        walk = next((v for v in walks if main.leaf.id in v[-1].question.go.values()), walks[0])
         page.line(("and on, past the first diagnosis:", "dim"), indent=1)
         _visits(page, diagnosis, walk, main.leaf)
 
@@ -272,25 +278,13 @@ def _trees(page: Page, diagnosis: Diagnosis) -> None:
             page.item((head, "dim"), [("; ".join([*first, *told]), "dim")], indent=1, head_width=12)
 
 
-def _missing(page: Page, diagnosis: Diagnosis) -> None:
-    if not diagnosis.missing:
-        return
-    page.heading("Not checked, and what to log next time")
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for miss in diagnosis.missing:
-        reasons.setdefault((miss.reason, miss.log), []).append(miss.id)
-    for (reason, log), ids in reasons.items():
-        # What has one reason stands on one line: else a chain of questions for a person would fill the screen.
-        alone = len(ids) == 1 and len(ids[0]) < 6
-        told = reason if alone else f"{', '.join(ids)}: {reason}"
-        page.item(
-            (ids[0] if alone else "·", "id"), [(told, ""), (f" → {log}" if log else "", "dim")], indent=1, head_width=6
-        )
+def _notes(page: Page, diagnosis: Diagnosis) -> None:
+    for head, notes in (("Your answers", diagnosis.said), ("Notes on the log", diagnosis.run.notes)):
+        if notes:
+            _list(page, head, notes)
 
 
-def _notes(page: Page, run: Run) -> None:
-    if not run.notes:
-        return
-    page.heading("Notes on the log")
-    for note in run.notes:
+def _list(page: Page, head: str, notes: tuple[str, ...]) -> None:
+    page.heading(head)
+    for note in notes:
         page.item(("·", "dim"), [(note, "dim")], indent=1, head_width=2)

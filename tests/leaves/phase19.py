@@ -53,6 +53,11 @@ def dies(columns: dict[str, Any], **config: Any) -> Run:
     return make_run({**DEAD, **columns}, **config)
 
 
+def located(word: str) -> Made:
+    """A NaN of which a person found the place."""
+    return dies({}, dtype="fp32"), {"answers": {"Q1.3": word}}
+
+
 def overflowing(peak: float) -> Run:
     """An fp16 run whose gradients break before its loss, with an activation that goes up to a peak."""
     scale = 2.0 ** (14 - np.clip(AT - 443, 0, 6))
@@ -279,6 +284,7 @@ TOLD: dict[str, Maker] = {
     "Q1.4.fp8": partial(dies, {}, dtype="fp8"),
     "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(BEYOND)}),
     "Q1.4.embedding": partial(dies, {"grad_norm/embed": np.where(AT >= 449, np.inf, NORM)}),
+    **{f"Q1.4.{word}: answered": partial(located, word) for word in ("embedding", "softmax", "log_softmax")},
     "Q3.4.activation": partial(overflowing, BEYOND),
     "Q3.2.activations": partial(collapsing, BEYOND),
     "Q2.4.lr": lambda: make_run(healthy(loss=JUMPED, lr=np.where(AT >= 398, 1.7e-3, 1e-3))),

@@ -39,6 +39,7 @@ CONFIG: Mapping[str, tuple[Any, ...]] = {
     "max_steps": (100, 5000),
     "warmup_steps": (0, 10, 1000),
     "max_completion_length": (512,),
+    "nan_begins": ("embedding", "mlp"),
 }
 TREE = load_trees()
 

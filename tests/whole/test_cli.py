@@ -184,6 +184,7 @@ def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> 
         (["diagnose", HEALTHY, "--set", "Q2.1.window_steps=1.5"], "is not a whole number"),
         (["diagnose", HEALTHY, "--set", "Q4.1.strict=perhaps"], "is not true or false"),
         (["diagnose", HEALTHY, "--answer", "Q1.2=fp15"], "did you mean 'fp16'?"),
+        (["diagnose", HEALTHY, "--set", "Q2.1=4"], "next: type --set Q2.1.window_steps=4; `stabtree explain Q2.1`"),
         (["diagnose", HEALTHY, "--applied", "Q9.9"], "nodes: "),
         (["diagnose", HEALTHY, "--dtype", "fp12"], "fp12"),
         (["diagnose", HEALTHY, "--checkpoint-every", "0"], "checkpoint"),
@@ -234,6 +235,33 @@ def test_interactive_asks_on_standard_error() -> None:
     assert "nan-backward" in done.stdout
     assert "'perhaps' is not one of them" in done.stderr
     assert done.stdout.count("\n") == 1
+
+
+def test_interactive_explains_its_options_and_itself() -> None:
+    """Each option has a line of its own, `?` prints what `explain` does, and words are taken in their plain forms."""
+    folder = str(FIXTURES / "phase19" / "nan-unlocated")
+    done = run("diagnose", folder, "--interactive", "-q", given="?\nLayer norm\n")
+    assert "\n    backward: The gradient blew up first, then the loss went NaN\n" in done.stderr
+    assert "\n    layer (or embedding, attention" in done.stderr
+    assert run("explain", "Q1.3").stdout.strip().splitlines()[-1].strip() in done.stderr
+    assert "nan-layer" in done.stdout
+
+
+def test_an_answer_against_the_log_is_told_beside_the_one_line() -> None:
+    """`-q` keeps to its line on standard output; what the log says against an answer stands on standard error."""
+    done = run("diagnose", HEALTHY, "-q", "--answer", "Q2.1=yes")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.startswith("note: Q2.1 answered yes; the log says no: ")
+
+
+def test_interactive_asks_nothing_that_only_a_log_can_tell(tmp_path: Path) -> None:
+    """A metric is asked of nobody, and the number format once; yes and no go by other words, too."""
+    path = tmp_path / "flat.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{2.3 + 0.01 * (step * 7 % 5)}\n" for step in range(600)))
+    done = run("diagnose", str(path), "--interactive", "-q", given="bf16\n\nN\nY\n")
+    asked = [line.split()[0] for line in done.stderr.splitlines() if line.startswith(("Q", "O"))]
+    assert asked == ["Q3.0", "O2", "O1", "O3"]
+    assert "loss-detached" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
@@ -89,7 +89,7 @@ def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
     """
     planned = run.setting("warmup_steps")
     if not isinstance(planned, int) or not planned:
-        return unknown("the manifest does not say how long the warm-up is")
+        return unknown("the manifest does not say how long the warm-up is", "warmup_steps")
     low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
     text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
     found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
@@ -264,8 +264,10 @@ def grad_norm_climbs(
     values, steps = grad_norm.values, grad_norm.steps
     keep = np.isfinite(values) & (values > 0)
     steps, values, levels = steps[keep], values[keep], max(levels, 4)
-    if run.moves_by_nature or len(values) < 3 * levels:
-        return unknown(run.moves_by_nature or f"grad_norm has fewer than {3 * levels} positive values", "grad_norm")
+    if run.moves_by_nature:
+        return inapplicable(run.moves_by_nature)
+    if len(values) < 3 * levels:
+        return unknown(f"grad_norm has fewer than {3 * levels} positive values")
     medians, starts = blocks(values, levels)
     logs = np.log(medians)
     climbs = [(_climb(logs[at:], fit), -at) for at in range(levels - max(least_levels, 3) + 1)]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.facts.spike import Spike
@@ -44,7 +44,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
         text = f"and so did the rerun at step {again:,}, with a learning rate of {rates[1]} instead of {rates[0]}"
         found.append(Evidence(text, "loss", (again,)))
         return Answer(YES, tuple(found))
-    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell")
+    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell", "rerun")
 
 
 def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: float) -> int | None:
@@ -100,9 +100,9 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     steps, values = finite(loss)
     first = float(values[0])
     if run.moves_by_nature or bool((values < 0).any()):
-        return unknown(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing", "loss")
+        return inapplicable(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
-        return unknown(f"the loss begins at {first:.3g}, of which a multiple says little", "loss")
+        return inapplicable(f"the loss begins at {first:.3g}, of which a multiple says little")
     peak = int(np.argmax(values))
     text = f"the loss begins at {first:.4g} and is highest at {float(values[peak]):.4g} (step {int(steps[peak]):,}), "
     text += f"{float(values[peak]) / first:.3g}× that"
@@ -152,7 +152,7 @@ def loses_progress(
     count = levels.count(len(values))
     if run.moves_by_nature or count < levels.least or values.min() <= 0:
         few = "the loss reaches 0, or has too few rows for levels"
-        return unknown(run.moves_by_nature or few, "loss")
+        return inapplicable(run.moves_by_nature) if run.moves_by_nature else unknown(few)
     if isinstance(rise, Rise) or (isinstance(spike, Spike) and spike.top.recovered_step is None):
         told = "the rise that goes on" if isinstance(rise, Rise) else "the spike that stays"
         return Answer(NO, (Evidence(f"{told} is told by itself", "loss"),))
@@ -203,7 +203,7 @@ def stands_at_chance(
     steps, values = finite(loss)
     early = too_early(run, loss, lr, Young(12, least_steps, least_progress, warm_share, 10, 5))
     if early:
-        return unknown(early, "loss")
+        return inapplicable(early) if run.moves_by_nature else unknown(early)
     later = values[max(1, int(skip * len(values))) :]
     medians, _ = blocks(later, min(max(levels, 4), len(later) // 3))
     known = n_classes(run)
@@ -242,8 +242,10 @@ def ends_at_start(
     steps, values = finite(loss)
     _, rates = finite(lr)
     first, part = first_level(values, thrown), max(5, len(values) // 10)
-    if run.moves_by_nature or int(steps[-1]) - int(steps[0]) < least_steps:
-        return unknown(run.moves_by_nature or f"the log covers fewer than {least_steps:,} steps", "loss")
+    if run.moves_by_nature:
+        return inapplicable(run.moves_by_nature)
+    if int(steps[-1]) - int(steps[0]) < least_steps:
+        return unknown(f"the log covers fewer than {least_steps:,} steps")
     if not nats <= first <= most_nats:
         text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))

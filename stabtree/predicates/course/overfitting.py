@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
@@ -206,8 +206,10 @@ def eval_apart(
     first, low = first_level(values, thrown), float(evals.min())
     why = run.moves_by_nature or ("the loss begins at or below 0, where a multiple says nothing" if first <= 0 else "")
     late = max(late_start_steps, 5 * interval(steps))
-    if why or int(steps[0]) > late:
-        return unknown(why or f"the log begins at step {int(steps[0]):,}: where the loss began is not known", "loss")
+    if why:
+        return inapplicable(why)
+    if int(steps[0]) > late:
+        return unknown(f"the log begins at step {int(steps[0]):,}: where the loss began is not known")
     over, middle = min(low / first, 1e300), min(float(median(evals)) / first, 1e300)
     text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {over:.3g}× that "
     text += f"(limit {factor:g}×); their median is {middle:.3g}× that (far: {far_factor:g}×)"

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import YES, Answer, Evidence, unknown
+from stabtree.answer import YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import Count, predicate
@@ -118,7 +118,7 @@ def leaves_start(
     bars = Young(max(least_rows, 12), least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
     early = too_early(run, loss, lr, bars)
     if early:
-        return unknown(early, "loss")
+        return inapplicable(early) if run.moves_by_nature else unknown(early)
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
@@ -138,7 +138,7 @@ def leaves_start(
     if not little and share <= least_share:
         little = _fine_tunes(run, loss, max(first, low), at_chance)
     if little:
-        return unknown(little, "loss")
+        return inapplicable(little)
     text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
     text += f"{3 * (len(values) // len(medians)):,} rows): "
     text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (limit {least_share:.0%} lower)"

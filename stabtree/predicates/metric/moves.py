@@ -219,7 +219,10 @@ def climbs_to_cap(
     at, values = finite(completion_length)
     cap = _cap(run, completion_length_max, pinned_rows)
     if cap is None:
-        return unknown("neither max_completion_length nor a longest answer that is always the same says the cap")
+        return unknown(
+            "neither max_completion_length nor a longest answer that is always the same says the cap",
+            "max_completion_length",
+        )
     part = max(3, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens (medians of {part} rows), the cap is "

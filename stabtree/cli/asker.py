@@ -1,0 +1,75 @@
+"""`--interactive`: asks a person at the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from stabtree.answer import NO, UNKNOWN, YES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stabtree.tree.model import Question, Tree
+
+SYNONYMS = {"y": YES, "true": YES, "1": YES, "n": NO, "false": NO, "0": NO, "?": "?"}
+NOT_KNOWN = ("", UNKNOWN, "u", "skip", "don't know")
+
+
+def asker(tree: Tree) -> Callable[[Question], str | None]:
+    """What asks a question on standard error, so that the result stays alone on standard output."""
+    asking = True
+
+    def ask(question: Question) -> str | None:
+        nonlocal asking
+        verdicts = [verdict for verdict in question.go if verdict != UNKNOWN]
+        if asking:
+            _show(tree, question, verdicts)
+        while asking:
+            prompt = f"  {', '.join(verdicts)}, ? for more, or nothing if you don't know"
+            try:
+                told = str(typer.prompt(prompt, default="", show_default=False, err=True)).strip().lower()
+            except typer.Abort:
+                # The input has ended: what is left stays unknown.
+                asking = False
+                break
+            if told in NOT_KNOWN:
+                return None
+            word = _understood(told, [*verdicts, *question.words])
+            if word == "?":
+                typer.echo(_explained(tree, question), err=True)
+            elif word:
+                return word
+            else:
+                typer.echo(f"  {told!r} is not one of them", err=True)
+        return None
+
+    return ask
+
+
+def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
+    typer.echo(f"\n{question.id}  {question.ask}", err=True)
+    if question.person:
+        typer.echo(f"  {question.person}", err=True)
+    for verdict in verdicts:
+        target = question.go[verdict]
+        leads = tree.leaves[target].title if target in tree.leaves else f"asks next: {tree.questions[target].ask}"
+        words = [word for word, meant in question.words.items() if meant == verdict]
+        also = f" (or {', '.join(words)})" if words else ""
+        typer.echo(f"    {verdict}{also}: {leads}", err=True)
+
+
+def _understood(told: str, choices: list[str]) -> str | None:
+    """The answer that is meant: as it stands, in another word for yes and no, or with spaces or dashes in it."""
+    words = (told, SYNONYMS.get(told, ""), told.replace(" ", "_").replace("-", "_"))
+    return next((word for word in words if word in (*choices, "?")), None)
+
+
+def _explained(tree: Tree, question: Question) -> str:
+    from stabtree.cli.options import screen
+    from stabtree.render import reference
+
+    width, color = screen()
+    found, _ = reference.find(tree, question.id)
+    return reference.explain(tree, found, width=width, color=color)

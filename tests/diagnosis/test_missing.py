@@ -1,0 +1,156 @@
+"""What to log next time: never what is there, grouped by what it answers, the most useful first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.answer import UNKNOWN
+from stabtree.diagnosis.missing import PER_GROUP, how_to_log
+from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.walk import diagnose
+from stabtree.errors import StabtreeError
+from stabtree.loaders import load_run, load_runs
+from stabtree.render.screen import screen
+from stabtree.run import Run
+from stabtree.tree.load import load_trees
+from tests.conftest import FIXTURES, ROOT, falling, make_run, series
+from tests.predicates.judged import loss as judged_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from stabtree.diagnosis.result import Diagnosis
+
+OTHERS = [folder for name in ("logs", "wild") if (folder := ROOT.parent / "shared" / name).is_dir()]
+TREES = load_trees()
+
+
+def held(found: Diagnosis) -> list[str]:
+    """What is advised although the run holds it."""
+    run = found.run
+    advised = [name for miss in found.missing for name in miss.metrics]
+    advised += [name for item in found.log_next for name in item.names]
+    there = []
+    for name in advised:
+        metric = name.removesuffix(PER_GROUP)
+        if run.group(metric) if metric != name else name in run.series or run.group(name):
+            there.append(name)
+    return there
+
+
+@pytest.mark.parametrize("folder", sorted(path for path in FIXTURES.glob("*/*") if path.is_dir()), ids=lambda p: p.name)
+def test_no_fixture_is_advised_to_log_what_it_logs(folder: Path) -> None:
+    """Of what a run holds nothing is named as something to log."""
+    found = diagnose(load_run(folder))
+    assert held(found) == []
+    assert all(how_to_log(name) for item in found.log_next for name in item.names)
+
+
+@pytest.mark.skipif(not OTHERS, reason="no logs of others beside the repository")
+def test_no_log_of_others_is_advised_to_log_what_it_logs() -> None:
+    """The same of real logs, every third of them: all would take minutes."""
+    checked = 0
+    for run in runs_of_others():
+        assert held(diagnose(run)) == [], run.name
+        checked += 1
+    assert checked > len(OTHERS) * 10
+
+
+def runs_of_others() -> Iterator[Run]:
+    """Every third log that can be read."""
+    files = [path for folder in OTHERS for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in files[::3]:
+        try:
+            loaded = load_runs(str(path))
+        except StabtreeError:
+            continue
+        yield from (item.run for item in loaded[:1] if isinstance(item.run, Run))
+
+
+def test_a_short_log_lacks_rows_and_no_metric() -> None:
+    """Too few rows is said as that, with both numbers, and nothing is advised for it."""
+    found = diagnose(make_run({"loss": falling(30), "grad_norm": np.ones(30)}, dtype="fp32"), TREES)
+    miss = next(miss for miss in found.missing if miss.id == "O0")
+    assert (miss.metrics, miss.log) == ((), "")
+    assert "not a logging matter: loss has 30 finite" in " ".join(screen(found).split())
+
+
+def test_what_does_not_apply_is_no_entry() -> None:
+    """fp16's underflow is no question of an fp32 run, nor a pace of one with a reward; bf16 has no loss scale."""
+    columns = {"loss": falling(300), "grad_norm": np.ones(300)}
+    ids = {miss.id for miss in diagnose(make_run(columns, dtype="fp32"), TREES).missing}
+    assert "P10.log" not in ids
+    assert "P10.log" in {miss.id for miss in diagnose(make_run(columns), TREES).missing}
+    columns["reward"] = columns["wall_time"] = np.arange(300.0)
+    assert "C.pace" not in {miss.id for miss in diagnose(make_run(columns, dtype="fp32"), TREES).missing}
+    columns = {"loss": falling(300), "grad_norm": np.where(np.arange(300) % 40 == 9, np.inf, 1.0)}
+    assert all("loss_scale" not in miss.metrics for miss in diagnose(make_run(columns, dtype="bf16"), TREES).missing)
+
+
+def test_a_setting_that_lacks_is_named_as_one() -> None:
+    """What a manifest would tell is no metric to log; where the manifest tells it, it is not asked for."""
+    columns = {"loss": falling(300), "grad_norm": np.ones(300), "lr": np.full(300, 1e-3)}
+    logs = {miss.id: miss.log for miss in diagnose(make_run(columns), TREES).missing}
+    assert logs["O1.start"] == "add vocab_size to the manifest"
+    assert logs["O23"] == "add lr_schedule to the manifest"
+    assert logs["P13.log"] == "add grad_clip to the manifest"
+    told = make_run(columns, vocab_size=10, lr_schedule="constant", grad_clip=0.0, dtype="fp32")
+    assert not {"O1.start", "O23", "P13.log"} & {miss.id for miss in diagnose(told, TREES).missing}
+
+
+def test_a_metric_that_is_named_like_a_setting_is_still_advised() -> None:
+    """The lr of the manifest is no series of it."""
+    run = make_run({"loss": falling(400)}, lr=1e-3, dtype="fp32")
+    assert ("lr",) in {item.names for item in diagnose(run, TREES).log_next}
+
+
+def test_what_answers_the_same_questions_is_one_entry() -> None:
+    """Metrics are grouped by what they would unlock, each question once."""
+    found = diagnose(load_run(FIXTURES / "phase19" / "spike-unexplained"), TREES)
+    names = {item.names: item.unlocks for item in found.log_next}
+    assert names["grad_norm",] == ("Q2.3", "Q2.3.grad_norm", "P12.lead")
+    assert names["batch_id",] == ("Q2.3", "Q2.3.batch")
+    assert all(len(set(item.unlocks)) == len(item.unlocks) for item in found.log_next)
+
+
+def test_the_screen_names_three_things_to_log_and_counts_the_rest() -> None:
+    """The most useful first: what the verdict lacks, then what tells the cause."""
+    empty = diagnose(make_run({"eval_loss": falling(12)}), TREES)
+    assert empty.verdict == UNKNOWN
+    assert empty.log_next[0].names == ("loss",)
+    told = screen(diagnose(make_run({"loss": falling(400)}), TREES)).partition("what to log next time")[2]
+    assert " 3. " in told
+    assert " 4. " not in told
+    assert "more; --json lists all" in told
+    spike = diagnose(load_run(FIXTURES / "phase19" / "spike-unexplained"), TREES)
+    assert all(item.decides for item in spike.log_next[:3])
+
+
+@pytest.mark.parametrize(("grad", "leaf"), [(1.0, "nan-forward"), (500.0, "nan-backward")])
+def test_the_measurement_that_is_said_to_decide_between_leaves_does(grad: float, leaf: str) -> None:
+    """A NaN that the log can't place: grad_norm is named, and with it the forward and the backward pass differ."""
+    loss = judged_loss(nan_from=900)
+    found = diagnose(make_run({"loss": loss}, dtype="fp32"), TREES)
+    assert found.end.id == "nan-unlocated"
+    advice = next(item for item in found.log_next if "grad_norm" in item.names)
+    assert any("in the forward pass" in text and "The gradient blew up" in text for text in advice.decides)
+    norm = 1 + 0.1 * np.random.default_rng(1).random(len(loss))
+    norm[895:] *= grad
+    with_it = diagnose(make_run({"loss": loss, "grad_norm": norm}, dtype="fp32"), TREES)
+    assert with_it.end.id == leaf
+    assert not any("grad_norm" in item.names for item in with_it.log_next)
+
+
+def test_the_measurement_that_is_said_to_tell_a_cause_does() -> None:
+    """A spike without batch ids leaves the loader open; with ids that do not recur it is no longer."""
+    run = load_run(FIXTURES / "phase19" / "spike-unexplained")
+    advice = next(item for item in diagnose(run, TREES).log_next if item.names == ("batch_id",))
+    assert advice.decides == ("whether the cause is data-loader bug",)
+    steps = run.series["loss"].steps
+    both = Run(run.name, {**run.series, "batch_id": series("batch_id", np.arange(len(steps)), steps)}, run.config)
+    causes = {judged.cause.id: judged.state for judged in diagnose(both, TREES).findings[0].causes}
+    assert causes["Q2.3.batch"] not in (CauseState.NOT_CHECKABLE, CauseState.CONFIRMED)
