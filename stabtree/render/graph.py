@@ -59,9 +59,11 @@ def dot(tree: Tree) -> str:
 
 
 def _edges(tree: Tree) -> Iterator[tuple[str, str, str]]:
+    """From, label, to; the verdicts of a question that lead to one place share an edge."""
     for question in tree.questions.values():
-        for verdict, target in question.go.items():
-            yield question.id, verdict, target
+        for target in dict.fromkeys(question.go.values()):
+            verdicts = [verdict for verdict, to in question.go.items() if to == target]
+            yield question.id, ", ".join(verdicts), target
     for leaf in tree.leaves.values():
         if leaf.escalate:
             yield leaf.id, "fixes did not help", leaf.escalate

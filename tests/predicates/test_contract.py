@@ -122,7 +122,7 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     """Any run gets an answer; it is the same twice, changes nothing, its numbers are finite; not all are unknown."""
     verdicts: set[str] = set()
 
-    @settings(max_examples=30)
+    @settings(max_examples=40)
     @given(run=runs(name))
     @example(run=plain(name))
     @example(run=plain(name, math.inf))

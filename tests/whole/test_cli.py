@@ -324,12 +324,13 @@ def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
 
 @pytest.mark.parametrize("language", ["mermaid", "dot"])
 def test_graphs_name_every_node(language: str) -> None:
-    """Both graph languages draw every question and every leaf."""
+    """Both graph languages draw every question and every leaf, and one edge from a question to the same place."""
     from stabtree.tree.load import load_tree
 
     text = run("tree", "graph", "--format", language).stdout
     for leaf in load_tree().leaves.values():
         assert leaf.title.split(",")[0].split()[0] in text
+    assert "unknown, no" in text or "no, unknown" in text or "fp32, bf16, fp8" in text
     assert text.count("-->" if language == "mermaid" else " -> ") >= 40
 
 
