@@ -39,7 +39,7 @@ def test_a_set_up_line_works(line: str) -> None:
 def test_make_demo_diagnoses_a_failed_run() -> None:
     """`make demo` ends in the screen that the README opens with."""
     done = subprocess.run(["make", "demo"], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert "fp16 overflow" in done.stdout
+    assert "The run overflowed in fp16" in done.stdout
 
 
 def test_the_readme_names_every_command() -> None:
