@@ -76,7 +76,7 @@ class Finding:
         evidence: what the questions on the way saw.
         causes: judged causes, strongest first.
         restart: advice, for leaves that call for a restart.
-        precursors: what had left its usual state before the onset, with its lead.
+        precursors: what had left its normal course before the onset, with its lead.
     """
 
     leaf: Leaf
@@ -97,6 +97,23 @@ class Finding:
         found += self.leaf.fixes
         found += [f"Should it be {judged.cause.text}: {fix}" for judged in weak for fix in judged.cause.fixes]
         return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened around the onset of the worst finding.
+
+    Attributes:
+        step: when.
+        metric: the series.
+        text: what it did, with its numbers.
+        first: whether it alone moved before all others.
+    """
+
+    step: int
+    metric: str
+    text: str
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +158,7 @@ class Diagnosis:
         sections: every section of the tree, and why it was walked or not.
         trees: the trees that the sections come from, and what of each was walked.
         findings: all leaves that are not ok, worst first.
+        timeline: what happened around the onset of the worst finding, by step.
         missing: what could not be checked.
         lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
@@ -156,6 +174,7 @@ class Diagnosis:
     sections: tuple[Walked, ...]
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
+    timeline: tuple[Event, ...]
     missing: tuple[Missing, ...]
     lacking: tuple[Missing, ...]
     verdict: str

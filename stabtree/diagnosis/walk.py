@@ -11,6 +11,7 @@ from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
+from stabtree.diagnosis.timeline import precursors, timeline
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import replay
@@ -142,6 +143,7 @@ class _Walk:
             sections=tuple(sections),
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
+            timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
             missing=missing,
             lacking=lacking,
             verdict=self._verdict(end, findings, lacking),
@@ -205,7 +207,7 @@ class _Walk:
             last_good_step=good,
             evidence=tuple(item for visit in told for item in visit.answer.evidence),
             causes=tuple(causes),
-            precursors=self.facts.get("precursors").before(start) if start is not None else (),
+            precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
             restart=advise(self.facts.get("checkpoints"), start, good, storm=storm) if start is not None else None,
         )
 

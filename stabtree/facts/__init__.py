@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from stabtree.facts import batches, checkpoints, levels, loss_break, precursors, reading, rise, scale, seam, spike
+from stabtree.facts import batches, checkpoints, levels, loss_break, movers, reading, rise, scale, seam, spike
 from stabtree.facts.registry import Fact, Facts
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ FACTS: dict[str, Fact] = {
         checkpoints.checkpoints,
         levels.levels,
         loss_break.loss_break,
-        precursors.precursors,
+        movers.movers,
         reading.reading,
         rise.rise,
         scale.scale,
