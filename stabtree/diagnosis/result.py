@@ -100,7 +100,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Happening:
     """One thing that happened around the onset of the worst finding.
 
     Attributes:
@@ -174,7 +174,7 @@ class Diagnosis:
     sections: tuple[Walked, ...]
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
-    timeline: tuple[Event, ...]
+    timeline: tuple[Happening, ...]
     missing: tuple[Missing, ...]
     lacking: tuple[Missing, ...]
     verdict: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import Event
+from stabtree.diagnosis.result import Happening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,22 +25,22 @@ def precursors(movers: Movers, onset_step: int) -> tuple[Evidence, ...]:
     )
 
 
-def timeline(movers: Movers, finding: Finding) -> tuple[Event, ...]:
+def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     """What moved before and right after the onset of a finding, and the onset itself."""
     onset = finding.onset_step
     if onset is None:
         return ()
-    moves = [Event(move.step, move.metric, move.text) for move in movers.around(onset)]
+    moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
     trouble = next((item.metric for item in finding.evidence if item.metric), "loss")
     if any(move.metric == trouble for move in moves):
         return _with_first(moves)
-    told = Event(onset, trouble, f"onset of: {finding.leaf.title}")
+    told = Happening(onset, trouble, f"onset of: {finding.leaf.title}")
     earlier = [move for move in moves if move.step < onset]
     later = [move for move in moves if move.step >= onset]
     return (*_with_first(earlier), told, *later)
 
 
-def _with_first(events: Sequence[Event]) -> tuple[Event, ...]:
+def _with_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
     """Events by step, marked the one that moved first where the log can tell."""
     earliest = [event for event in events if event.step == events[0].step]
     leading = [event for event in earliest if event.metric == SETS_ITSELF]

@@ -18,7 +18,7 @@ BEYOND = 100.0  # how far above all others, in powers of e, a value that is not 
 TWO_SIDED_90 = 1.645  # standard deviations that one normal value in ten lies outside of
 
 
-class Bars(NamedTuple):
+class Limits(NamedTuple):
     """What counts as having left the normal course.
 
     Attributes:
@@ -85,7 +85,7 @@ def uneven(value: float, unit: float) -> float:
     return math.sinh(capped) * unit if unit else math.exp(capped)
 
 
-def departure(scaled: Floats, bars: Bars, family: int, side: int = 0) -> Departure | None:
+def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Departure | None:
     """Where the last rows of a series leave the course of those before and stay off it up to the end.
 
     Looked for at every length of two rows and more: the course is drawn through four blocks of that length, and off is
@@ -94,13 +94,13 @@ def departure(scaled: Floats, bars: Bars, family: int, side: int = 0) -> Departu
 
     Args:
         scaled: the rows up to the end, on the scale of `even`.
-        bars: what counts.
+        limits: what counts.
         family: how many series are looked at.
         side: 1 where only a rise counts, -1 where only a fall does.
     """
-    looks = _looks(len(scaled), bars)
+    looks = _looks(len(scaled), limits)
     tried = sum(look.rows * look.blocks for look in looks) * family
-    found = [item for look in looks if (item := _at(scaled, look, bars, tried, side))]
+    found = [item for look in looks if (item := _at(scaled, look, limits, tried, side))]
     return min(found, key=lambda item: (item.row, -item.times)) if found else None
 
 
@@ -112,21 +112,21 @@ class _Look(NamedTuple):
 
 
 @cache
-def _looks(count: int, bars: Bars) -> tuple[_Look, ...]:
+def _looks(count: int, limits: Limits) -> tuple[_Look, ...]:
     """The stretches to look at: of doubled lengths, and the longest that leaves enough earlier ones."""
     found = set()
     for blocks in SPANS:
-        longest = min(count // (REFERENCE + bars.least_blocks - 1 + 2 * blocks), bars.most_rows // blocks)
+        longest = min(count // (REFERENCE + limits.least_blocks - 1 + 2 * blocks), limits.most_rows // blocks)
         doubled = (1 << power for power in range(1, 40) if 1 << power <= longest)
         found |= {_Look(rows, blocks) for rows in (*doubled, longest) if rows > 1}
     return tuple(sorted(found))
 
 
-def _at(scaled: Floats, look: _Look, bars: Bars, tried: int, side: int) -> Departure | None:
+def _at(scaled: Floats, look: _Look, limits: Limits, tried: int, side: int) -> Departure | None:
     rows, blocks = look
     if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
         return None
-    count = min(len(scaled) // rows, REFERENCE + bars.most_blocks - 1 + 2 * blocks)
+    count = min(len(scaled) // rows, REFERENCE + limits.most_blocks - 1 + 2 * blocks)
     off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
     off = np.maximum(side * off, 0) if side else off
     last, earlier = off[-1], np.abs(off[:-blocks]).ravel()
@@ -134,14 +134,14 @@ def _at(scaled: Floats, look: _Look, bars: Bars, tried: int, side: int) -> Depar
     if not direction:
         return None
     at90, at99 = quantiles(earlier, 0.90, 0.99)
-    noise = max(at90 / TWO_SIDED_90, bars.least_change)
-    start = _start(last * direction, bars.quiet_sigma * noise)
+    noise = max(at90 / TWO_SIDED_90, limits.least_change)
+    start = _start(last * direction, limits.quiet_sigma * noise)
     if not 0 < start < len(last):
         return None  # it is on its course, or it left that before this stretch: a longer one sees where
-    own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / bars.chance, 1.0))
-    bar = max(own, noise * _normal_height(tried, bars.chance, len(off) - blocks))
+    own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / limits.chance, 1.0))
+    bar = max(own, noise * _normal_height(tried, limits.chance, len(off) - blocks))
     times = float(np.abs(last[start:]).max()) / bar
-    if times <= 1 or not _unheard_of(off, blocks, start, bars.beyond_factor):
+    if times <= 1 or not _unheard_of(off, blocks, start, limits.beyond_factor):
         return None
     return Departure(len(scaled) - len(last) + start, float(levels[-1]), times)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.departure import Bars, Departure, departure, even, uneven
+from stabtree.facts.departure import Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
 from stabtree.stats import stretches
 
@@ -53,16 +53,16 @@ class Movers:
 
     Args:
         run: the run.
-        bars: what counts as having left it.
+        limits: what counts as having left it.
         after_steps: how long after the trouble began a move still belongs to it.
         scale_factor: how many times lower a loss scale stands that did more than its usual search.
     """
 
-    def __init__(self, run: Run, bars: Bars, after_steps: int, scale_factor: float) -> None:
+    def __init__(self, run: Run, limits: Limits, after_steps: int, scale_factor: float) -> None:
         self._series = [
             series for name, series in run.series.items() if name.partition("/")[0] not in OTHERS and len(series)
         ]
-        self._bars, self._after, self._scale_factor = bars, after_steps, scale_factor
+        self._bars, self._after, self._scale_factor = limits, after_steps, scale_factor
         self._known: dict[int, dict[str, Move]] = {}
 
     def by(self, step: int) -> tuple[Move, ...]:
@@ -117,7 +117,7 @@ def _dead_from(values: Floats) -> tuple[int, bool]:
     return start, start > 0 and all(stop - first < len(values) - start for first, stop in bad[:-1])
 
 
-def _risen(scaled: Floats, bars: Bars) -> Departure | None:
+def _risen(scaled: Floats, limits: Limits) -> Departure | None:
     """Where a learning rate began to rise after it had held or fallen, however long ago: a schedule has no noise.
 
     A rise from the first rows on is a warm-up.
@@ -127,8 +127,8 @@ def _risen(scaled: Floats, bars: Bars) -> Departure | None:
     calm = int(falls[-1]) + 1 if len(falls) else 0
     rises = np.flatnonzero(changes[calm:] > 0)
     row = calm + int(rises[0]) + 1 if len(rises) else 0
-    way = float(scaled[-1] - scaled[row - 1]) / (bars.least_change * LEAST_RISE)
-    return Departure(row, float(scaled[row - 1]), way) if row > bars.least_blocks and way > 1 else None
+    way = float(scaled[-1] - scaled[row - 1]) / (limits.least_change * LEAST_RISE)
+    return Departure(row, float(scaled[row - 1]), way) if row > limits.least_blocks and way > 1 else None
 
 
 def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departure, unit: float) -> str:
@@ -170,6 +170,6 @@ def movers(
     after_steps: int,
     scale_factor: float,
 ) -> Movers:
-    """When each series of a run left its normal course; the parameters are those of `Bars` and `Movers`."""
-    bars = Bars(chance, least_change, beyond_factor, quiet_sigma, most_rows, least_blocks, most_blocks)
-    return Movers(run, bars, after_steps, scale_factor)
+    """When each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
+    limits = Limits(chance, least_change, beyond_factor, quiet_sigma, most_rows, least_blocks, most_blocks)
+    return Movers(run, limits, after_steps, scale_factor)

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState, Diagnosis, Event, Finding, JudgedCause, Restart, Visit
+from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, Happening, JudgedCause, Restart, Visit
 from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
 from stabtree.render.page import Page
@@ -210,9 +210,9 @@ def _visit(page: Page, visit: Visit, width: int) -> None:
     )
 
 
-def _timeline(page: Page, events: tuple[Event, ...]) -> None:
+def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
     """What happened, a line for all series of a group that did as much; nothing where only the trouble itself did."""
-    groups: dict[str, list[Event]] = {}
+    groups: dict[str, list[Happening]] = {}
     for event in events:
         groups.setdefault(event.metric.partition("/")[0], []).append(event)
     if len(groups) < 2:

@@ -175,5 +175,8 @@ HOLDS = (
     Hold("reading.unread_share", half_read, {0.045: "ok", 0.055: "unknown"}),
     Hold("checkpoints.fresh_steps", saved, {9: "restart 200", 11: "restart 388"}),
     Hold("movers.least_blocks", warned, {34: "no precursor 28", 40: "precursor 34"}),
+    Hold("movers.least_change", raised_by, {0.04: "no precursor 385", 0.055: "precursor 385"}),
+    Hold("movers.most_rows", raised_for, {520: "no precursor 5480", 500: "precursor 5500"}),
+    Hold("movers.beyond_factor", burst_before, {1.9: "no precursor 590", 2.1: "precursor 590"}),
     Hold("movers.scale_factor", lowered, {2: "no precursor 250", 3: "precursor 250"}),
 )
