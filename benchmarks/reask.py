@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NodeId = tuple[str, str]
 """The leaf of a cause, empty for a question, and the node's own id."""
 
-AT_A_RESTART = {"checkpoints", "precursors"}  # facts that the walk itself asks for, where a finding has a restart
+AT_A_RESTART = {"checkpoints", "movers"}  # facts that the walk itself asks for, where a finding has a restart
 Steers = tuple[str, int | None, int | None, bool]
 
 

@@ -103,7 +103,7 @@ class Finding:
         evidence: what the questions on the way saw.
         causes: judged causes, strongest first.
         restart: advice, for leaves that call for a restart.
-        precursors: what had left its usual state before the onset, with its lead.
+        precursors: what had left its normal course before the onset, with its lead.
         advice: what to do, in order: fixes of causes that the log shows, the leaf's, those of causes that may be.
     """
 
@@ -126,6 +126,23 @@ class Finding:
     def first_fixes(self) -> tuple[Fix, ...]:
         """Those to try first: more than a few are not read when it matters."""
         return self.advice[:MOST_FIXES]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that happened around the onset of the worst finding.
+
+    Attributes:
+        step: when.
+        metric: the series.
+        text: what it did, with its numbers.
+        first: whether it alone moved before all others.
+    """
+
+    step: int
+    metric: str
+    text: str
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +213,7 @@ class Diagnosis:
         sections: every section of the tree, and why it was walked or not.
         trees: the trees that the sections come from, and what of each was walked.
         findings: all leaves that are not ok, worst first.
+        timeline: what happened around the onset of the worst finding, by step.
         missing: what could not be checked, of all that applies to the run.
         log_next: what to log next time, the most useful first.
         lacking: those of them without which nothing can be called ok.
@@ -213,6 +231,7 @@ class Diagnosis:
     sections: tuple[Walked, ...]
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
+    timeline: tuple[Happening, ...]
     missing: tuple[Missing, ...]
     log_next: tuple[LogNext, ...]
     lacking: tuple[Missing, ...]

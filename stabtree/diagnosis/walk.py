@@ -14,6 +14,7 @@ from stabtree.diagnosis.person import believing, can_tell, check_answers, contra
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
+from stabtree.diagnosis.timeline import precursors, timeline
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import replay
@@ -157,6 +158,7 @@ class _Walk:
             sections=tuple(sections),
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
+            timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
             missing=missing,
             log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, findings),
             lacking=lacks,
@@ -258,7 +260,7 @@ class _Walk:
             evidence=evidence,
             causes=causes,
             advice=advised(leaf, causes, evidence, filling),
-            precursors=self.facts.get("precursors").before(start) if start is not None else (),
+            precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
             restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
 

@@ -8,12 +8,14 @@
 "fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
 "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
 "path", "before_step", "lost_hours", "take", "unit"}, "see"}],
+"timeline": [{"step", "metric", "text", "first"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
 "log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
 "monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
 
+`timeline` is what happened around the onset of the first finding, by step; `first` moved before all others.
 `misread` says why what was read of the log does not stand for the run, and is empty where it does.
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
 """
@@ -50,6 +52,10 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
         "findings": [_finding(finding) for finding in diagnosis.findings],
+        "timeline": [
+            {"step": event.step, "metric": event.metric, "text": event.text, "first": event.first}
+            for event in diagnosis.timeline
+        ],
         "further": [[_visit(visit) for visit in visits] for visits in diagnosis.further],
         "missing": [
             {"id": miss.id, "reason": miss.reason, "metric": list(miss.metrics), "log": miss.log}

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Visit
+from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
 from stabtree.render.figures import plots
 from stabtree.render.monitor import sentences
 from stabtree.render.not_checked import not_checked
@@ -34,6 +34,7 @@ MARKS = {
 SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)
 MOST_EVIDENCE = 4
 MOST_CAUSES = 3
+MOST_EVENTS = 6
 TOO_LITTLE = "Too little was logged to judge this run"
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
@@ -46,6 +47,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     main = main_finding(diagnosis)
     plots(page, diagnosis.run, main)
     if main:
+        _timeline(page, diagnosis.timeline)
         _causes(page, main)
         _fixes(page, diagnosis.tree, main)
     _monitor(page, diagnosis)
@@ -114,8 +116,6 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
-    for item in finding.precursors if finding else ():
-        page.line(("Before it, ", ""), (item.text, "number"), indent=1)
     if finding and finding.restart:
         page.line(*restart_line(finding.restart), indent=1)
 
@@ -198,6 +198,26 @@ def _visit(page: Page, visit: Visit, width: int) -> None:
         indent=3,
         widths=(6, width),
     )
+
+
+def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
+    """What happened, a line for all series of a group that did as much; nothing where only the trouble itself did."""
+    groups: dict[str, list[Happening]] = {}
+    for event in events:
+        groups.setdefault(event.metric.partition("/")[0], []).append(event)
+    if len(groups) < 2:
+        return
+    page.heading("What happened, in order")
+    width = max(len(f"{event.step:,}") for event in events) + 6
+    for earliest, *others in list(groups.values())[:MOST_EVENTS]:
+        more = f" and {len(others)} more after it" if others else ""
+        mark = [("  first", "number")] if earliest.first else []
+        page.item(
+            (f"step {earliest.step:,}", "id"),
+            [(f"{earliest.metric} {earliest.text}{more}", ""), *mark],
+            indent=1,
+            head_width=width + 1,
+        )
 
 
 def _causes(page: Page, finding: Finding) -> None:

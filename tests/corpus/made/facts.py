@@ -1,4 +1,4 @@
-"""The thresholds of what is found in a run once: its spike, levels, rise, break, seam, checkpoints and precursors."""
+"""The thresholds of what is found in a run once: its spike, levels, rise, break, seam, checkpoints and movers."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def one_high_row(before: float) -> Run:
     return dies(norm)
 
 
-# ------------------------------------------------------------------ seam, reading, checkpoints, precursors
+# ------------------------------------------------------------------ seam, reading, checkpoints, movers
 def after_resume(rows: float) -> Run:
     """A loss that is higher after a resume, so many rows before the end of the log."""
     at = np.arange(200 + int(rows))
@@ -134,6 +134,22 @@ def saved(before: float) -> Run:
 def warned(rows: float) -> Run:
     """A run that dies after so many rows, its grad_norm raised to five times its usual value in the last six."""
     return dies(np.where(np.arange(int(rows)) < rows - 6, 1.0, 5.0))
+
+
+def raised_by(share: float) -> Run:
+    """A run that dies, its even grad_norm raised by a share in the last 15 rows."""
+    return dies(np.where(np.arange(400) < 385, 1.0, 1 + share))
+
+
+def raised_for(rows: float) -> Run:
+    """A run that dies a long time after its grad_norm was raised to five times its usual value."""
+    return dies(np.where(np.arange(6000) < 6000 - rows, 1.0, 5.0))
+
+
+def burst_before(times: float) -> Run:
+    """A run that dies with a grad_norm so many times as far up as in a burst that it got over."""
+    at = np.arange(600)
+    return dies(np.exp(np.where((at >= 420) & (at < 424), 1.0, np.where(at < 590, 0.0, times))))
 
 
 def lowered(times: float) -> Run:
@@ -158,6 +174,9 @@ HOLDS = (
     Hold("seam.least_rows", after_resume, {2: "no resume-jump", 3: "resume-jump"}),
     Hold("reading.unread_share", half_read, {0.045: "ok", 0.055: "unknown"}),
     Hold("checkpoints.fresh_steps", saved, {9: "restart 200", 11: "restart 388"}),
-    Hold("precursors.least_rows", warned, {18: "no precursor 12", 22: "precursor 16"}),
-    Hold("precursors.least_halvings", lowered, {2: "no precursor 250", 4: "precursor 250"}),
+    Hold("movers.least_blocks", warned, {34: "no precursor 28", 40: "precursor 34"}),
+    Hold("movers.least_change", raised_by, {0.04: "no precursor 385", 0.055: "precursor 385"}),
+    Hold("movers.most_rows", raised_for, {520: "no precursor 5480", 500: "precursor 5500"}),
+    Hold("movers.beyond_factor", burst_before, {1.9: "no precursor 590", 2.1: "precursor 590"}),
+    Hold("movers.scale_factor", lowered, {2: "no precursor 250", 3: "precursor 250"}),
 )

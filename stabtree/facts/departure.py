@@ -1,0 +1,202 @@
+"""Where a series leaves its normal course and does not come back."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.stats import Tail, medians_of_three, quantiles, row_medians
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats
+
+REFERENCE = 4  # blocks that a course is drawn through: the fewest whose line survives one that is off
+SPANS = (1, 4)  # how many blocks ahead the course is drawn on
+BEYOND = 100.0  # how far above all others, in powers of e, a value that is not finite stands
+TWO_SIDED_90 = 1.645  # standard deviations that one normal value in ten lies outside of
+
+
+class Limits(NamedTuple):
+    """What counts as having left the normal course.
+
+    Attributes:
+        chance: how many of a family of series may be named by chance.
+        least_change: the noise, as a share of the value, that every series is taken to have at least.
+        beyond_factor: how many times as far as ever before the end must be off.
+        quiet_sigma: how many times the noise a row may be off and still be in the normal course.
+        most_rows: the longest stretch before its end in which a departure is looked for.
+        least_blocks: fewest earlier stretches of the same length that tell how far a course misses by nature.
+        most_blocks: how many of them are looked at.
+    """
+
+    chance: float
+    least_change: float
+    beyond_factor: float
+    quiet_sigma: float
+    most_rows: int
+    least_blocks: int
+    most_blocks: int
+
+    @property
+    def reach(self) -> int:
+        """The rows before the end that are looked at; what lies further back changes nothing."""
+        return (REFERENCE + self.most_blocks - 1 + 2 * SPANS[-1]) * self.most_rows
+
+
+class Departure(NamedTuple):
+    """A series off its course.
+
+    Attributes:
+        row: the first row from which it is off up to the end.
+        level: what its course let expect there, on the scale of `even`.
+        times: how many times the bar its farthest row lies off.
+    """
+
+    row: int
+    level: float
+    times: float
+
+
+def even(values: Floats) -> tuple[Floats, float]:
+    """The values on a scale on which equal ratios are equal distances, and the value that is its unit; 0 for a log.
+
+    Values that are all above 0 are taken by their logarithm, others by the inverse hyperbolic sine of what they are
+    to their usual size. One that is not finite stands far above all.
+    """
+    known = np.isfinite(values)
+    kept = values[known]
+    if not len(kept):
+        return np.full(len(values), BEYOND), 0.0
+    if float(kept.min()) > 0:
+        unit, scaled = 0.0, np.log(kept)
+    else:
+        unit = float(np.median(np.abs(kept))) or 1.0
+        scaled = np.arcsinh(kept / unit)
+    found = np.full(len(values), float(scaled.max()) + BEYOND)
+    found[known] = scaled
+    return found, unit
+
+
+def uneven(value: float, unit: float) -> float:
+    """A value on the scale of `even`, as it was logged."""
+    capped = min(max(value, -600.0), 600.0)
+    return math.sinh(capped) * unit if unit else math.exp(capped)
+
+
+def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Departure | None:
+    """Where the last rows of a series leave the course of those before and stay off it up to the end.
+
+    Looked for at every length of two rows and more: the course is drawn through four blocks of that length, and off is
+    what lies farther from both its level and its trend than the earlier rows lay from theirs. So growth that goes on
+    is a normal course, and so is a trend that levels off. The earliest row of all lengths counts.
+
+    Args:
+        scaled: the rows up to the end, on the scale of `even`.
+        limits: what counts.
+        family: how many series are looked at.
+        side: 1 where only a rise counts, -1 where only a fall does.
+    """
+    looks = _looks(len(scaled), limits)
+    tried = sum(look.rows * look.blocks for look in looks) * family
+    found = [item for look in looks if (item := _at(scaled, look, limits, tried, side))]
+    return min(found, key=lambda item: (item.row, -item.times)) if found else None
+
+
+class _Look(NamedTuple):
+    """A stretch before the end: so many blocks of so many rows, after a course drawn through blocks of that length."""
+
+    rows: int
+    blocks: int
+
+
+@cache
+def _looks(count: int, limits: Limits) -> tuple[_Look, ...]:
+    """The stretches to look at: of doubled lengths, and the longest that leaves enough earlier ones."""
+    found = set()
+    for blocks in SPANS:
+        longest = min(count // (REFERENCE + limits.least_blocks - 1 + 2 * blocks), limits.most_rows // blocks)
+        doubled = (1 << power for power in range(1, 40) if 1 << power <= longest)
+        found |= {_Look(rows, blocks) for rows in (*doubled, longest) if rows > 1}
+    return tuple(sorted(found))
+
+
+def _at(scaled: Floats, look: _Look, limits: Limits, tried: int, side: int) -> Departure | None:
+    rows, blocks = look
+    if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
+        return None
+    count = min(len(scaled) // rows, REFERENCE + limits.most_blocks - 1 + 2 * blocks)
+    off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
+    off = np.maximum(side * off, 0) if side else off
+    last, earlier = off[-1], np.abs(off[:-blocks]).ravel()
+    direction = np.sign(last[-1])
+    if not direction:
+        return None
+    at90, at99 = quantiles(earlier, 0.90, 0.99)
+    noise = max(at90 / TWO_SIDED_90, limits.least_change)
+    start = _start(last * direction, limits.quiet_sigma * noise)
+    if not 0 < start < len(last):
+        return None  # it is on its course, or it left that before this stretch: a longer one sees where
+    own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / limits.chance, 1.0))
+    bar = max(own, noise * _normal_height(tried, limits.chance, len(off) - blocks))
+    times = float(np.abs(last[start:]).max()) / bar
+    if times <= 1 or not _unheard_of(off, blocks, start, limits.beyond_factor):
+        return None
+    return Departure(len(scaled) - len(last) + start, float(levels[-1]), times)
+
+
+def _strays(scaled: Floats, rows: int) -> bool:
+    """Whether one of the last two rows is off the course of the first blocks by more than most of their own rows are.
+
+    Most series do not, and no earlier stretch need be looked at.
+    """
+    size = REFERENCE * rows
+    medians = row_medians(scaled[:size].reshape(REFERENCE, rows))
+    slope = float(row_medians(np.diff(medians))) / rows
+    level = float(row_medians(medians - slope * rows * (np.arange(REFERENCE) + 0.5)))
+    own = np.abs(scaled[:size] - level - slope * (np.arange(size) + 0.5))
+    stays = scaled[-2:] - level - slope * size
+    drawn = slope * (len(scaled) - size)
+    off = stays - np.clip(stays, min(drawn, 0.0), max(drawn, 0.0))
+    return bool(np.abs(off).max() > np.partition(own, int(0.9 * size))[int(0.9 * size)])
+
+
+def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
+    """Whether the end is farther off than the earlier rows ever were; three rows together, where it has as many."""
+    last, earlier = np.abs(off[-1, start:]), np.abs(off[:-blocks])
+    if float(last.max()) > factor * float(earlier.max()):
+        return True
+    if len(last) < 3:
+        return False
+    together = row_medians(np.lib.stride_tricks.sliding_window_view(earlier, 3, axis=-1))
+    return float(medians_of_three(last)[1:-1].max()) > factor * float(together.max())
+
+
+def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
+    """How far the rows of each stretch lie beyond the course of the blocks before it, and where that course ends."""
+    rows = table.shape[1]
+    windows = np.lib.stride_tricks.sliding_window_view
+    ahead = windows(row_medians(table)[:-blocks], REFERENCE)
+    slopes = row_medians(np.diff(ahead))
+    levels = row_medians(ahead - slopes[:, None] * (np.arange(REFERENCE) - REFERENCE + 0.5))
+    drawn = slopes[:, None] * ((np.arange(rows * blocks) + 0.5) / rows)
+    off = windows(table[REFERENCE:].ravel(), rows * blocks)[::rows] - levels[:, None]
+    beyond: Floats = off - np.clip(off, np.minimum(drawn, 0), np.maximum(drawn, 0))
+    return beyond, levels
+
+
+def _start(off: Floats, quiet: float) -> int:
+    """The first of two rows from which all are off; one that dips between two that are off does not end that."""
+    out: Bools = off > quiet
+    stays = out | (medians_of_three(off) > quiet) if len(off) > 2 else out
+    wrong = np.flatnonzero(~stays)
+    first = int(wrong[-1]) + 1 if len(wrong) else 0
+    together = np.flatnonzero(out[first:] & np.append(out[first + 1 :], True))
+    return first + int(together[0]) if len(together) else len(off)
+
+
+@cache
+def _normal_height(looks: int, chance: float, blocks: int) -> float:
+    """How many times its noise a normal series, known by so few blocks, goes by chance."""
+    return Tail(looks, 0.0, 1e-9, blocks).height(chance)

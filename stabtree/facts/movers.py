@@ -1,0 +1,175 @@
+"""Which series moved, and when: before the trouble, with it, or right after it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree._lazy import np
+from stabtree.answer import Evidence
+from stabtree.facts.departure import Departure, Limits, departure, even, uneven
+from stabtree.facts.registry import Count, fact
+from stabtree.stats import stretches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree._lazy import Floats, Ints
+    from stabtree.run import Run, Series
+
+# Which way a series goes when it is in trouble. A rate that falls follows its schedule.
+RISES = frozenset({"loss", "eval_loss", "lr"})
+FALLS = frozenset({"loss_scale", "eval_quality", "reward", "token_accuracy", "preference_accuracy"})
+OTHERS = frozenset({"batch_id", "wall_time", "throughput", "step_time"})  # these tell nothing of learning
+STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
+LEAST_RISE = 10  # how many times the least change a rate without noise must rise by
+AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
+
+
+class Move(NamedTuple):
+    """A series that left its normal course and did not come back.
+
+    Attributes:
+        metric: the series.
+        step: the first logged step off its course.
+        text: what it did, with its numbers.
+        times: how many times the bar for a chance move it went off.
+    """
+
+    metric: str
+    step: int
+    text: str
+    times: float
+
+    def before(self, onset_step: int) -> Evidence:
+        """The move as evidence, with its lead over the trouble."""
+        lead = onset_step - self.step
+        told = f"{self.metric} {self.text}, from step {self.step:,} on, {lead:,} step{'s' if lead != 1 else ''} before"
+        return Evidence(told, self.metric, (self.step, onset_step), self.times, 1.0)
+
+
+class Movers:
+    """The series of a run, asked when each left its normal course.
+
+    Args:
+        run: the run.
+        limits: what counts as having left it.
+        after_steps: how long after the trouble began a move still belongs to it.
+        scale_factor: how many times lower a loss scale stands that did more than its usual search.
+    """
+
+    def __init__(self, run: Run, limits: Limits, after_steps: int, scale_factor: float) -> None:
+        self._series = [
+            series for name, series in run.series.items() if name.partition("/")[0] not in OTHERS and len(series)
+        ]
+        self._bars, self._after, self._scale_factor = limits, after_steps, scale_factor
+        self._known: dict[int, dict[str, Move]] = {}
+
+    def by(self, step: int) -> tuple[Move, ...]:
+        """What had moved by a step and had not come back, in order."""
+        return _in_order(self._moved(step))
+
+    def around(self, onset_step: int) -> tuple[Move, ...]:
+        """What had moved by a step and had not come back, and what moved right after it, in order."""
+        by = self._moved(onset_step)
+        others = (series for series in self._series if series.metric not in by)
+        after = (self._move(series, onset_step + self._after) for series in others)
+        return _in_order(by | {move.metric: move for move in after if move})
+
+    def _moved(self, step: int) -> dict[str, Move]:
+        if step not in self._known:
+            moves = (self._move(series, step) for series in self._series)
+            self._known[step] = {move.metric: move for move in moves if move}
+        return self._known[step]
+
+    def _move(self, series: Series, last_step: int) -> Move | None:
+        end = int(np.searchsorted(series.steps, last_step, side="right"))
+        rows = slice(max(0, end - self._bars.reach), end)
+        steps, values = series.steps[rows], series.values[rows]
+        if not end:
+            return None
+        name = series.metric.partition("/")[0]
+        side = int(name in RISES) - int(name in FALLS)
+        scaled, unit = even(values)
+        dead, new = _dead_from(values)
+        # Where it stopped being finite is one thing; whether it was on its course up to there is another.
+        alive = scaled[:dead]
+        left = departure(alive, self._bars, len(self._series), side)
+        if left is None and name == "lr":
+            left = _risen(alive, self._bars)
+        if left is None:
+            return Move(series.metric, int(steps[dead]), "not finite", math.inf) if new else None
+        if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
+            return None
+        return Move(series.metric, int(steps[left.row]), _told(name, steps, values, scaled, left, unit), left.times)
+
+
+def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:
+    return tuple(sorted(moves.values(), key=lambda move: (move.step, -move.times, move.metric)))
+
+
+def _dead_from(values: Floats) -> tuple[int, bool]:
+    """The row from which none is finite up to the end, and whether as long a stretch is new to the series."""
+    bad = stretches(~np.isfinite(values))
+    if not bad or bad[-1][1] != len(values):
+        return len(values), False
+    start = bad[-1][0]
+    return start, start > 0 and all(stop - first < len(values) - start for first, stop in bad[:-1])
+
+
+def _risen(scaled: Floats, limits: Limits) -> Departure | None:
+    """Where a learning rate began to rise after it had held or fallen, however long ago: a schedule has no noise.
+
+    A rise from the first rows on is a warm-up.
+    """
+    changes = np.diff(scaled)
+    falls = np.flatnonzero(changes < 0)
+    calm = int(falls[-1]) + 1 if len(falls) else 0
+    rises = np.flatnonzero(changes[calm:] > 0)
+    row = calm + int(rises[0]) + 1 if len(rises) else 0
+    way = float(scaled[-1] - scaled[row - 1]) / (limits.least_change * LEAST_RISE)
+    return Departure(row, float(scaled[row - 1]), way) if row > limits.least_blocks and way > 1 else None
+
+
+def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departure, unit: float) -> str:
+    """What a series did from its first row off its course on."""
+    finite = left.row + np.flatnonzero(np.isfinite(values[left.row :]))
+    if not len(finite) or finite[0] > left.row:
+        return "not finite"
+    last = int(finite[-1])
+    way, done = scaled[last] - left.level, scaled[left.row] - left.level
+    half = scaled[(left.row + last) // 2] - left.level
+    ends = f"{_figure(uneven(left.level, unit))} → {_figure(float(values[last]))}"
+    rises = way > 0
+    if abs(done) >= AT_ONCE * abs(way):
+        told = f"{'jumps' if rises else 'drops'} {ends}"
+    elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
+        each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
+        told = f"{'grows' if rises else 'shrinks'} {each:.2g}% a step: {ends}"
+    else:
+        told = f"{'rises' if rises else 'falls'} {ends}"
+    later = left.row + np.flatnonzero(~np.isfinite(values[left.row :]))
+    return f"{told}, not finite at step {int(steps[later[0]]):,}" if len(later) else told
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+@fact()
+def movers(
+    run: Run,
+    *,
+    chance: float,
+    least_change: float,
+    beyond_factor: float,
+    quiet_sigma: float,
+    most_rows: Count,
+    least_blocks: Count,
+    most_blocks: Count,
+    after_steps: int,
+    scale_factor: float,
+) -> Movers:
+    """When each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
+    limits = Limits(chance, least_change, beyond_factor, quiet_sigma, most_rows, least_blocks, most_blocks)
+    return Movers(run, limits, after_steps, scale_factor)

@@ -1,0 +1,132 @@
+"""What moved first: made runs whose leader is known, and healthy noise in which nothing leads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from tests.conftest import facts_of, make_run
+from tests.facts.chains import CHAINS, ROWS, healthy, layers, made
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
+
+SEEDS = 6
+LED = [name for name, chain in CHAINS.items() if chain.leader != "loss"]
+WIDE_SEEDS = 2  # a run of hundreds of columns takes a second
+
+
+def first_of(diagnosis: Diagnosis) -> str | None:
+    """The series that a diagnosis names first, None where it names none."""
+    return next((event.metric for event in diagnosis.timeline if event.first), None)
+
+
+def named(name: str) -> Counter[str | None]:
+    """What is named first in the runs of a chain, by seed."""
+    wide = any("layers" in key for key in made(name, 0).series)
+    return Counter(first_of(diagnose(made(name, seed))) for seed in range(WIDE_SEEDS if wide else SEEDS))
+
+
+@pytest.fixture(scope="module")
+def firsts() -> dict[str, Counter[str | None]]:
+    """What is named first in every chain."""
+    return {name: named(name) for name in CHAINS}
+
+
+def test_there_are_chains_enough() -> None:
+    """At least twenty chains are known, some of them with nothing before the loss."""
+    assert len(LED) >= 20
+    assert len(CHAINS) - len(LED) >= 5
+
+
+def test_the_true_leader_is_named_first(firsts: dict[str, Counter[str | None]]) -> None:
+    """Of the runs whose leader was logged nine in ten name it, and every chain does in most of its runs."""
+    right = sum(firsts[name][CHAINS[name].leader] for name in LED)
+    assert right >= 0.9 * sum(firsts[name].total() for name in LED)
+    assert not [name for name in LED if firsts[name][CHAINS[name].leader] < 0.5 * firsts[name].total()]
+
+
+def test_what_does_not_lead_is_not_named_first(firsts: dict[str, Counter[str | None]]) -> None:
+    """In at most one run in twenty a series is named first that did not lead."""
+    wrong = sum(firsts[name].total() - firsts[name][None] - firsts[name][CHAINS[name].leader] for name in CHAINS)
+    assert wrong <= 0.05 * sum(found.total() for found in firsts.values())
+
+
+def test_nothing_moves_in_healthy_noise() -> None:
+    """Of 200 columns, some without memory, some with it, some wandering, none is named in 24 runs of 25 or more."""
+    alarms = 0
+    for seed in range(25):
+        random = np.random.default_rng(100 + seed)
+        run = make_run(healthy(random) | layers(random, "update_ratio"))
+        moved = facts_of(run).get("movers").by(int(random.integers(100, ROWS)))
+        alarms += bool(moved)
+    assert alarms <= 1
+
+
+def test_growth_is_told_by_its_rate() -> None:
+    """Weights that grow 18% a step are said to, from the step at which they began."""
+    events = diagnose(made("weights_blow_up", 0)).timeline
+    assert (events[0].step, events[0].metric, events[0].first) == (632, "weight_norm/blocks", True)
+    assert events[0].text.startswith("grows 18% a step: ")
+    assert [event.metric for event in events[1:]] == ["grad_norm", "loss_scale", "loss"]
+    assert events[-1].text == "not finite"
+
+
+@pytest.mark.parametrize("name", ["bad_data", "one_bad_batch", "nan_from_nowhere"])
+def test_a_tie_with_the_loss_names_nothing(name: str) -> None:
+    """Where the gradient moves in the row of the loss, the log can't tell which was first."""
+    events = diagnose(made(name, 1)).timeline
+    assert {event.step for event in events} == {700}
+    assert not any(event.first for event in events)
+
+
+def test_a_rate_that_follows_its_schedule_does_not_move() -> None:
+    """A warm-up, a decay and a step down are a schedule; a rise after a decay is none."""
+    at = np.arange(ROWS)
+    rates = {
+        "warm-up": 1e-3 * (at + 1) / ROWS,
+        "decay": 1e-3 * (0.51 + 0.49 * np.cos(np.pi * at / ROWS)),
+        "steps down": np.where(at < 400, 1e-3, 1e-4),
+        "rises again": 1e-3 * np.where(at < 500, 1 - at / 600, 1 / 6 + (at - 499) / 300),
+    }
+    moved = {name: facts_of(make_run({"lr": rate})).get("movers").by(700) for name, rate in rates.items()}
+    assert [name for name, moves in moved.items() if moves] == ["rises again"]
+    assert moved["rises again"][0].step == 500
+
+
+def test_a_loss_scale_that_searches_does_not_move() -> None:
+    """Two halvings are a scaler at work, three in a row are not."""
+    found = []
+    for times in (2, 3):
+        scale = 65536 / 2.0 ** np.clip((np.arange(ROWS) - 650) // 10, 0, times)
+        found.append([move.step for move in facts_of(make_run({"loss_scale": scale})).get("movers").by(700)])
+    assert found == [[], [660]]
+
+
+def test_a_series_that_came_back_did_not_move() -> None:
+    """A gradient that was high for thirty steps and is back before the loss breaks is no part of it."""
+    norm = np.exp(np.random.default_rng(0).normal(0, 0.2, ROWS))
+    norm[640:670] *= 20
+    movers = facts_of(make_run({"grad_norm": norm})).get("movers")
+    assert [move.step for move in movers.by(665)] == [640]
+    assert not movers.by(690)
+
+
+def test_values_that_are_not_finite_are_told_from_their_first_row() -> None:
+    """A norm that overflows up to the end is told so; one that did for as long before is no news."""
+    norm = np.ones(ROWS)
+    norm[690:] = np.inf
+    once = facts_of(make_run({"grad_norm": norm})).get("movers").by(700)
+    assert [(move.step, move.text) for move in once] == [(690, "not finite")]
+    norm[100:120] = np.inf
+    assert not facts_of(make_run({"grad_norm": norm})).get("movers").by(700)
+
+
+def test_clocks_do_not_move() -> None:
+    """What tells nothing of learning is not asked."""
+    slow = np.where(np.arange(ROWS) < 600, 1.0, 50.0)
+    assert not facts_of(make_run({"step_time": slow, "throughput": 1 / slow})).get("movers").by(700)
