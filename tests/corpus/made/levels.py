@@ -190,7 +190,6 @@ LEVELS = (
     Level("G24", "policy-collapse", "entropy_loss", 0.01, 0.9, 10, 10, low=True, beside=REWARD),
     Level("G1.length", "reward-zero G1.length", "clipped_ratio", 0.8, 0.9, 5, 0, beside=ZERO),
     Level("G2.kl", "reward-collapse G2.kl", "kl", 2.0, 0.5, 5, 0, beside=LOST),
-    Level("G2.entropy", "reward-collapse G2.entropy", "entropy", 1.0, 0.5, 5, 0, beside=LOST),
     Level("G2.collapse", "reward-collapse G2.collapse", "entropy", 0.01, 0.5, 5, 0, low=True, beside=LOST),
     Level("G2.stale", "reward-collapse G2.stale", "logp_diff", 0.1, 0.5, 5, 0, beside=LOST),
     Level("G3.spread", "reward-not-rising G3.spread", "frac_reward_zero_std", 0.8, 0.5, 10, 0, beside=REWARD),
@@ -249,7 +248,24 @@ def grows(times: float, *, rows: int = ROWS, metric: str = "value_loss") -> Run:
     return beside(REWARD, {metric: series(metric, values)})
 
 
+def loosened(level: float = 2.0, last: float = ROWS, begins: float = 0.5) -> Run:
+    """A reward that is lost beside an entropy that rises to a level in its last rows, from a share of it."""
+    entropy = np.where(np.arange(ROWS) < max(60, ROWS - int(last)), begins * level, level)
+    return beside(LOST, {"entropy": series("entropy", entropy)})
+
+
 HOLDS = (
+    Hold("G2.entropy.level", loosened, {1.1: "reward-collapse G2.entropy", 0.9: "no reward-collapse G2.entropy"}),
+    Hold(
+        "G2.entropy.share",
+        lambda last: loosened(1.9, last),
+        {3: "reward-collapse G2.entropy", 2: "no reward-collapse G2.entropy"},
+    ),
+    Hold(
+        "G2.entropy.growth",
+        lambda times: loosened(2.0, begins=1 / times),
+        {1.3: "reward-collapse G2.entropy", 1.2: "no reward-collapse G2.entropy"},
+    ),
     Hold("G10.jump.factor", kl_jumps, {0.9: "no kl-jumps", 1.1: "kl-jumps"}),
     Hold("G10.jump.least", partial(kl_jumps, from_=0.001), {0.45: "no kl-jumps", 0.55: "kl-jumps"}),
     Hold("G10.jump.rows", lambda rows: kl_jumps(1.9, rows=int(rows)), {2: "no kl-jumps", 3: "kl-jumps"}),
