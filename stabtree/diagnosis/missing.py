@@ -45,6 +45,8 @@ def _held(run: Run, name: str) -> bool:
     metric = name.removesuffix(PER_GROUP)
     if metric != name:
         return bool(run.group(metric))
+    if name in run.series:  # one of a group, too
+        return True
     return run.has(name) if name in by_name() or name == RERUN else name in run.config
 
 

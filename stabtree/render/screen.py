@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
-from stabtree.render.figures import plots
-from stabtree.render.monitor import sentences
-from stabtree.render.not_checked import not_checked
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
-from stabtree.render.restart import restart_line
+from stabtree.render.sections.figures import plots
+from stabtree.render.sections.monitor import sentences
+from stabtree.render.sections.not_checked import not_checked
+from stabtree.render.sections.restart import restart_line
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Leaf, Severity

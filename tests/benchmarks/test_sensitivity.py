@@ -35,7 +35,7 @@ def test_every_threshold_stands_in_one_place_and_may_be_set() -> None:
     tree = stabtree.load_trees()
     knobs = list(sensitivity.knobs(tree))
     assert len(set(knobs)) == len(knobs)
-    assert {knob.question for knob in knobs if knob.name == "chance"} == {"spike"}
+    assert {knob.question for knob in knobs if knob.name == "chance"} == {"spike", "movers"}
     run = stabtree.load_run(FIXTURES / "phase19" / "spike-unexplained")
     for knob in knobs:
         for factor in (0.75, 1.25):

@@ -11,8 +11,8 @@ import pytest
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.machine import to_dict
-from stabtree.render.restart import restart_line
 from stabtree.render.screen import screen
+from stabtree.render.sections.restart import restart_line
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take

@@ -368,7 +368,6 @@ TOLD: dict[str, Maker] = {
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
     "O15.padding": partial(padded, 0.29, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
-    "O22.lost.clip": lambda: with_config(swings(0.6), grad_clip=0),
     "O7.low: rate": lambda: with_config(still_loss(), lr=0.88e-6),
     "O22.high: thrown up": partial(leaps, 2.25),
     "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
@@ -382,5 +381,4 @@ NOT_TOLD: dict[str, Maker] = {
     "O15.padding: correlation": partial(padded, 0.4, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1e-4, optimizer="adamw"),
     "O7.low: rate": lambda: with_config(still_loss(), lr=1.12e-6),
-    "O22.lost.clip": lambda: with_config(swings(0.6), grad_clip=1.0),
 }

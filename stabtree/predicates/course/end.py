@@ -139,25 +139,28 @@ def loses_progress(
     levels: Levels,
     *,
     share: float,
+    factor: float,
     noise_factor: float,
     end_share: float,
 ) -> Answer:
     """Has the loss lost most of what it had gained, counted in factors?
 
     Yes where all levels (block medians) in the last `end_share` of the log lie above the lowest by more than `share` of
-    the way down to it and by `noise_factor` times the scatter between neighbours. Factors, since a loss that fell from
-    1e9 to 1 and stands at 1e8 has lost nearly all of it. A rise that goes on and a spike that stays are told as that.
+    the way down to it, by `factor` and by `noise_factor` times the scatter between neighbours. Factors, since a loss
+    that fell from 1e9 to 1 and stands at 1e8 has lost nearly all of it. A rise that goes on and a spike since the low
+    are told as that.
     """
     steps, values = finite(loss)
     count = levels.count(len(values))
     if run.moves_by_nature or count < levels.least or values.min() <= 0:
         few = "the loss reaches 0, or has too few rows for levels"
         return inapplicable(run.moves_by_nature) if run.moves_by_nature else unknown(few)
-    if isinstance(rise, Rise) or (isinstance(spike, Spike) and spike.top.recovered_step is None):
-        told = "the rise that goes on" if isinstance(rise, Rise) else "the spike that stays"
-        return Answer(NO, (Evidence(f"{told} is told by itself", "loss"),))
     course, starts = blocks(np.log(values), count)
     low, last = int(np.argmin(course)), count - max(2, int(count * end_share))
+    spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
+    if isinstance(rise, Rise) or spiked:
+        told = "the rise that goes on" if isinstance(rise, Rise) else "the spike since its lowest level"
+        return Answer(NO, (Evidence(f"{told} is told by itself", "loss"),))
     gained, lost = (float(part) - float(course[low]) for part in (course[:last].max(), course[last:].min()))
     noise = NORMAL_MAD * median(np.abs(np.diff(course)))
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
@@ -167,7 +170,7 @@ def loses_progress(
     text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
     text += f"{ended:.0%} of all factors gained (limit {share:.0%}), {times:.2g}× the scatter (limit {noise_factor:g})"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
-    if low >= last or ended <= share or lost <= noise_factor * noise:
+    if low >= last or ended <= share or lost <= max(noise_factor * noise, math.log(factor)):
         return Answer(NO, found)
     half = float(course[low]) + lost / 2
     up = low + 2 + int(np.flatnonzero(course[low:last] < half)[-1])

@@ -112,6 +112,7 @@ def test_hyperparameters_are_the_configuration(tmp_path: Path) -> None:
         "lr": 0.5,
         "optimizer": "adam",
         "dtype": "fp16",
+        "mixed": True,
         "warmup_steps": 100,
     }
 

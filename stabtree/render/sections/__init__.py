@@ -1,0 +1,1 @@
+"""The sections of the screen, each as lines for a page."""
