@@ -89,9 +89,9 @@ def dies_without_gain(
         return refused
     if run.get(beside) is None:
         return unknown(f"{beside} was not logged", beside)
-    ends = ends_of(finite(run.series[beside])[1], max(rows, 1))
+    ends = ends_of(finite(run.series[beside])[1], rows)
     if ends is None:
-        return unknown(f"{beside} has fewer than {2 * max(rows, 1)} finite rows", beside)
+        return unknown(f"{beside} has fewer than {2 * rows} finite rows", beside)
     bad = np.abs(finite(run.series[metric])[1]) <= level
     answer = stays(run, metric, bad, f"within {level:g} of 0", level=level, share=share, rows=rows, steps=steps)
     text = f"{beside} goes from {ends[0]:.3g} to {ends[1]:.3g}"
@@ -115,7 +115,7 @@ def falls_through(
     if refused:
         return refused
     at, values = finite(run.series[metric])
-    rows, before_rows = max(rows, 1), max(before_rows, 2)
+    before_rows = max(before_rows, 2)
     if len(values) < rows + before_rows:
         return unknown(f"{metric} has {len(values):,} finite rows, {rows + before_rows} are needed", metric)
     # The longest stretch at the end whose values all lie below all before.

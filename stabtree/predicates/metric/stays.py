@@ -102,7 +102,6 @@ def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: flo
     if refused:
         return refused
     at, values = finite(run.series[metric])
-    rows = max(rows, 1)
     if len(values) < rows:
         return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
     bad = values >= level
