@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import stabtree
+from stabtree.diagnosis.result import SILENT
 from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
 
 ON_SCREEN = 3
-SILENT = ("ruled out", "not confirmed")
 
 RATE = "T30 O22.high Q4.4.lr Q1.4.lr O1.chance.rate O4.climb.rate O22.lost.rate G2.lr T10 updates-too-large"
 JUMP = "Q2.4.lr Q2.3.lr spike-lr-jump lr-rises-late"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import CauseState, Fix
+from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.registry import finite
 from stabtree.tree.fixes import BATCHES, Place, filled, places
 from stabtree.tree.knobs import KNOBS, framework_of
@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.answer import Evidence
-    from stabtree.diagnosis.result import JudgedCause
+    from stabtree.diagnosis.result import CauseState, JudgedCause
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
-STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)
-WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)
 MOST_BATCHES = 4
 LONG_CAUSE = 110
 # A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.

@@ -30,6 +30,11 @@ class CauseState(StrEnum):
     RULED_OUT = "ruled out"  # the log speaks against it
 
 
+STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)  # something in the log speaks for it
+WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)  # it may be
+SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was looked at, and nothing speaks for it
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""

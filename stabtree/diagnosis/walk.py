@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Answer
+from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
-from stabtree.diagnosis.missing import lacking, log_next, missed
+from stabtree.diagnosis.missing import log_next, missed
 from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, told
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
-from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, JudgedCause, Missing, Visit
+from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
 from stabtree.diagnosis.timeline import precursors, timeline
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import replay
 from stabtree.predicates import predicate_named
 from stabtree.text import near
-from stabtree.tree.model import Cause, Leaf, Question, Severity, Tree
+from stabtree.tree.model import Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
 from stabtree.tree.params import liked, resolved
 
 if TYPE_CHECKING:
-    from stabtree.facts.circumstances import Circumstances
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.overrides import Values
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
 
-_STATES = {
-    UNKNOWN: CauseState.NOT_CHECKABLE,
-    NO: CauseState.NOT_CONFIRMED,
-    LIKELY: CauseState.LIKELY,
-    POSSIBLE: CauseState.POSSIBLE,
-}
 FOR_A_PERSON = "it is a question for a person"
 
 
@@ -246,7 +240,7 @@ class _Walk:
         last = next((v.answer for v in reversed(told_by) if v.answer.onset_step is not None), None)
         onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
         storm = any(visit.answer.storm for visit in told_by)
-        judged = self._causes(leaf)
+        judged = judged_causes(leaf, self.facts, self.params)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
         filling = Filling(self.run, onset, good)
@@ -263,35 +257,6 @@ class _Walk:
             precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
             restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
-
-    def _causes(self, leaf: Leaf) -> tuple[JudgedCause, ...]:
-        """The causes of a leaf that this run may have, strongest first."""
-        here = self.facts.get("circumstances")
-        judged = [self._judge(cause, here) for cause in leaf.causes if here.fit(cause.holds) is not False]
-        if any(item.state is CauseState.CONFIRMED for item in judged):
-            # What is proved explains what makes the others likely.
-            judged = [
-                replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
-            ]
-        order = list(CauseState)
-        return tuple(sorted(filter(_told_of, judged), key=lambda item: order.index(item.state)))
-
-    def _judge(self, cause: Cause, here: Circumstances) -> JudgedCause:
-        predicate = predicate_named(cause.test)
-        open_ = here.unknown(cause.holds)
-        lacks = f"nothing says {open_}" if open_ else ""
-        if predicate is None:
-            return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
-        answer = predicate.ask(self.facts, self.params(cause))
-        state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
-        if answer.verdict == NO and answer.contrary:
-            state = CauseState.RULED_OUT
-        if state is CauseState.CONFIRMED and not cause.proof:
-            state = CauseState.LIKELY
-        if lacks and state in (CauseState.CONFIRMED, CauseState.LIKELY):
-            state = CauseState.POSSIBLE
-        missing = lacking(self.run, answer.missing)
-        return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing)
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
@@ -313,12 +278,6 @@ class _Walk:
             return tuple(item for item in missing if item.id in (here or needs) | waved)
         blind = all(visit.answer.verdict == UNKNOWN for visit in self.seen.values())
         return tuple(item for item in missing if blind or item.id in waved)
-
-
-def _told_of(judged: JudgedCause) -> bool:
-    """Whether a cause is worth telling: a quiet one only where something speaks for it."""
-    silent = (CauseState.NOT_CONFIRMED, CauseState.NOT_CHECKABLE, CauseState.RULED_OUT)
-    return not judged.cause.quiet or judged.state not in silent
 
 
 def _waved_through(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
+from stabtree.diagnosis.result import SILENT, CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
 from stabtree.render.sections.figures import plots
@@ -31,7 +31,6 @@ MARKS = {
     CauseState.NOT_CHECKABLE: "?",
     CauseState.RULED_OUT: "–",
 }
-SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)
 MOST_EVIDENCE = 4
 MOST_CAUSES = 3
 MOST_EVENTS = 6

@@ -1,0 +1,67 @@
+"""The causes of a leaf: what the log says of each, and which of them are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN
+from stabtree.diagnosis.missing import lacking
+from stabtree.diagnosis.result import SILENT, STRONG, CauseState, JudgedCause
+from stabtree.predicates import predicate_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stabtree.facts.registry import Facts, Param
+    from stabtree.tree.model import Cause, Leaf
+
+    Params = Callable[[Cause], Mapping[str, Param]]
+
+_STATES = {
+    UNKNOWN: CauseState.NOT_CHECKABLE,
+    NO: CauseState.NOT_CONFIRMED,
+    LIKELY: CauseState.LIKELY,
+    POSSIBLE: CauseState.POSSIBLE,
+}
+
+
+def judged_causes(leaf: Leaf, facts: Facts, params: Params) -> tuple[JudgedCause, ...]:
+    """The causes of a leaf that a run may have, strongest first.
+
+    Args:
+        leaf: the leaf.
+        facts: what is found in the run.
+        params: the parameters of a cause's test.
+    """
+    here = facts.get("circumstances")
+    judged = [_judged(cause, facts, params) for cause in leaf.causes if here.fit(cause.holds) is not False]
+    if any(item.state is CauseState.CONFIRMED for item in judged):
+        # What is proved explains what makes the others likely.
+        judged = [
+            replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
+        ]
+    order = list(CauseState)
+    return tuple(sorted(filter(_told_of, judged), key=lambda item: order.index(item.state)))
+
+
+def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
+    predicate = predicate_named(cause.test)
+    open_ = facts.get("circumstances").unknown(cause.holds)
+    lacks = f"nothing says {open_}" if open_ else ""
+    if predicate is None:
+        return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
+    answer = predicate.ask(facts, params(cause))
+    state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
+    if answer.verdict == NO and answer.contrary:
+        state = CauseState.RULED_OUT
+    if state is CauseState.CONFIRMED and not cause.proof:
+        state = CauseState.LIKELY
+    if lacks and state in STRONG:
+        state = CauseState.POSSIBLE
+    return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, lacking(facts.run, answer.missing))
+
+
+def _told_of(judged: JudgedCause) -> bool:
+    """Whether a cause is worth telling: a quiet one only where something speaks for it."""
+    return not judged.cause.quiet or judged.state not in (*SILENT, CauseState.NOT_CHECKABLE)
