@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.facts.framework import framework_of
 from stabtree.facts.registry import fact
 from stabtree.metrics.table import normalize
 
@@ -23,12 +24,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "overlap": ("on", "off"),
 }
 HOSTS = ("huggingface", "lightning", "megatron")  # they may run on DeepSpeed without a word of it in the log
-_COLUMNS = {  # words that only the columns of one framework have, compared after `normalize`
-    "sb3": ("rollout_ep_rew_mean", "time_fps", "train_clip_range", "train_explained_variance"),
-    "huggingface": ("train_runtime", "train_samples_per_second", "frac_reward_zero_std", "rewards_chosen"),
-    "megatron": ("lm_loss", "consumed_samples"),
-    "ultralytics": ("train_box_loss", "metrics_map50_b", "metrics_accuracy_top1"),
-}
+BUILT_ON = {"llamafactory": "huggingface", "axolotl": "huggingface"}
 _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
 _RIGHT = ("accuracy", "acc")
@@ -67,7 +63,7 @@ def circumstances(run: Run) -> Circumstances:
         {
             "precision": _precision(run),
             "optimizer": _optimizer(run),
-            "framework": _framework(run, columns),
+            "framework": _framework(run),
             "device": _device(run),
             "task": _task(run, ends),
             "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
@@ -101,10 +97,9 @@ def _optimizer(run: Run) -> dict[str, bool]:
     return _only("optimizer", *(word for word in WORDS["optimizer"] if word in name)) if name else {}
 
 
-def _framework(run: Run, columns: set[str]) -> dict[str, bool]:
-    found = [name for name, words in _COLUMNS.items() if columns.intersection(words)]
-    if any(source.format.startswith("trainer_state") for source in run.sources):
-        found.append("huggingface")
+def _framework(run: Run) -> dict[str, bool]:
+    name = framework_of(run)
+    found = [BUILT_ON.get(name, name)] if name else []
     if run.setting("overlap_comm") is not None:
         found.append("deepspeed")
     known = _only("framework", *found) if found else {}

@@ -1,4 +1,4 @@
-"""The knobs of training as each framework spells them, and by which of them a run was made: one table for all fixes."""
+"""The knobs of training as each framework of `facts.framework` spells them: one table for all fixes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from stabtree.run import FileUse, Run
 
 # Knob -> spelling by framework, "" for all others. Where the configuration knows it, the knob is called as there.
 # Hugging Face's spellings are TRL's, too.
@@ -100,53 +98,3 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
         "keras": 'keras.mixed_precision.set_global_policy("mixed_float16")',
     },
 }
-
-# A framework is known by columns of its log that no other writes so; all of one set must be there. First match wins.
-_COLUMNS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("llamafactory", frozenset({"current_steps", "total_steps", "percentage"})),
-    ("sb3", frozenset({"time/fps", "train/learning_rate"})),
-    ("sb3", frozenset({"rollout/ep_rew_mean"})),
-    ("megatron", frozenset({"lm loss"})),
-    ("megatron", frozenset({"number of skipped iterations"})),
-    ("deepspeed", frozenset({"skipped", "mom", "lr"})),
-    ("deepspeed", frozenset({"train/samples/lr"})),
-    ("lightning", frozenset({"hp_metric"})),
-    ("nanogpt", frozenset({"iter", "train loss", "val loss"})),
-    ("nanogpt", frozenset({"iter", "mfu"})),
-    ("keras", frozenset({"epoch_loss", "epoch_learning_rate"})),
-    ("huggingface", frozenset({"loss", "grad_norm", "learning_rate", "epoch"})),
-    ("huggingface", frozenset({"eval_loss", "eval_runtime", "eval_samples_per_second"})),
-    ("huggingface", frozenset({"train/loss", "train/learning_rate", "train/epoch"})),
-    ("huggingface", frozenset({"train/global_step", "train/learning_rate"})),
-)
-# Axolotl logs as Hugging Face does, with these besides.
-_AXOLOTL = "memory/max_"
-
-
-def framework_of(run: Run) -> str:
-    """The framework that wrote the log of a run, as the table of knobs calls it; empty where nothing says so."""
-    return next(filter(None, map(_framework, run.sources)), "")
-
-
-def _framework(source: FileUse) -> str:
-    columns = {column.name.lower() for column in source.columns}
-    if "lightning_logs" in source.path or any(name.startswith("lr-") for name in columns):
-        return "lightning"
-    if source.format.startswith("trainer_state"):
-        found = "huggingface"
-    else:
-        found = next((name for name, mark in _COLUMNS if mark <= columns), "") or _csv_logger(source)
-    axolotl = found == "huggingface" and any(_AXOLOTL in name for name in columns)
-    return "axolotl" if axolotl else found
-
-
-def _csv_logger(source: FileUse) -> str:
-    """Keras's CSVLogger: the epoch, from 0, then all metrics in alphabetical order, each with its `val_` twin."""
-    if not source.columns:
-        return ""
-    first, *rest = source.columns
-    names = [column.name for column in rest]
-    own = {name for name in names if not name.startswith("val_") and name not in ("lr", "learning_rate")}
-    twins = "loss" in own and own == {name.removeprefix("val_") for name in names if name.startswith("val_")}
-    begins = first.name == "epoch" and first.first in (None, 0)
-    return "keras" if begins and twins and names == sorted(names) and source.format.startswith("csv") else ""
