@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
-from stabtree.facts.framework import framework_of
+from stabtree.facts.circumstances import framework_of
 from stabtree.facts.registry import finite
 from stabtree.tree.fixes import BATCHES, Place, filled, places
 from stabtree.tree.knobs import KNOBS

@@ -1,4 +1,4 @@
-"""The knobs of training as each framework of `facts.framework` spells them: one table for all fixes."""
+"""The knobs of training as each framework of `facts.circumstances` spells them: one table for all fixes."""
 
 from __future__ import annotations
 

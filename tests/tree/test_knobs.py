@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stabtree.facts.framework import framework_of
+from stabtree.facts.circumstances import framework_of
 from stabtree.run import ColumnUse, FileUse
 from stabtree.tree.knobs import KNOBS
 from tests.conftest import make_run
