@@ -149,6 +149,11 @@ class Happening:
     text: str
     first: bool = False
 
+    @property
+    def sentence(self) -> str:
+        """The series and what it did."""
+        return self.text if self.metric in self.text else f"{self.metric} {self.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import Happening
+from stabtree.diagnosis.result import CauseState, Happening
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stabtree.answer import Evidence
     from stabtree.diagnosis.result import Finding
@@ -26,18 +26,44 @@ def precursors(movers: Movers, onset_step: int) -> tuple[Evidence, ...]:
 
 
 def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
-    """What moved before and right after the onset of a finding, and the onset itself."""
+    """What moved before and right after the onset of a finding, what shows its causes, and the onset itself."""
     onset = finding.onset_step
     if onset is None:
         return ()
-    moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
+    events = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
+    earliest = {event.metric: event.step for event in reversed(events)}
+    for item in _shown(finding):
+        # What shows a cause may reach back to where no course was yet known that a series could leave.
+        if item.metric and item.steps and item.steps[0] < earliest.get(item.metric, onset + 1):
+            earliest[item.metric] = item.steps[0]
+            events.append(_told(item))
+    marked = _with_first(sorted(events, key=lambda event: event.step))
+    seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
+    if seen and earliest.get(seen.metric, onset + 1) > onset:
+        return _placed(marked, _told(seen))
     trouble = next((item.metric for item in finding.evidence if item.metric), "loss")
-    if any(move.metric == trouble for move in moves):
-        return _with_first(moves)
-    told = Happening(onset, trouble, f"onset of: {finding.leaf.title}")
-    earlier = [move for move in moves if move.step < onset]
-    later = [move for move in moves if move.step >= onset]
-    return (*_with_first(earlier), told, *later)
+    return (
+        marked if trouble in earliest else _placed(marked, Happening(onset, trouble, f"onset of: {finding.leaf.title}"))
+    )
+
+
+def _told(item: Evidence) -> Happening:
+    """The first clause of what was seen."""
+    return Happening(item.steps[0], item.metric, item.text.partition("; ")[0])
+
+
+def _placed(events: Sequence[Happening], event: Happening) -> tuple[Happening, ...]:
+    """Events by step with one more, before those of the same step; none that comes after it was first."""
+    place = sum(other.step < event.step for other in events)
+    later = [replace(other, first=False) if other.step > event.step else other for other in events[place:]]
+    return (*events[:place], event, *later)
+
+
+def _shown(finding: Finding) -> Iterator[Evidence]:
+    """What the log shows of the causes that it proves or makes likely."""
+    for judged in finding.causes:
+        if judged.state in (CauseState.CONFIRMED, CauseState.LIKELY):
+            yield from judged.evidence
 
 
 def _with_first(events: Sequence[Happening]) -> tuple[Happening, ...]:

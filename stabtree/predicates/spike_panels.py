@@ -220,9 +220,9 @@ def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
     step, back = int(series.steps[found.last]), int(batches.since_steps[found.last])
     since = int(series.steps[found.first])
-    text = f"the batch of step {step:,} is that of step {step - back:,}; of the {found.window_rows:,} rows around the "
-    text += f"spike {found.rows:,} are early repeats, the first of their row at step {since:,}"
-    evidence = (Evidence(text, "batch_id", (step, step - back), float(found.rows), 1.0),)
+    text = f"batches repeat from step {since:,} on: that of step {step:,} is that of step {step - back:,}, and "
+    text += f"{found.rows:,} of the {found.window_rows:,} rows around the spike are early repeats"
+    evidence = (Evidence(text, "batch_id", (since, step), float(found.rows), 1.0),)
     good = since - int(batches.since_steps[found.first])
     return Answer(YES if found.stuck else LIKELY, evidence, onset_step=step, last_good_step=good)
 

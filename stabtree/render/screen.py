@@ -213,7 +213,7 @@ def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
         mark = [("  first", "number")] if earliest.first else []
         page.item(
             (f"step {earliest.step:,}", "id"),
-            [(f"{earliest.metric} {earliest.text}{more}", ""), *mark],
+            [(f"{earliest.sentence}{more}", ""), *mark],
             indent=1,
             head_width=width + 1,
         )

@@ -1,0 +1,37 @@
+"""What the timeline holds besides the series that left their course."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stabtree.diagnosis.walk import diagnose
+from tests.conftest import make_run
+
+
+def test_the_onset_of_the_finding_is_always_told() -> None:
+    """A gradient that climbs for many rows before the loss breaks stands at the row where that began."""
+    steps = np.arange(0, 1500, 5)
+    noise = np.random.default_rng(3).normal(0, 0.02, len(steps))
+    loss = 2.0 * np.exp(-steps / 900) + 0.3 + noise
+    grad_norm = 1.0 + np.abs(noise)
+    loss[200:] = np.nan
+    grad_norm[186:200] = 1.5 ** np.arange(8, 22)
+    grad_norm[200:] = np.nan
+    diagnosis = diagnose(make_run({"loss": loss, "grad_norm": grad_norm}, steps=steps))
+    finding = diagnosis.findings[0]
+    assert finding.onset_step is not None
+    assert finding.onset_step < 1000
+    assert diagnosis.timeline[0].step <= finding.onset_step
+
+
+def test_what_shows_a_cause_stands_where_it_began() -> None:
+    """A loader that repeats its batches long before the spike is the first thing that happened."""
+    steps = np.arange(1000)
+    loss = np.full(1000, 1.0) + np.random.default_rng(4).normal(0, 0.02, 1000)
+    loss[800:806] = 9.0
+    batch_id = steps.astype(float)
+    batch_id[700:800] = 700.0 - 20 + np.arange(100) % 5
+    diagnosis = diagnose(make_run({"loss": loss, "batch_id": batch_id}))
+    repeats = [event for event in diagnosis.timeline if event.metric == "batch_id"]
+    assert [(event.step, event.first) for event in repeats] == [(700, True)]
+    assert diagnosis.timeline[0] is repeats[0]
