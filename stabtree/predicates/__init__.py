@@ -96,6 +96,7 @@ PREDICATES: dict[str, Predicate] = {
         traces.gradient_outlives,
         traces.zero_at_once,
         traces.rises_to,
+        traces.above_throughout,
         log.line_says,
         gradients.norm_is_scaled,
         gradients.gradients_underflow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.answer import NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Groups, predicate
@@ -180,17 +180,20 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
     return Answer(NO, (Evidence(text, "grad_norm", (), largest),))
 
 
-@predicate(source="phase19 Q1.4; IEEE 754 binary16")
+@predicate(source="phase19 Q1.4; IEEE 754 binary16", labels=(YES, POSSIBLE, NO))
 def activation_overflow(
     run: Run, loss_break: Break | Absent, activation_max: Groups | None = None, *, limit: float = FP16_MAX
 ) -> Answer:
     """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
 
-    Unknown in bf16 and fp32, which hold numbers up to about 3e38.
+    Unknown in bf16 and fp32, which hold numbers up to about 3e38; possible in fp16 where no activation was logged.
     """
     dtype = run.setting("dtype")
     if dtype in WIDE:
         return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
+    if not activation_max and dtype == "fp16":
+        text = f"the run is fp16, which ends at {limit:,.0f}; activation_max/<group> was not logged"
+        return Answer(POSSIBLE, (Evidence(text),))
     if not activation_max:
         return unknown("activation_max/<group> was not logged", "activation_max")
     broke = None if isinstance(loss_break, Absent) else loss_break

@@ -11,7 +11,7 @@ from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
 from stabtree.predicates.registry import predicate
 from stabtree.run import UNSCALED
-from stabtree.stats import stretches, true_at_end
+from stabtree.stats import interval, stretches, true_at_end
 
 if TYPE_CHECKING:
     from stabtree.facts.scale import ScaleHistory
@@ -177,7 +177,8 @@ def overflow_fingerprint(
     Two signals from the document's table, both read in the storm that ends in the loss's own break, so that a
     scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
     and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
-    logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. In bf16
+    logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. What breaks first
+    within one row that stands for several steps is not seen. In bf16
     and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it;
     `isolated` in fp16, where single overflows are how a scaler works, and where nothing says that the run is not, if
     late in the run never more than `most_in_row` came in a row and in all at most `single_share` of the steps
@@ -197,13 +198,19 @@ def overflow_fingerprint(
     if dtype in UNSCALED or (dtype is None and loss_scale is None):
         text = f"dtype is {dtype}: fp16's maximum is no limit there" if dtype else "nothing says that the run is fp16"
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
-    storm = _storm(grad_norm, loss_break) if grad_norm is not None else None
+    storm = _storm(grad_norm, loss_break) if grad_norm is not None and not _unordered(loss, grad_norm, broke) else None
     signals = seen(
         storm.signal if storm else None,
         _scale_signal(loss_scale, storm, loss_break) if not isinstance(scale, Unknown) and loss_scale else None,
     )
     score = sum(int(signal.observed or 0) for signal in signals)
     if not signals:
+        if grad_norm is not None:
+            return unknown(
+                f"both broke in the row of step {broke:,}, which stands for {interval(loss.steps):.0f} steps: which was "
+                "first is not seen",
+                "loss_scale",
+            )
         return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     if score == 0:
         return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
@@ -223,6 +230,13 @@ class Storm(NamedTuple):
     onset: int
     good: int | None
     signal: Evidence
+
+
+def _unordered(loss: Series, grad_norm: Series, broke: int) -> bool:
+    """Whether grad_norm was finite up to the row in which the loss breaks, breaks there, and a row is several steps."""
+    bad = ~np.isfinite(grad_norm.values)
+    here = bad & (grad_norm.steps == broke)
+    return interval(loss.steps) > 1 and bool(here.any()) and not bad[grad_norm.steps < broke].any()
 
 
 def _storm(grad_norm: Series, loss_break: Break) -> Storm:

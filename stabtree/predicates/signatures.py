@@ -166,9 +166,10 @@ def breaks_at_start(loss: Series, *, least_rows: int, rows: int, steps: int) -> 
 def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, least_rows: int) -> Answer:
     """Did the loss climb before it broke?
 
-    Compared is the last finite loss before the first that is not with the median of the `rows` rows before it: more
-    than `factor` times. Without `climbs` the question is whether it was ordinary to the last, which a log that has a
-    row for each of several steps, or their mean, can't tell.
+    Compared is the last finite loss before the first that is not with the `rows` rows before it: more than `factor`
+    times their median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
+    question is whether it was ordinary to the last, which a log that has a row for each of several steps, or their
+    mean, can't tell.
     """
     if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
         return unknown("the loss is not logged at every step: what it did right before the break is not seen", "loss")
@@ -177,11 +178,13 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
     needed = max(least_rows, 2)
     if len(before) < needed:
         return unknown(f"the loss has {len(before)} rows before it breaks, {needed} are needed", "loss")
-    usual, last = median(before[-rows - 1 : -1]), float(before[-1])
+    window, last = before[-rows - 1 : -1], float(before[-1])
+    usual, top = median(window), float(window.max())
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
+    text += f", which reached {top:.4g}" if last <= top else ""
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
-    return Answer(LIKELY if (ratio > factor) == climbs else NO, (found,))
+    return Answer(LIKELY if (ratio > factor and last > top) == climbs else NO, (found,))
 
 
 @predicate(source="gpt-neox#947")

@@ -17,9 +17,13 @@ from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
+    from stabtree.facts.movers import Movers
     from stabtree.facts.rate import Rate
     from stabtree.facts.spike import Spike
     from stabtree.run import Run, Series
+
+# What the model does itself, before a loss that other data would raise at once.
+OURS = ("grad_norm", "weight_norm", "update_ratio")
 
 
 @predicate(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
@@ -86,6 +90,7 @@ def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
 @predicate(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
 def data_changes(
     spike: Spike,
+    movers: Movers,
     grad_norm: Series | None = None,
     lr: Series | None = None,
     *,
@@ -96,11 +101,15 @@ def data_changes(
     """Does the loss change its level for good under a gradient that is as before?
 
     Likely where grad_norm in the `rows` rows from the onset on stays below `factor` times its mean before: the weights
-    were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where lr rises by more
-    than `lr_factor` from the window before to these rows: then it may be the rate.
+    were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where a gradient, a weight
+    or an update left its course before the loss did, or where lr rises by more than `lr_factor` from the window before
+    to these rows: then it may be the rate.
     """
     top = spike.top
     level = Evidence(f"the loss changes its level at step {top.step:,}", "loss", (top.step,))
+    led = [move for move in movers.by(top.step) if move.step < top.step and move.metric.partition("/")[0] in OURS]
+    if led:
+        return Answer(NO, tuple(move.before(top.step) for move in led[:1]))
     if lr is not None:
         steps, rates = finite(lr)
         old = rates[(steps >= top.step - spike.look.window_steps) & (steps < top.step)]
@@ -194,6 +203,22 @@ def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float)
     text += f" (usually {level:.3g})"
     found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
     return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
+
+
+@predicate(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
+def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float, share: float, rows: Count) -> Answer:
+    """Does a metric stay at a level from the first row on?
+
+    As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
+    """
+    answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, steps=0)
+    if answer.verdict != YES:
+        return answer
+    at, values = finite(run.series[metric])
+    first = float(values[0])
+    text = f"{metric} begins at {first:.3g}"
+    found = Evidence(text, metric, (int(at[0]),), first, level)
+    return Answer(LIKELY if first >= level else POSSIBLE, (*answer.evidence, found))
 
 
 @predicate(source="SFT and RL guide")

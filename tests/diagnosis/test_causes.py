@@ -87,6 +87,50 @@ def test_an_order_that_a_mean_hides_is_not_told() -> None:
     assert ask("loss_before_break", run, climbs=False).verdict == "unknown"
 
 
+def test_a_loss_scattered_over_decades_does_not_climb_to_its_break() -> None:
+    """Its last value stands far above the median, and not above all rows before; a steady climb does."""
+    rows = np.exp(np.random.default_rng(2).normal(-8, 3, 60))
+    rows[38:40] = 10 * rows[20:38].max(), 3 * float(np.median(rows[20:40]))
+    wild = make_run({"loss": nan_from(40, rows)})
+    risen = make_run({"loss": nan_from(40, np.geomspace(1, 100, 60))})
+    options = {"factor": 1.5, "rows": 20, "least_rows": 6}
+    assert [ask("loss_before_break", run, **options).verdict for run in (wild, risen)] == ["no", "likely"]
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(1.0, "likely"), (0.2, "possible")])
+def test_answers_that_came_to_be_cut_off_are_no_limit_that_was_too_low(first: float, verdict: str) -> None:
+    """A limit that is too low cuts the very first answers; later ones are what training made of them."""
+    cut = np.r_[first, np.ones(39)]
+    run = make_run({"reward": np.ones(40), "clipped_ratio": cut})
+    assert ask("above_throughout", run, metric="clipped_ratio", level=0.8, share=0.9, rows=5).verdict == verdict
+
+
+def test_a_level_is_not_blamed_on_the_data_where_the_gradient_grew_first() -> None:
+    """A loss that jumps for good under an ordinary gradient is shown other data; one behind a growing gradient is not."""
+    at = np.arange(600)
+    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 4.0, 0.0)
+    norms = (noisy(1.0, 600, sigma=0.02), noisy(1.0, 600, sigma=0.02) * np.exp(np.clip(at - 320, 0, 80) / 60))
+    told = [causes(make_run({"loss": loss, "grad_norm": norm}), "spike-persistent")["T32"] for norm in norms]
+    assert [str(item.state) for item in told] == ["likely", "not confirmed"]
+    assert "grad_norm" in told[1].evidence[0].text
+
+
+@pytest.mark.parametrize(("every", "leaf"), [(1, "nan-forward"), (5, "fp16-suspected")])
+def test_what_broke_first_within_a_row_is_not_told(every: int, leaf: str) -> None:
+    """Loss and gradient that break in one row of an fp16 run tell their order only where a row is a step."""
+    loss, norm = nan_from(90, noisy(2.0, 100)), nan_from(90, noisy(1.0, 100))
+    run = make_run({"loss": loss, "grad_norm": norm}, steps=every * np.arange(100), dtype="fp16")
+    assert diagnose(run, TREES).findings[0].leaf.id == leaf
+    assert causes(run, leaf)["Q1.4.activation" if every == 1 else "Q3.4.activation"].state is CauseState.POSSIBLE
+
+
+@pytest.mark.parametrize(("dtype", "told"), [("fp16", True), ("bf16", False)])
+def test_a_flat_loss_in_fp16_may_be_skipped_steps(dtype: str, told: bool) -> None:
+    """A scaler that skips every step leaves the loss where it began; other formats have none."""
+    run = make_run({"loss": noisy(2.3, 600, sigma=0.005)}, dtype=dtype)
+    assert ("T4" in causes(run, "flat-from-start")) is told
+
+
 @pytest.mark.parametrize(
     ("config", "holds", "fits"),
     [

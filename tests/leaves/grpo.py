@@ -251,15 +251,17 @@ NEAR: dict[str, Maker] = {
 }
 
 
-CAUSES: tuple[tuple[Bar, Build], ...] = (
+CUT: tuple[tuple[Bar, Build], ...] = (
     (Bar("G1.length", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrewarded),
+    (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
+)
+CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G2.kl", "kl", 2.0, share=0.5, rows=5, steps=0), collapsed),
     (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), loosened),
     (Bar("G2.collapse", "entropy", 0.01, share=0.5, rows=5, steps=0, low=True), collapsed),
     (Bar("G2.stale", "logp_diff", 0.1, share=0.5, rows=5, steps=0), collapsed),
     (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
-    (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
     (Bar("G23.margin", "preference_margin", 0.0, share=0.9, rows=20, steps=20, low=True), swapped),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
@@ -273,11 +275,13 @@ def broken_off(rows: int, last: float = 1.0) -> Run:
 
 TOLD: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES},
+    **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.84)) for bar, build in CUT},
     "G2.function": partial(broken_off, 60),
     "G2.function: the row before": partial(broken_off, 60, 0.56),
 }
 NOT_TOLD: dict[str, Maker] = {
     **{name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()},
+    **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.76)) for bar, build in CUT},
     "G2.function: the row before": partial(broken_off, 60, 0.44),
     "G2.entropy: from the start": partial(collapsed, entropy=1.2 + noise(0.01)),
 }

@@ -251,7 +251,7 @@ HOLDS = (
         beside("fp16-suspected", "T8", (45, 55)),
     ),
     Hold("T9.factor", partial(broken, dtype="fp16"), beside("fp16-suspected", "T9", (1.6, 1.4))),
-    Hold("T9.rows", partial(climbing, 2.0), beside("fp16-suspected", "T9", (12, 8))),
+    Hold("T9.rows", partial(climbing, 1.3), beside("fp16-suspected", "T9", (12, 8))),
     Hold("T9.least_rows", lambda rows: climbing(rows=int(rows)), beside("fp16-suspected", "T9", (7, 5))),
     Hold("T10.factor", broken, beside("nan-unlocated", "T10", (1.6, 1.4))),
     Hold("T12.factor", unclipped, beside("nan-backward", "T12", (1.4, 1.6))),
