@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+MOST_DIGITS = 17  # a float has no more
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
 
@@ -59,3 +60,33 @@ def near(name: str, known: Iterable[str]) -> str:
 def plain(text: str) -> bool:
     """Whether a text can only be a number as all programs write it: Python alone takes `1_234` and `٣` for numbers."""
     return text.isascii() and "_" not in text
+
+
+def against(value: float, limit: float, form: str = ".3g") -> str:
+    """A number in few digits, or in as many as tell it from a limit that it did not reach or is beyond.
+
+    Args:
+        value: the number.
+        limit: what it was compared with, which stands beside it.
+        form: the least digits, as in a format: `.3g`, `.1f` or `.0%`.
+
+    >>> against(29.996, 30.0), against(0.7996, 0.8, ".0%"), against(30.0, 30.0)
+    ('29.996', '79.96%', '30')
+    """
+    digits, kind = int(form[1:-1]), form[-1]
+    while digits < MOST_DIGITS:
+        shown = f"{value:.{digits}{kind}}"
+        if all(
+            _side(_read(shown), other) == _side(value, limit) for other in (limit, _read(f"{limit:.{digits}{kind}}"))
+        ):
+            return shown
+        digits += 1
+    return f"{value:.{digits}{kind}}"
+
+
+def _side(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
+
+
+def _read(shown: str) -> float:
+    return float(shown.removesuffix("%")) / (100 if shown.endswith("%") else 1)

@@ -18,7 +18,7 @@ from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
 from stabtree.diagnosis.timeline import precursors, timeline
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
-from stabtree.facts.replay import replay
+from stabtree.facts.replay import Replay
 from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Leaf, Question, Severity, Tree
@@ -143,6 +143,7 @@ class _Walk:
         missing = missed(self.run, self.seen.values())
         lacks = self._lacking(end, missing, _waved_through(ends))
         missing = tuple(item for item in missing if item.applies)
+        stopped = self.facts.get("monitor")
         return Diagnosis(
             run=self.run,
             tree=self.tree,
@@ -159,7 +160,7 @@ class _Walk:
             verdict=self._verdict(end, findings, lacks),
             said=tuple(self._said()),
             misread=self.facts.get("reading").misread,
-            monitor=replay(self.run),
+            monitor=stopped if isinstance(stopped, Replay) else None,
         )
 
     def _answered(self) -> Iterable[tuple[tuple[Visit, ...], Leaf | None]]:

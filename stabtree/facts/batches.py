@@ -99,15 +99,17 @@ def batches(
     """Which batches came back early: within `recent_steps`, although `others` times as many had been seen.
 
     A loader that goes back feeds them again in their order: where `rewound_rows` neighbours or more come back after one
-    and the same number of rows, it may be any number, if `others` times as many had been seen.
+    and the same number of rows, it may be any number, if `others` times as many had been seen, or if batches come later
+    that had not been seen: then no epoch was over.
 
     Where an epoch is reshuffled, a few batches come back early by chance: about 2 in 100 steps with 100 batches an
     epoch.
     """
     since_steps, since_rows = _since(batch_id)
     known = np.cumsum(since_rows == 0)
-    again = (since_steps > 0) & (others * since_rows < known)
-    early, rewound = again & (since_steps <= recent_steps), np.zeros(len(again), dtype=np.bool_)
+    soon, rewound = others * since_rows < known, np.zeros(len(known), dtype=np.bool_)
+    early = (since_steps > 0) & soon & (since_steps <= recent_steps)
+    again = (since_steps > 0) & (soon | ((since_rows < known) & (known < known[-1])))
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
         rewound[start : end + 1] = end + 1 - start >= rewound_rows

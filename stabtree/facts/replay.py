@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.monitor import MAX_CONSECUTIVE
+from stabtree.answer import Evidence
+from stabtree.facts.registry import Absent, Count, fact
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
@@ -66,7 +67,13 @@ class Replay:
     other_ranks: tuple[str, ...] = ()
 
 
-def replay(run: Run, max_consecutive: int = MAX_CONSECUTIVE) -> Replay | None:
+@fact()
+def monitor(run: Run, *, max_consecutive: Count) -> Replay | Absent:
+    """The replay of the NaN monitor that stops a run after `max_consecutive` rows in a row."""
+    return replay(run, max_consecutive) or Absent((Evidence("no logged loss is NaN or infinite", "loss"),))
+
+
+def replay(run: Run, max_consecutive: int) -> Replay | None:
     """Run the monitor over a log.
 
     Args:

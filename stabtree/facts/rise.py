@@ -9,6 +9,7 @@ from stabtree.answer import Evidence
 from stabtree.facts.levels import Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
 from stabtree.stats import blocks, change_noise, median
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -190,9 +191,10 @@ def _told(found: Course, bars: Bars, last: int) -> Evidence:
 
 
 def _level(whole: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (limit {bars.trend_z:g}), "
-    text += f"{whole.times:.2g}× the scatter (limit {bars.noise_factor:g}), {whole.share:.1%} of the range (limit "
-    text += f"{bars.range_share:.0%})"
+    text = f"from {_levels(whole)} at the end: "
+    text += f"trend z {against(whole.trend_z, bars.trend_z, '.1f')} (limit {bars.trend_z:g}), "
+    text += f"{against(whole.times, bars.noise_factor, '.2g')}× the scatter (limit {bars.noise_factor:g}), "
+    text += f"{against(whole.share, bars.range_share, '.1%')} of the range (limit {bars.range_share:.0%})"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, bars.trend_z)
 
 
@@ -205,7 +207,7 @@ def _strict(loss: Series, window_steps: int, bars: Bars) -> Rise | Absent | Unkn
     inside = values[steps >= steps[-1] - window_steps]
     share = float(np.mean(np.diff(inside) > 0)) if len(inside) > 1 else 0.0
     start, last = int(steps[-1]) - window_steps, int(steps[-1])
-    text = f"{share:.0%} of the last {window_steps} steps' changes are rises; monotonic means all"
+    text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; monotonic means all"
     told = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
         return Rise(start, float(inside[0]), float(inside[-1]), last, None, bars, told)
@@ -261,5 +263,5 @@ def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
         return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
     text = f"reward is best at a level of {-course.low:.4g} around step {course.low_step:,} and ends at one of "
     text += f"{-course.end:.4g} (levels of {course.rows:,} rows): "
-    text += f"{course.share:.0%} of its range lost (limit {levels.fall_share:.0%})"
+    text += f"{against(course.share, levels.fall_share, '.0%')} of its range lost (limit {levels.fall_share:.0%})"
     return Evidence(text, "reward", (course.low_step,), course.share, levels.fall_share)

@@ -10,6 +10,7 @@ from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.spikes.look import SpikeLook
 from stabtree.facts.spikes.search import find
 from stabtree.stats import median, span
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion, Search
@@ -106,10 +107,9 @@ def spike(
             text = f"{run.moves_by_nature} bursts by nature, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
-        where = f"{_window(search, look)} it (step {search.highest_step:,}); the limit is {search.bar:.2g}σ in this run"
-        stands = (
-            f"the highest step stands {search.highest:.2g}σ above" if search.highest > 0 else "no step stands above"
-        )
+        highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")
+        where = f"{_window(search, look)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
+        stands = f"the highest step stands {highest}σ above" if search.highest > 0 else "no step stands above"
         return Absent((_highest(search, f"{stands} {where}"),))
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 

@@ -9,6 +9,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -42,10 +43,9 @@ def gradients_add_up(
     factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
     bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
-    text = (
-        f"grad_norm ends {factor:.3g}× above its first rows (limit {growth:g}×), trend z {trend:.1f}, and neighbouring "
-    )
-    text += f"rows differ by {jitter:.1%} (limit {bar:.1%})"
+    text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×), "
+    text += f"trend z {trend:.1f}, and neighbouring rows "
+    text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
     yes = factor > growth and trend > trend_z and jitter < bar
     return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
@@ -200,7 +200,7 @@ def gradients_underflow(
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
     about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
-    text = f"grad_norm is exactly 0 in {share:.1%} of the rows, with {about}"
+    text = f"grad_norm is exactly 0 in {against(share, zero_share, '.1%')} of the rows, with {about}"
     found = (Evidence(text, "grad_norm", (), share, zero_share),)
     return Answer(YES if share > zero_share and not scaled else NO, found)
 
@@ -220,9 +220,10 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
-    text = f"grad_norm lies above the clip of {clip:g} at {above:.0%} of the steps in the second half, its median is "
-    middle = median(late) / float(clip)
-    found = (Evidence(f"{text}{min(middle, 1e100):.3g} times the clip", "grad_norm", (), min(middle, 1e100), depth),)
+    text = f"grad_norm lies above the clip of {clip:g} at {against(above, share, '.0%')} of the steps in the "
+    middle = min(median(late) / float(clip), 1e100)
+    text += f"second half, its median is {against(middle, depth)} times the clip"
+    found = (Evidence(text, "grad_norm", (), middle, depth),)
     return Answer(YES if above >= share and middle > depth else NO, found)
 
 

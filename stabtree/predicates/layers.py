@@ -9,6 +9,7 @@ from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 from stabtree.stats import ends_and_trend, median
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,8 +83,8 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
         name = low
     bar = usual / low_factor if verdict != "high" else usual * high_factor
     of = "" if name == UNGROUPED else f" of {name}"
-    text = f"the update ratio{of} has a median of {medians[name]:.2g} (usual {usual:g}, far off below "
-    text += f"{usual / low_factor:g} and above {usual * high_factor:g})"
+    text = f"the update ratio{of} has a median of {against(medians[name], bar, '.2g')} (usual {usual:g}, "
+    text += f"far off below {usual / low_factor:g} and above {usual * high_factor:g})"
     metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
 
@@ -114,7 +115,7 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
     ratio = min(medians[high] / medians[low], 1e100)
     text = f"update ratios run from {medians[low]:.2g} ({low}) to {medians[high]:.2g} ({high}), "
-    text += f"a factor of {ratio:,.3g}"
+    text += f"a factor of {against(ratio, factor)}"
     found = (Evidence(text, "update_ratio", (), ratio, factor),)
     return Answer(YES if ratio > factor else NO, found)
 
@@ -138,8 +139,8 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float, all_s
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
-    text = f"{begin:.0%} of the units{of} are dead at the beginning, {end:.0%} at the end, in the median of its last "
-    text += f"tenth (limit {dead_share:.0%})"
+    text = f"{begin:.0%} of the units{of} are dead at the beginning, "
+    text += f"{against(end, dead_share, '.0%')} at the end, in the median of its last tenth (limit {dead_share:.0%})"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     bad = end > dead_share and (end > growth * begin or end >= all_share)
     dead = np.flatnonzero(values >= (begin + end) / 2)

@@ -11,6 +11,7 @@ from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unk
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, Pattern, predicate
 from stabtree.stats import quantiles, row_medians
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -223,12 +224,12 @@ def throughput_collapses(
     text = (
         f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{told}, and "
     )
-    text += f"all but the quickest of {total - at:,} rows {slowest:.3g}× as long (limit {factor:g}×)"
+    text += f"all but the quickest of {total - at:,} rows {against(slowest, factor)}× as long (limit {factor:g}×)"
     found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
     lost = hours
     if pace.metric == "wall_time":
         lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
-        text = f"that has cost {lost:.3g} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
+        text = f"that has cost {against(lost, hours)} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
         found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
     if slowest <= factor or lost < hours:
         return Answer(NO, tuple(found))
@@ -251,8 +252,8 @@ def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_f
     longest, others = float(passed[at]), np.delete(passed, at)
     second, usual = float(others.max()), float(row_medians(others))
     step, after = int(steps[at]), int(steps[at + 1])
-    text = f"the longest pause is {longest / HOUR:.3g} hours, between steps {step:,} and {after:,} (limit {hours:g}); "
-    text += f"the next one {max(second, 0.0) / HOUR:.3g} hours (limit {factor:g}× as long), "
+    text = f"the longest pause is {against(longest / HOUR, hours)} hours, between steps {step:,} and {after:,} "
+    text += f"(limit {hours:g}); the next one {max(second, 0.0) / HOUR:.3g} hours (limit {factor:g}× as long), "
     text += f"{max(usual, 0.0):.3g} s are usual"
     text += "; where the run was resumed is left out" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)

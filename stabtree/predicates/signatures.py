@@ -54,11 +54,12 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
 
 
 @predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
-def is_logged(run: Run, *, metric: str = "reward") -> Answer:
-    """Is a metric logged that tells what kind of run this is?"""
-    series = run.get(metric)
-    text = f"{metric} is logged in {len(series):,} rows" if series is not None else f"{metric} is not logged"
-    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, metric),))
+def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
+    """Is a metric logged that tells what kind of run this is, or another one that tells as much?"""
+    name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
+    series = run.get(name)
+    text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
+    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))
 
 
 @predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))

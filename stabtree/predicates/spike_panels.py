@@ -10,6 +10,7 @@ from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarest, rarity
 from stabtree.predicates.registry import predicate
 from stabtree.stats import interval, median
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Ints
@@ -96,8 +97,8 @@ def spike_cause(
     share = spike.share(top.peak)
     expected = rarest(loss, top, spike.look)
     rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
-    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {_times(top):.3g}× the mean before it "
-    height = Evidence(f"{text}(limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
+    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {against(_times(top), far_factor)}× the "
+    height = Evidence(f"{text}mean before it (limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
     # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
     unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
@@ -126,10 +127,10 @@ def _times(top: Excursion) -> float:
 
 
 def _rarity_text(expected: float, far_chance: float, share: float, far_share: float) -> str:
-    allowed = f"{expected:.1g}" if expected > 1e-9 else "no"
+    allowed = against(expected, far_chance, ".1g") if expected > 1e-9 else "no"
     return (
-        f"by chance {allowed} such steps are expected (limit {far_chance:g}); the jump is {share:.2g}× the loss's "
-        f"range (limit {far_share:g})"
+        f"by chance {allowed} such steps are expected (limit {far_chance:g}); the jump is "
+        f"{against(share, far_share, '.2g')}× the loss's range (limit {far_share:g})"
     )
 
 
@@ -250,7 +251,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
     if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
-        text = f"lr is continuous around the spike (largest step ×{jump:.3g}, a jump is ×{factor:g})"
+        text = f"lr is continuous around the spike (largest step ×{against(jump, factor)}, a jump is ×{factor:g})"
         return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
@@ -258,7 +259,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
-    text = f"lr jumps ×{jump:.3g} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
+    text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]))
 
@@ -288,8 +289,8 @@ def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: Nor
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[at]) / float(before.mean()), 1e300)
-    shown = f"{ratio:.3g}" if f"{ratio:.3g}" != f"{factor:.3g}" else f"{ratio:.6g}"
-    text = f"grad_norm is {shown}× its rolling mean at step {step:,} (more than {factor:g}× confirms a bad batch"
+    text = f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,} (more than "
+    text += f"{factor:g}× confirms a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > bars.likely_factor:
         expected = rarity(grad_norm, step, spike.look)

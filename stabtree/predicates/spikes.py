@@ -13,6 +13,7 @@ from stabtree.predicates.course.start import first_level
 from stabtree.predicates.cross_entropy import may_be_zero
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, interval, median, row_medians
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats
@@ -227,7 +228,7 @@ def loss_collapses(
     most = min(float(fall[at]), 1e300)
     text = f"{settled_rows} rows of the loss stand at {low[at]:.3g} or above up to step "
     text += f"{int(steps[at + settled_rows - 1]):,}, and {rows} rows from step {int(steps[end]):,} on at "
-    text += f"{after[end - settled_rows]:.3g} or below: {most:.3g}× lower (limit {factor:g}×)"
+    text += f"{after[end - settled_rows]:.3g} or below: {against(most, factor)}× lower (limit {factor:g}×)"
     found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
     rates = _rates(lr, int(steps[at]), int(steps[end]))
     if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):

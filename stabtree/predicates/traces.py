@@ -14,6 +14,7 @@ from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric.stays import stays_above
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import median
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -125,7 +126,8 @@ def data_changes(
     if not len(usual) or not len(after) or float(usual.mean()) <= 0:
         return Answer(POSSIBLE, (level,))
     ratio = float(np.clip(np.nan_to_num(np.max(after), nan=np.inf) / float(usual.mean()), -1e300, 1e300))
-    text = f"grad_norm is at most {ratio:.3g}× its mean before in the {len(after)} rows from step {top.step:,} on"
+    text = f"grad_norm is at most {against(ratio, factor)}× its mean before in the {len(after)} rows "
+    text += f"from step {top.step:,} on"
     found = Evidence(f"{text} (thrown weights: {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))
 

@@ -83,9 +83,11 @@ def test_an_answer_that_is_not_asked_for_is_said_to_be() -> None:
 
 
 def test_a_loop_that_works_is_no_proof_of_a_low_rate() -> None:
-    """O1=yes leaves a flat loss unexplained where the updates are of the usual size."""
-    found = diagnose(flat(update_ratio=1e-3), TREES, answers={"O1": "yes"})
-    assert found.findings[0].leaf.id == "flat-from-start"
+    """O1=yes under updates of the usual size ends at what decides, a range test, with a low rate ruled out."""
+    main = diagnose(flat(update_ratio=1e-3), TREES, answers={"O1": "yes"}).findings[0]
+    assert main.leaf.id == "learns-one-batch"
+    assert "range test" in main.leaf.fixes[0]
+    assert next(c.state for c in main.causes if c.cause.id == "O1.one.low") is CauseState.RULED_OUT
     assert diagnose(flat(update_ratio=1e-6), TREES, answers={"O1": "yes"}).findings[0].leaf.id == "lr-too-low"
 
 

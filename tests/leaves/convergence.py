@@ -239,6 +239,7 @@ def sound() -> Run:
 
 RUNS: dict[str, Maker] = {
     "loop-broken": partial(asked, "no"),
+    "learns-one-batch": partial(asked, "yes"),
     **{leaf: partial(asked, "no", id_) for id_, leaf in BROKEN.items()},
     **{leaf: partial(asked, "yes", id_) for id_, leaf in SOUND.items()},
     "resume-jump": partial(resumed, 0.31),

@@ -85,10 +85,14 @@ def leaves(run: Run) -> set[str]:
 
 
 def test_a_run_that_never_holds_needs_another_rate_to_tell() -> None:
-    """P17 is confirmed by a rerun at another learning rate and not checkable without one."""
+    """P17 is confirmed by a rerun at another learning rate, ruled out by one that holds, else not checkable."""
 
     def state(found: Diagnosis) -> CauseState:
         return next(c.state for f in found.findings for c in f.causes if c.cause.id == "P17.init")
 
     assert state(diagnose(never_held(1e-3), TREES)) is CauseState.NOT_CHECKABLE
     assert state(diagnose(with_rerun(never_held(1e-3), never_held(1e-4)), TREES)) is CauseState.CONFIRMED
+    found = diagnose(with_rerun(never_held(1e-3), make_run({"loss": falling(1000)}, lr=1e-4)), TREES)
+    assert state(found) is CauseState.RULED_OUT
+    too_short = make_run({"loss": falling(200)}, lr=1e-4)
+    assert state(diagnose(with_rerun(never_held(1e-3), too_short), TREES)) is CauseState.NOT_CHECKABLE

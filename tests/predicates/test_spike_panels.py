@@ -25,6 +25,16 @@ CASES: dict[str, Case] = {
         {},
         "spike-duplicate-batch",
     ),
+    "a loader that goes back by more than half of its batches": (
+        {"loss": loss(spike=(540, 4)), "batch_id": np.where(AT >= 520, AT - 400, AT)},
+        {},
+        "spike-duplicate-batch",
+    ),
+    "a second epoch in another order of the shards": (
+        {"loss": loss(spike=(540, 4)), "batch_id": np.where(AT < 500, AT, (AT + 100) % 500)},
+        {},
+        "spike-unexplained",
+    ),
     "a jump of the rate long after the spike is not its cause": (
         {"loss": loss() + np.where(AT >= 300, 2.0, 0), "lr": np.where(AT < 800, 1e-3, 5e-3)},
         {},

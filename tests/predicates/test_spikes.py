@@ -56,3 +56,12 @@ def test_a_rise_of_the_norm_before_a_spike_is_shown_with_its_lead() -> None:
     sudden = make_run(healthy(loss=leading().series["loss"].values))
     cause = next(c for f in diagnose(sudden, TREES).findings for c in f.causes if c.cause.id == "P12.lead")
     assert cause.state is CauseState.NOT_CONFIRMED
+
+
+@pytest.mark.parametrize(("begin", "asked"), [(0, False), (1, True)])
+def test_the_letter_asks_every_step_past_the_hundredth_with_a_hundred_rows_before_it(begin: int, asked: bool) -> None:
+    """The 101st row is step 101 where steps begin at 1, and step 100, which is not past 100, where they begin at 0."""
+    values = np.tile([1.99, 2.01], 130)
+    values[100] = 3.0
+    found = diagnose(make_run({"loss": values}, np.arange(260) + begin), TREES, literal=True)
+    assert any(finding.onset_step == 100 + begin for finding in found.findings) is asked

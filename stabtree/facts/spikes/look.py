@@ -8,6 +8,7 @@ from stabtree.facts.registry import finite
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Ints
     from stabtree.run import Series
 
 
@@ -64,6 +65,10 @@ class SpikeLook(NamedTuple):
         steps = finite(series)[0]
         rows = max(round(self.window_steps / interval(steps)), self.least_rows, 3)
         return self._within_log(rows, len(steps), max(self.least_rows, 3)) if self.guarded else rows
+
+    def first(self, steps: Ints, rows: int) -> int:
+        """The first row that is asked about: `rows` before it, past step `window_steps` (the document's t > 100)."""
+        return rows if int(steps[rows]) > self.window_steps else rows + 1
 
     def horizon(self, series: Series) -> int:
         """`horizon_steps`, or as many steps of a short log as a window may take of its rows."""

@@ -21,10 +21,13 @@ def rarity(series: Series, step: int, look: SpikeLook) -> float:
     """How many rows of the whole run the series' own noise puts as high as the highest around a step."""
     steps, values = finite(series)
     rows = look.rows(series)
-    at = int(np.searchsorted(steps, step)) - rows - 1
-    if len(values) < rows + 3 or not 0 <= at < len(values) - rows - 1:
+    if len(values) < rows + 3:
         return float("inf")
-    heights = scores(values, values, rows, True).heights
+    first = look.first(steps, rows)
+    at = int(np.searchsorted(steps, step)) - first
+    if not 0 <= at < len(values) - first:
+        return float("inf")
+    heights = scores(values, values, rows, first, True).heights
     near = heights[max(at - look.back_rows, 0) : at + look.back_rows]
     return upper_tail(heights, rows).expected(float(near.max()))
 
@@ -44,11 +47,12 @@ def rarest(loss: Series, top: Excursion, look: SpikeLook, alone: bool = False) -
     if look.short(loss):
         return top.expected
     rows = look.rows(loss)
-    heights = scores(values, values, rows, True).heights
-    first = int(np.searchsorted(steps, top.step)) - rows - 1
+    begin = look.first(steps, rows)
+    heights = scores(values, values, rows, begin, True).heights
+    first = int(np.searchsorted(steps, top.step)) - begin
     end = len(heights)
     if top.recovered_step is not None:
-        end = max(int(np.searchsorted(steps, top.recovered_step)) - rows - 1, first + 1)
+        end = max(int(np.searchsorted(steps, top.recovered_step)) - begin, first + 1)
     height = float(heights[first:end].max())
     others = np.delete(heights, slice(first, end))
     least, base, exponent = len(others) / 100, NORMAL_99, look.tail_exponent

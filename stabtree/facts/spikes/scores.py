@@ -17,36 +17,37 @@ NO_SPREAD = 1e-150  # its square is no number above 0
 
 
 class Scores(NamedTuple):
-    """The rows of a loss against the window before each; all of (n - rows - 1,), the first that of row `rows` + 1.
+    """The rows of a loss against the window before each; all of (n - first,).
 
     Attributes:
+        first: the row that they begin with.
         mean: of the window.
         sigma: of the window, about its trend where chance is asked.
         heights: the value over the mean in units of sigma.
     """
 
+    first: int
     mean: Floats
     sigma: Floats
     heights: Floats
 
 
-def scores(values: Floats, level: Floats, rows: int, guarded: bool) -> Scores:
+def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) -> Scores:
     """The height of each value over the window of `rows` rows of `level` before it.
 
-    The first belongs to the first value with more than `rows` before it, the document's t > 100. Where `guarded`,
-    sigma is the scatter about the window's trend.
+    They begin with row `first`. Where `guarded`, sigma is the scatter about the window's trend.
     """
-    mean, spread = (part[1:] for part in trailing_moments(level, rows, detrend=guarded))
+    mean, spread = (part[first - rows :] for part in trailing_moments(level, rows, detrend=guarded))
     # In place: these arrays are as long as the log.
     heights = np.abs(mean)
     heights *= RELATIVE_RESOLUTION
     np.maximum(heights, NO_SPREAD, out=heights)
     np.maximum(spread, heights, out=spread)
-    np.subtract(values[rows + 1 :], mean, out=heights)
+    np.subtract(values[first:], mean, out=heights)
     heights /= spread
     # A window of nothing but zeros is no training: how far a loss stands above it says nothing.
     heights[spread <= NO_SPREAD] = 0.0
-    return Scores(mean, spread, heights)
+    return Scores(first, mean, spread, heights)
 
 
 class Shifts(NamedTuple):
@@ -63,7 +64,7 @@ class Shifts(NamedTuple):
 
 def shifts(values: Floats, scored: Scores, rows: int, look: SpikeLook) -> Shifts:
     """Where the level shifts: none by the document's letter, nor with fewer than `shift_rows` rows to come."""
-    mean, spread, above = scored
+    begin, mean, spread, above = scored
     count = len(above) - look.shift_rows + 1
     if not look.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -71,12 +72,12 @@ def shifts(values: Floats, scored: Scores, rows: int, look: SpikeLook) -> Shifts
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))
-    windows = np.lib.stride_tricks.sliding_window_view(values[rows + 1 :], look.shift_rows)
+    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], look.shift_rows)
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
     lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
-    first = rows + 1 - look.shift_rows
+    first = begin - look.shift_rows
     if first >= 0:
         before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], look.shift_rows)[high])
         lasting &= before - mean[high] < look.shift_jump * (level - mean[high])

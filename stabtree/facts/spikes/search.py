@@ -39,14 +39,15 @@ def find(loss: Series, look: SpikeLook, seams: tuple[int, ...] = ()) -> Search:
     if len(values) < rows + 3:
         return Search((), rows, widened, 0, 0.0, 0, look.sigma)
     guarded = look.guarded
-    scored = scores(values, values, rows, guarded)
+    first = look.first(steps, rows)
+    scored = scores(values, values, rows, first, guarded)
     # The tail is that of the first look: with the spikes taken out, their own flanks would stand out in it.
     tail = upper_tail(scored.heights, rows)
     bar = min(max(look.sigma, tail.height(look.chance)), 1e300) if guarded else look.sigma
     scan = _scan(steps, values, scored, rows, tail, bar, look)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
     if healed:
-        scored = scores(values, _without(steps, values, healed, rows), rows, guarded)
+        scored = scores(values, _without(steps, values, healed, rows), rows, first, guarded)
         scan = _scan(steps, values, scored, rows, tail, bar, look)
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - look.window_steps
@@ -72,7 +73,7 @@ def _without(steps: Ints, values: Floats, healed: list[Excursion], rows: int) ->
 
 def _scan(steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, bar: float, look: SpikeLook) -> Search:
     """All excursions above `bar` and all shifts; the median of `back_rows` rows must be back for one to have healed."""
-    mean, spread, heights = scored
+    first, mean, spread, heights = scored
     top, least = int(np.argmax(heights)), look.back_rows if look.guarded else 1
     found: list[Excursion] = []
     shifted = shifts(values, scored, rows, look)
@@ -82,7 +83,7 @@ def _scan(steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, ba
     while at < len(hits):
         hit = int(hits[at])
         m, s, shift = float(mean[hit]), float(spread[hit]), shifted.at(hit)
-        place = bounds(values, hit + rows + 1, m + look.back_sigma * s, least)
+        place = bounds(values, hit + first, m + look.back_sigma * s, least)
         expected = tail.expected(shift or float(heights[hit]))
         found.append(
             excursion(
@@ -96,5 +97,5 @@ def _scan(steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, ba
                 shift_sigma=shift,
             )
         )
-        at = int(np.searchsorted(hits, place.end - rows - 1))
-    return Search(tuple(found), rows, False, len(heights), float(heights[top]), int(steps[rows + 1 + top]), bar)
+        at = int(np.searchsorted(hits, place.end - first))
+    return Search(tuple(found), rows, False, len(heights), float(heights[top]), int(steps[first + top]), bar)

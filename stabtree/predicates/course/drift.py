@@ -11,6 +11,7 @@ from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.stats import blocks, interval, kendall_z, median, span
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -75,7 +76,8 @@ def lr_rising(
     part = max(1, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     ratio = _ratio(begin, end)
-    text = f"lr goes from {begin:.3g} to {end:.3g} ({ratio:.3g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    text = f"lr goes from {begin:.3g} to {end:.3g} ({against(ratio, least_factor)}×) "
+    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     text += f", medians of {part} rows" if part > 1 else ""
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
     return Answer(YES if ratio > least_factor else NO, found)
@@ -126,8 +128,10 @@ def weight_norm_change(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
     log_ratio, ratio, at, to, name = best
-    text = f"{name}: {ratio:.3g}× from step {at:,} to {to:,}, the largest change of a group within {window_steps} steps"
-    found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, factor if log_ratio > 0 else 1 / factor),)
+    bar = factor if log_ratio > 0 else 1 / factor
+    text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
+    text += f"the largest change of a group within {window_steps} steps"
+    found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
     return Answer("no" if abs(log_ratio) <= np.log(factor) else "up" if log_ratio > 0 else "down", found)
 
 
@@ -170,9 +174,11 @@ def grad_norm_rising(
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({ratio:.3g}×) over steps "
+    text = (
+        f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({against(ratio, least_factor)}×) over steps "
+    )
     text += f"{int(steps[0]):,} to "
-    text += f"{int(steps[-1]):,}, trend z {score:.1f}"
+    text += f"{int(steps[-1]):,}, trend z {against(score, trend_z, '.1f')}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
     return Answer(YES if score > trend_z and ratio > least_factor else NO, found)
 
@@ -274,7 +280,7 @@ def grad_norm_climbs(
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
     text = f"grad_norm goes from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end on a line of its "
-    text += f"logarithm, {times:.3g}× (limit {early_factor:g}×, for a warning {factor:g}×)"
+    text += f"logarithm, {against(times, early_factor)}× (limit {early_factor:g}×, for a warning {factor:g}×)"
     if not rise:
         text = "the logarithm of grad_norm does not end on a rising line"
     found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]

@@ -14,6 +14,7 @@ from stabtree.predicates.course.start import Young, first_level, too_early
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -27,7 +28,8 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
     """Did the run break down in its first few hundred steps?
 
     Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
-    `first_steps` steps (of which `begin_share` may be missing), in the run and in a rerun with another learning rate.
+    `first_steps` steps (of which `begin_share` may be missing), in the run and in a rerun with another learning rate;
+    a rerun that holds for so many steps rules it out.
     One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
     for its initialisation.
     """
@@ -38,13 +40,26 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
     text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
     found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
     other = run.rerun.get("loss") if run.rerun else None
-    rates = [item.setting("lr") for item in (run, run.rerun) if item]
-    again = _breaks_early(other, first_steps, factor, begin_share) if other is not None else None
-    if again is not None and len(set(rates)) == 2 and None not in rates:
-        text = f"and so did the rerun at step {again:,}, with a learning rate of {rates[1]} instead of {rates[0]}"
-        found.append(Evidence(text, "loss", (again,)))
-        return Answer(YES, tuple(found))
+    rates = [_rate(item) for item in (run, run.rerun) if item]
+    if other is not None and len(set(rates)) == 2 and None not in rates:
+        again = _breaks_early(other, first_steps, factor, begin_share)
+        instead = f"with a learning rate of {rates[1]:g} instead of {rates[0]:g}"
+        if again is not None:
+            found.append(Evidence(f"and so did the rerun at step {again:,}, {instead}", "loss", (again,)))
+            return Answer(YES, tuple(found))
+        if len(other) and int(other.steps[0]) <= begin_share * first_steps and int(other.steps[-1]) >= first_steps:
+            found.append(Evidence(f"the rerun holds through its first {first_steps:,} steps, {instead}", "loss"))
+            return Answer(NO, tuple(found), contrary=True)
     return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell", "rerun")
+
+
+def _rate(run: Run) -> float | None:
+    """The configured learning rate, else the peak of the logged one."""
+    lr, said = run.get("lr"), run.setting("lr")
+    if isinstance(said, int | float):
+        return float(said)
+    values = finite(lr)[1] if lr is not None else np.zeros(0)
+    return float(values.max()) if len(values) else None
 
 
 def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: float) -> int | None:
@@ -112,7 +127,7 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
         return Answer(NO, (Evidence(f"{text} (limit {factor:g}×)", "loss", where, values[peak] / first, factor),))
     level, at = _highest_level(values, past, rows)
     text += f"; the median of {rows} rows is at most {level:.4g} (from step {int(steps[at]):,} on), "
-    text += f"{level / first:.3g}× that (limit {factor:g}×); it ends at {float(values[-1]):.4g}"
+    text += f"{against(level / first, factor)}× that (limit {factor:g}×); it ends at {float(values[-1]):.4g}"
     found = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
     if level <= factor * first:
         return Answer(NO, found)
@@ -168,7 +183,8 @@ def loses_progress(
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
     text = f"levels of {len(values) // count:,} rows fall from {high:.4g} to {best:.4g} (around step "
     text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
-    text += f"{ended:.0%} of all factors gained (limit {share:.0%}), {times:.2g}× the scatter (limit {noise_factor:g})"
+    text += f"{against(ended, share, '.0%')} of all factors gained (limit {share:.0%}), "
+    text += f"{against(times, noise_factor, '.2g')}× the scatter (limit {noise_factor:g})"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
     if low >= last or ended <= share or lost <= max(noise_factor * noise, math.log(factor)):
         return Answer(NO, found)
@@ -256,7 +272,7 @@ def ends_at_start(
     share = (first - end) / first
     text = f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to a median of "
     text += f"{end:.4g} in "
-    text += f"its last {part:,} rows: {share:.1%} lower (limit {least_share:.0%} by then)"
+    text += f"its last {part:,} rows: {against(share, least_share, '.1%')} lower (limit {least_share:.0%} by then)"
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
     over = peak > 0 and float(rates[-1]) <= done_share * peak
     stands = over and -rise_share < share < least_share

@@ -11,6 +11,7 @@ from stabtree.facts.registry import finite
 from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
 from stabtree.stats import change_noise, interval, median, medians_of_three
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -122,10 +123,15 @@ def overfits(
     level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
     text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
     text += f"{turn.end:.4g}: "
-    text += f"{min(turn.relative, 1e6):.1%} higher (limit {rise:.0%}), {_times(turn.rise, turn.fallen):.1%} of what it "
-    text += f"had fallen (limit {range_share:.0%}), {_times(turn.rise, turn.noise):.3g}× its scatter (limit "
-    text += f"{noise_factor:g})"
-    text += f"; that is {turn.rise:.3g} nats (limit {least_rise:g})" if far and not turn.relative > rise else ""
+    text += f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%}), "
+    text += f"{against(_times(turn.rise, turn.fallen), range_share, '.1%')} of what it "
+    text += f"had fallen (limit {range_share:.0%}), "
+    text += f"{against(_times(turn.rise, turn.noise), noise_factor)}× its scatter (limit {noise_factor:g})"
+    text += (
+        f"; that is {against(turn.rise, least_rise)} nats (limit {least_rise:g})"
+        if far and not turn.relative > rise
+        else ""
+    )
     found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), min(turn.relative, 1e300), rise)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
@@ -211,8 +217,8 @@ def eval_apart(
     if int(steps[0]) > late:
         return unknown(f"the log begins at step {int(steps[0]):,}: where the loss began is not known")
     over, middle = min(low / first, 1e300), min(float(median(evals)) / first, 1e300)
-    text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {over:.3g}× that "
-    text += f"(limit {factor:g}×); their median is {middle:.3g}× that (far: {far_factor:g}×)"
+    text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {against(over, factor)}× that "
+    text += f"(limit {factor:g}×); their median is {against(middle, far_factor)}× that (far: {far_factor:g}×)"
     found = [Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), over, factor)]
     if over <= factor:
         return Answer(NO, tuple(found))

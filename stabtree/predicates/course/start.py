@@ -11,6 +11,7 @@ from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import n_classes
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats
@@ -141,7 +142,8 @@ def leaves_start(
         return inapplicable(little)
     text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
     text += f"{3 * (len(values) // len(medians)):,} rows): "
-    text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (limit {least_share:.0%} lower)"
+    text += f"{against(abs(share), least_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
+    text += f"(limit {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
     if not below and (share > least_share or -share > worse_share):
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
@@ -152,9 +154,17 @@ def leaves_start(
     if why:
         return Answer(YES, (found, why))
     if falls:
-        told = Evidence(f"it does fall, with a trend of z {trend:.1f}", "loss", (), trend, -trend_z)
+        told = Evidence(
+            f"it does fall, with a trend of z {against(trend, -trend_z, '.1f')}", "loss", (), trend, -trend_z
+        )
         return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
-    told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
+    told = Evidence(
+        f"no trend: z {against(trend, -trend_z, '.1f')} (a fall has less than {-trend_z:g})",
+        "loss",
+        (),
+        trend,
+        -trend_z,
+    )
     return Answer("flat", (found, told), onset_step=int(steps[0]))
 
 
@@ -184,7 +194,8 @@ def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fa
     classes = n_classes(run)
     if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= least_fall:
         return None
-    text = f"that is {fall:.3g}, more than {least_fall:g} nats, and the loss is not known to end near 0"
+    text = f"that is {against(fall, least_fall)}, more than {least_fall:g} nats, "
+    text += "and the loss is not known to end near 0"
     return Evidence(text, "loss", (), fall, least_fall)
 
 

@@ -11,6 +11,7 @@ from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, ends_of, not_asked, stays
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.levels import Levels
@@ -126,7 +127,7 @@ def falls_through(
     place = before_rows + int(np.argmax(inside))
     below = max(-1e9, min(float(inside.max()), 1e9))
     text = f"the last {len(values) - place:,} rows of {metric} reach {last[place - 1]:.4g} at most; all before lie "
-    text += f"between {lowest[place - 1]:.4g} and {highest[place - 1]:.4g}: {below:.3g}× that range below "
+    text += f"between {lowest[place - 1]:.4g} and {highest[place - 1]:.4g}: {against(below, factor)}× that range below "
     text += f"(limit {factor:g}×)"
     found = (Evidence(text, metric, (int(at[place]), int(at[-1])), below, factor),)
     usual = float(median(values[:place]))
@@ -189,8 +190,10 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
         return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at a level of {best:.3g} around step {course.low_step:,} and ends at one of {end:.3g} "
-    text += f"(levels of {course.rows:,} rows): {course.share:.0%} of its range lost (limit "
-    text += f"{levels.fall_share:.0%}), {min(course.times, 1e6):.3g}× the scatter "
+    text += (
+        f"(levels of {course.rows:,} rows): {against(course.share, levels.fall_share, '.0%')} of its range lost (limit "
+    )
+    text += f"{levels.fall_share:.0%}), {against(min(course.times, 1e6), levels.fall_noise)}× the scatter "
     text += f"(limit {levels.fall_noise:g})"
     if not lost:
         return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, levels.fall_share),))

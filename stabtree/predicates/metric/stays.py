@@ -15,6 +15,7 @@ from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 from stabtree.stats import median
+from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Bools, Floats
@@ -109,8 +110,10 @@ def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: flo
     shares = (sums[rows:] - sums[:-rows]) / rows
     enough = shares >= share
     place = int(np.argmax(enough if enough.any() else shares))
-    text = f"{metric} is at least {level:g} in {shares[place]:.0%} of the {rows} rows from step {int(at[place]):,} on"
-    text += f" (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
+    text = f"{metric} is at least {level:g} in {against(float(shares[place]), share, '.0%')} of the {rows} rows "
+    text += (
+        f"from step {int(at[place]):,} on (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
+    )
     found = (Evidence(text, metric, (int(at[place]), int(at[place + rows - 1])), float(shares[place]), share),)
     if not enough.any():
         return Answer(NO, found)
