@@ -25,7 +25,7 @@ MOST_BATCHES = 4
 LONG_CAUSE = 110
 # A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.
 _CLAUSE = re.compile(
-    r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|earns?|differ)\b"
+    r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|had|earns?|differ)\b"
 )
 _CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
 

@@ -149,7 +149,7 @@ def test_the_measurement_that_is_said_to_tell_a_cause_does() -> None:
     """A spike without batch ids leaves the loader open; with ids that do not recur it is no longer."""
     run = load_run(FIXTURES / "phase19" / "spike-unexplained")
     advice = next(item for item in diagnose(run, TREES).log_next if item.names == ("batch_id",))
-    assert advice.decides == ("whether the cause is data-loader bug",)
+    assert advice.decides == ("whether the cause is a bug in the data loader",)
     steps = run.series["loss"].steps
     both = Run(run.name, {**run.series, "batch_id": series("batch_id", np.arange(len(steps)), steps)}, run.config)
     causes = {judged.cause.id: judged.state for judged in diagnose(both, TREES).findings[0].causes}
