@@ -31,10 +31,11 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     if onset is None:
         return ()
     moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
-    trouble = next((item.metric for item in finding.evidence if item.metric), "loss")
+    begins = next((item for item in finding.seen_as if item.onset_step == onset), finding)
+    trouble = begins.metric
     if any(move.metric == trouble for move in moves):
         return _with_first(moves)
-    told = Happening(onset, trouble, f"onset of: {finding.leaf.title}")
+    told = Happening(onset, trouble, f"onset of: {begins.leaf.title}")
     earlier = [move for move in moves if move.step < onset]
     later = [move for move in moves if move.step >= onset]
     return (*_with_first(earlier), told, *later)
