@@ -111,7 +111,7 @@ def told(diagnosis: Diagnosis) -> tuple[list[str], list[str], dict[str, str]]:
     finding = diagnosis.findings[0]
     states = {judged.cause.id: str(judged.state) for judged in finding.causes}
     shown = [id_ for id_, state in states.items() if state not in SILENT][:ON_SCREEN]
-    return shown, [item.leaf.id for item in diagnosis.findings], states
+    return shown, [item.leaf.id for item in diagnosis.reached], states
 
 
 def _count(name: str, fault: str, path: Path, count: Counter[str]) -> str:

@@ -128,7 +128,7 @@ def predict(diagnosis: Diagnosis) -> dict[str, Any]:
     if not diagnosis.findings:
         return {"healthy": healthy, "section": "none", "leaf": None, "onset": None, "causes": []}
     # What no label of the benchmark names (a clip that never rests) says nothing of its faults.
-    named = (f for f in diagnosis.findings if not leaf_of(diagnosis, f).endswith(f".{f.leaf.id}"))
+    named = (f for f in diagnosis.reached if not leaf_of(diagnosis, f).endswith(f".{f.leaf.id}"))
     finding = next(named, diagnosis.findings[0])
     leaf = leaf_of(diagnosis, finding)
     section = leaf[1] if leaf.startswith("s") else "other"

@@ -93,7 +93,7 @@ def tell(log: str, manifest: str | None, folder: Path) -> Told:
     except stabtree.StabtreeError as error:
         return Told("refused", (str(error),), 1)
     found = tuple(
-        item.leaf.id for item in diagnosis.findings if item.leaf.severity is diagnosis.findings[0].leaf.severity
+        item.leaf.id for item in diagnosis.reached if item.leaf.severity is diagnosis.findings[0].leaf.severity
     )
     skipped = sum(source.skipped_count for source in run.sources)
     return Told(str(diagnosis.verdict), found, len(run.notes) + skipped)

@@ -75,7 +75,7 @@ def main() -> int:
                         count[f"{metric} found"] += run.get(metric) is not None or noted
                 found = diagnose(run, tree)
                 verdicts[f"{row['label']}, {row['confidence']}"][str(found.verdict)] += 1
-                ids = ", ".join(f.leaf.id for f in found.findings if f.leaf.severity in ALARMS)
+                ids = ", ".join(f.leaf.id for f in found.reached if f.leaf.severity in ALARMS)
                 told = f"{points:,} points of {row['n_points']}; {found.verdict} {ids}"
         except Exception as error:
             crashed += 1

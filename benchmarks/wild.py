@@ -87,7 +87,7 @@ def judge(path: Path) -> tuple[str, tuple[tuple[str, int | None, float], ...], s
             judged = stabtree.diagnose(item.run, load_trees(item.run))
             found.append(str(judged.verdict))
             slack = _slack(item.run)
-            alarms += [(f.leaf.id, f.onset_step, slack) for f in judged.findings if f.leaf.severity in ALARMS]
+            alarms += [(f.leaf.id, f.onset_step, slack) for f in judged.reached if f.leaf.severity in ALARMS]
             if judged.verdict == "unknown":
                 why = why or "; ".join(f"{miss.id} {miss.reason}" for miss in judged.missing[:2])
     except stabtree.StabtreeError as error:

@@ -110,7 +110,7 @@ def untested(tree: Tree) -> tuple[str, ...]:
 
 def _reached(tree: Tree, found: Diagnosis) -> tuple[str, ...]:
     """The leaves of all findings; where there is none and the run was judged, those at which its walks ended."""
-    leaves = [finding.leaf.id for finding in found.findings]
+    leaves = [finding.leaf.id for finding in found.reached]
     if leaves or found.verdict == UNKNOWN:
         return tuple(leaves)
     ends = [_target(walk[-1]) for walk in (found.path, *found.further)]

@@ -11,7 +11,7 @@ from stabtree.diagnosis.result import SILENT, STRONG, CauseState, JudgedCause
 from stabtree.predicates import predicate_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from stabtree.facts.registry import Facts, Param
     from stabtree.tree.model import Cause, Leaf
@@ -36,13 +36,18 @@ def judged_causes(leaf: Leaf, facts: Facts, params: Params) -> tuple[JudgedCause
     """
     here = facts.get("circumstances")
     judged = [_judged(cause, facts, params) for cause in leaf.causes if here.fit(cause.holds) is not False]
+    return by_strength(filter(_told_of, judged))
+
+
+def by_strength(causes: Iterable[JudgedCause]) -> tuple[JudgedCause, ...]:
+    """Causes, strongest first; beside one that is proved, which explains what makes others likely, these may be."""
+    judged = list(causes)
     if any(item.state is CauseState.CONFIRMED for item in judged):
-        # What is proved explains what makes the others likely.
         judged = [
             replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
         ]
     order = list(CauseState)
-    return tuple(sorted(filter(_told_of, judged), key=lambda item: order.index(item.state)))
+    return tuple(sorted(judged, key=lambda item: order.index(item.state)))
 
 
 def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:

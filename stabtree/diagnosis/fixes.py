@@ -123,7 +123,12 @@ def told_causes(causes: Sequence[JudgedCause], filling: Filling) -> tuple[Judged
 
 
 def advised(
-    leaf: Leaf, causes: Sequence[JudgedCause], evidence: Sequence[Evidence], filling: Filling
+    leaf: Leaf,
+    causes: Sequence[JudgedCause],
+    evidence: Sequence[Evidence],
+    filling: Filling,
+    *,
+    also: Sequence[tuple[Leaf, Sequence[Evidence], Filling]] = (),
 ) -> tuple[Fix, ...]:
     """All fixes in the order in which to try them: those of causes that the log shows, the leaf's, then what may be.
 
@@ -135,9 +140,12 @@ def advised(
         causes: its causes, strongest first, as `told_causes` gives them.
         evidence: what led to the leaf.
         filling: what the run says.
+        also: other leaves that tell of the same event, each with the same of its own; their fixes come after these.
     """
+    others = (fix for told in also for fix in _of_leaf(*told))
     found: dict[str, Fix] = {}
-    for fix in (*_of_causes(causes, STRONG), *_of_leaf(leaf, evidence, filling), *_of_causes(causes, WEAK)):
+    own = (*_of_causes(causes, STRONG), *_of_leaf(leaf, evidence, filling), *_of_causes(causes, WEAK))
+    for fix in (*own, *others):
         found.setdefault(fix.text, fix)
     told: set[str] = set()
     repeats = []

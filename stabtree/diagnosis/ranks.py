@@ -28,7 +28,7 @@ def with_worst_rank(whole: Diagnosis, judge: Callable[[Run], Diagnosis]) -> Diag
             worst, where = alone, rank
     if not where:
         return whole
-    known = {finding.leaf.id for finding in whole.findings}
+    known = {finding.leaf.id for finding in whole.reached}
     text = f"on rank {where} alone; the mean over {len(whole.run.ranks)} ranks does not show it"
     added = [
         replace(finding, evidence=(Evidence(text), *finding.evidence))

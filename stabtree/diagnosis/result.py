@@ -110,6 +110,7 @@ class Finding:
         restart: advice, for leaves that call for a restart.
         precursors: what had left its normal course before the onset, with its lead.
         advice: what to do, in order: fixes of causes that the log shows, the leaf's, those of causes that may be.
+        seen_as: where several leaves tell of one event, the finding of each by itself, the first one's first.
     """
 
     leaf: Leaf
@@ -121,6 +122,22 @@ class Finding:
     restart: Restart | None
     precursors: tuple[Evidence, ...] = ()
     advice: tuple[Fix, ...] = ()
+    seen_as: tuple[Finding, ...] = ()
+
+    @property
+    def also(self) -> tuple[Finding, ...]:
+        """What else tells of the same event."""
+        return self.seen_as[1:]
+
+    @property
+    def own_onset_step(self) -> int | None:
+        """Where its own leaf begins; the event may have begun earlier."""
+        return self.seen_as[0].onset_step if self.seen_as else self.onset_step
+
+    @property
+    def metric(self) -> str:
+        """The series that it was seen in."""
+        return next((item.metric for item in self.evidence if item.metric), "loss")
 
     @property
     def fixes(self) -> tuple[str, ...]:
@@ -222,7 +239,7 @@ class Diagnosis:
         further: visits of the later sections, walked so that one failure does not hide another.
         sections: every section of the tree, and why it was walked or not.
         trees: the trees that the sections come from, and what of each was walked.
-        findings: all leaves that are not ok, worst first.
+        findings: what was found, worst first, one for each event.
         timeline: what happened around the onset of the worst finding, by step.
         missing: what could not be checked, of all that applies to the run.
         log_next: what to log next time, the most useful first.
@@ -249,6 +266,11 @@ class Diagnosis:
     said: tuple[str, ...]
     misread: str
     monitor: Replay | None
+
+    @property
+    def reached(self) -> tuple[Finding, ...]:
+        """All leaves that are not ok: each finding, and what else tells of its event by itself."""
+        return tuple(item for finding in self.findings for item in (finding, *finding.also))
 
     @property
     def answered(self) -> tuple[Section, ...]:

@@ -41,10 +41,10 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
     if seen and earliest.get(seen.metric, onset + 1) > onset:
         return _placed(marked, _told(seen))
-    trouble = next((item.metric for item in finding.evidence if item.metric), "loss")
-    return (
-        marked if trouble in earliest else _placed(marked, Happening(onset, trouble, f"onset of: {finding.leaf.title}"))
-    )
+    begins = next((item for item in finding.seen_as if item.onset_step == onset), finding)
+    if begins.metric in earliest:
+        return marked
+    return _placed(marked, Happening(onset, begins.metric, f"onset of: {begins.leaf.title}"))
 
 
 def _told(item: Evidence) -> Happening:

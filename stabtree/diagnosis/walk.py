@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import NO, UNKNOWN, Answer
 from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.coverage import walked, walked_trees
+from stabtree.diagnosis.events import Seen, one_each
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.missing import log_next, missed
 from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, told
@@ -23,7 +24,7 @@ from stabtree.predicates import predicate_named
 from stabtree.text import near
 from stabtree.tree.model import Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
-from stabtree.tree.params import liked, resolved
+from stabtree.tree.params import facts_behind, liked, resolved
 
 if TYPE_CHECKING:
     from stabtree.facts.registry import Facts, Param
@@ -135,11 +136,12 @@ class _Walk:
         for visits, leaf in self._answered():
             further.append(visits)
             ends += [(visits, leaf)] if leaf else []
-        reached: dict[str, Finding] = {}
+        reached: dict[str, Seen] = {}
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
-                reached[leaf.id] = self._finding(visits, leaf)
-        findings = before_all_trouble(sorted(reached.values(), key=lambda f: -f.leaf.severity.rank))
+                reached[leaf.id] = self._seen(visits, leaf)
+        findings = before_all_trouble(one_each(reached.values(), self.facts))
+        own = sorted((item.finding for item in reached.values()), key=lambda f: -f.leaf.severity.rank)
         missing = missed(self.run, self.seen.values())
         lacks = self._lacking(end, missing, _waved_through(ends))
         missing = tuple(item for item in missing if item.applies)
@@ -155,7 +157,7 @@ class _Walk:
             findings=tuple(findings),
             timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
             missing=missing,
-            log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, findings),
+            log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, own),
             lacking=lacks,
             verdict=self._verdict(end, findings, lacks),
             said=tuple(self._said()),
@@ -235,11 +237,12 @@ class _Walk:
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
         return found
 
-    def _finding(self, visits: tuple[Visit, ...], leaf: Leaf) -> Finding:
+    def _seen(self, visits: tuple[Visit, ...], leaf: Leaf) -> Seen:
         told_by = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
         # Later questions look closer: the last one that names an onset has it, and its last good step with it.
-        last = next((v.answer for v in reversed(told_by) if v.answer.onset_step is not None), None)
-        onset, good = (last.onset_step, last.last_good_step) if last else (None, None)
+        last = next((visit for visit in reversed(told_by) if visit.answer.onset_step is not None), None)
+        onset, good = (last.answer.onset_step, last.answer.last_good_step) if last else (None, None)
+        asked = predicate_named(last.question.test) if last else None
         storm = any(visit.answer.storm for visit in told_by)
         judged = judged_causes(leaf, self.facts, self.params)
         start = onset if leaf.restart else None
@@ -247,7 +250,7 @@ class _Walk:
         filling = Filling(self.run, onset, good)
         causes = told_causes(judged, filling)
         evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
-        return Finding(
+        finding = Finding(
             leaf=leaf,
             section=visits[-1].question.section,
             onset_step=onset,
@@ -258,6 +261,7 @@ class _Walk:
             precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
             restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )
+        return Seen(finding, storm, by_levels=asked is not None and "levels" in facts_behind(asked))
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity

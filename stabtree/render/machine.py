@@ -7,7 +7,8 @@
 "onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
 "fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
 "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
-"path", "before_step", "lost_hours", "take", "unit"}, "see"}],
+"path", "before_step", "lost_hours", "take", "unit"}, "see",
+"own_onset_step", "also": [{"id", "title", "severity", "onset_step"}]}],
 "timeline": [{"step", "metric", "text", "first"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
 "log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
@@ -15,6 +16,7 @@
 "returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
 
+A finding is an event; `also` is what else tells of it, and `own_onset_step` where its own leaf begins.
 `timeline` is what happened around the onset of the first finding, by step; `first` moved before all others.
 `misread` says why what was read of the log does not stand for the run, and is empty where it does.
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
@@ -163,6 +165,16 @@ def _finding(finding: Finding) -> dict[str, Any]:
         if restart
         else None,
         "see": list(leaf.see),
+        "own_onset_step": finding.own_onset_step,
+        "also": [
+            {
+                "id": item.leaf.id,
+                "title": item.leaf.title,
+                "severity": str(item.leaf.severity),
+                "onset_step": item.onset_step,
+            }
+            for item in finding.also
+        ],
     }
 
 

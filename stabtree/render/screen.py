@@ -115,8 +115,24 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
     if finding:
         page.blank()
         page.line((finding.leaf.why, ""), indent=1)
+    if finding and (also := _also(finding)):
+        page.line((also, "dim"), indent=1)
     if finding and finding.restart:
         page.line(*restart_line(finding.restart), indent=1)
+
+
+def _also(finding: Finding) -> str:
+    """What else tells of the same event, and where; notes only of a note."""
+    least = min(finding.leaf.severity.rank, Severity.WARNING.rank)
+    others = [item for item in finding.also if item.leaf.severity.rank >= least]
+    told = [f"{item.leaf.id}{_at(item.onset_step)}" for item in others]
+    if finding.own_onset_step != finding.onset_step:
+        told.append(f"{finding.leaf.id} itself{_at(finding.own_onset_step)}")
+    return f"Also seen as: {', '.join(told)}." if told else ""
+
+
+def _at(step: int | None) -> str:
+    return f" at step {step:,}" if step is not None else ""
 
 
 def _summary(run: Run) -> str:

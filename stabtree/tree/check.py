@@ -14,7 +14,7 @@ from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import Case, Cause, FactParams, Group, Question, Signature, Tree
+from stabtree.tree.model import EVENTS, Case, Cause, FactParams, Group, Question, Signature, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -230,6 +230,11 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
         yield f"is of {leaf.of!r}, which is no question and no group{near(leaf.of, [*tree.questions, *tree.groups])}"
     if leaf.escalate and leaf.escalate not in tree.leaves:
         yield f"escalates to {leaf.escalate!r}, which is no leaf{near(leaf.escalate, tree.leaves)}"
+    for event in leaf.events:
+        if event not in EVENTS:
+            yield f"tells of the event {event!r}{near(event, EVENTS)}; known are {', '.join(EVENTS)}"
+    if leaf.lasting and not leaf.events:
+        yield "is lasting, but tells of no event"
     for need in leaf.needs:
         if need not in tree.questions:
             yield f"needs {need!r}, which is no question{near(need, tree.questions)}"

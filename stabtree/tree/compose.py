@@ -145,6 +145,8 @@ def _leaves(check: Check) -> list[Leaf]:
         fixes=check.fixes,
         restart=check.restart,
         take=check.take,
+        events=check.events,
+        lasting=check.lasting,
         see=check.see,
         source=check.source,
     )

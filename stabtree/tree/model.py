@@ -34,6 +34,23 @@ class Take(StrEnum):
     NEWEST = "newest"  # the trouble has not touched the weights
 
 
+# What may happen to a run, as leaves tell it under `events`.
+EVENTS: Mapping[str, str] = {
+    "rise": "the loss goes up, at once or slowly",
+    "nan": "loss, gradient or evaluation stop being finite, or overflow",
+    "flat": "the loss does not move",
+    "zero": "the loss is 0 where it can't be",
+    "schedule": "the learning rate ends too early",
+    "reward": "the reward tells one answer no better than another",
+    "reward-fall": "the reward falls",
+    "policy": "the policy loses its choice",
+    "reference": "the policy leaves its reference model",
+    "length": "the answers reach their longest length",
+    "slow": "the run becomes slower, or stands still",
+    "end": "something ends the run",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of the tree with its own entry question; walked on its own after the path has ended.
@@ -183,6 +200,9 @@ class Leaf:
         fixes: what to do, in order.
         restart: whether to advise a checkpoint to restart from.
         take: which checkpoint that is.
+        events: the kinds of event that it tells of, words of `EVENTS`: findings that tell of one event are one.
+        lasting: whether what it tells goes on to the end of the log: what is lasting too and of the same kind is the
+            same event, however much later it shows.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
         needs: questions that must have been answered for this leaf to count as judged, as far as their section is
             walked.
@@ -199,6 +219,8 @@ class Leaf:
     fixes: tuple[str, ...] = ()
     restart: bool = False
     take: Take = Take.BEFORE
+    events: tuple[str, ...] = ()
+    lasting: bool = False
     escalate: str = ""
     needs: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
@@ -242,6 +264,8 @@ class Check:
     causes: tuple[Cause, ...] = ()
     restart: bool = False
     take: Take = Take.BEFORE
+    events: tuple[str, ...] = ()
+    lasting: bool = False
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""

@@ -1,0 +1,128 @@
+"""One event is one finding: what several leaves tell of it is put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.diagnosis.causes import by_strength
+from stabtree.diagnosis.fixes import Filling, advised
+from stabtree.diagnosis.restart import advise
+from stabtree.diagnosis.timeline import precursors
+from stabtree.tree.model import Severity, Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stabtree.diagnosis.result import Finding
+    from stabtree.facts.registry import Facts
+
+
+class Seen(NamedTuple):
+    """A finding, and what its onset stands on.
+
+    Attributes:
+        finding: the finding.
+        storm: whether the loss went NaN.
+        by_levels: whether its onset is that of a level, and not of a row.
+    """
+
+    finding: Finding
+    storm: bool
+    by_levels: bool
+
+
+def one_each(seen: Iterable[Seen], facts: Facts) -> list[Finding]:
+    """The findings, one for each event, worst first.
+
+    Findings tell of one event where their leaves share a kind of it, and both last to the end of the log or both begin
+    at the same time: within one level of the loss, or with no row between them that could tell them apart.
+
+    Args:
+        seen: all that was found; of equally bad ones the first gives the event its leaf.
+        facts: what is found in the run.
+    """
+    groups: list[list[Seen]] = []
+    for item in sorted(seen, key=lambda item: -item.finding.leaf.severity.rank):
+        same = [group for group in groups if any(_one_event(item, other, facts) for other in group)]
+        if not same:
+            groups.append([item])
+            continue
+        first, *others = same
+        first += [*(other for group in others for other in group), item]
+        groups = [group for group in groups if all(group is not other for other in others)]
+    return [group[0].finding if len(group) == 1 else _joined(group, facts) for group in groups]
+
+
+def _one_event(one: Seen, other: Seen, facts: Facts) -> bool:
+    if not set(one.finding.leaf.events) & set(other.finding.leaf.events):
+        return False
+    if one.finding.leaf.lasting and other.finding.leaf.lasting:
+        return True
+    return not (one.by_levels or other.by_levels) and _at_once(one.finding, other.finding, facts)
+
+
+def _at_once(one: Finding, other: Finding, facts: Facts) -> bool:
+    if one.onset_step is None or other.onset_step is None:
+        return False
+    early, late = sorted((one.onset_step, other.onset_step))
+    loss = facts.run.get("loss")
+    if loss is not None and late - early <= facts.get("levels").length(loss):
+        return True
+    logged = [facts.run.get(finding.metric) for finding in (one, other)]
+    return any(not ((item.steps > early) & (item.steps < late)).any() for item in logged if item is not None)
+
+
+def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
+    """One finding of several: the first one's leaf, the earliest onset, and what each of them knows."""
+    findings = [item.finding for item in group]
+    head, *others = findings
+    # "Nothing to do" of a note is not to be read under a failure.
+    heavy = [item for item in others if item.leaf.severity.rank >= min(Severity.WARNING.rank, head.leaf.severity.rank)]
+    begins = _begins(group, facts)
+    known = {judged.cause.id: judged for item in reversed((head, *heavy)) for judged in reversed(item.causes)}
+    causes = by_strength(reversed(known.values()))
+    told = [(item.leaf, item.evidence, Filling(facts.run, item.onset_step, item.last_good_step)) for item in heavy]
+    own = Filling(facts.run, head.onset_step, head.last_good_step)
+    restarts = [item for item in findings if item.restart]
+    whole = replace(
+        head,
+        onset_step=begins.onset_step,
+        last_good_step=begins.last_good_step,
+        evidence=tuple(dict.fromkeys(evidence for item in findings for evidence in item.evidence)),
+        causes=causes,
+        advice=advised(head.leaf, causes, head.evidence, own, also=told),
+        seen_as=tuple(findings),
+    )
+    onset = begins.onset_step
+    if not restarts or onset is None:
+        return whole
+    takes = {item.leaf.take for item in restarts}
+    take = takes.pop() if len(takes) == 1 else Take.BEFORE
+    storm = any(item.storm for item in group)
+    return replace(
+        whole,
+        restart=advise(facts.get("checkpoints"), onset, begins.last_good_step, storm=storm, take=take),
+        precursors=precursors(facts.get("movers"), onset),
+    )
+
+
+def _begins(group: Sequence[Seen], facts: Facts) -> Finding:
+    """The one of the earliest onset.
+
+    A level is known to some rows only: where another one begins within these, to the row, it is that one.
+    """
+    dated = sorted((item for item in group if item.finding.onset_step is not None), key=_onset)
+    if not dated:
+        return group[0].finding
+    first = dated[0]
+    loss = facts.run.get("loss")
+    if not first.by_levels or loss is None:
+        return first.finding
+    until = _onset(first) + facts.get("levels").blur * facts.get("levels").length(loss)
+    exact = (item.finding for item in dated if not item.by_levels and _onset(item) <= until)
+    return next(exact, first.finding)
+
+
+def _onset(item: Seen) -> int:
+    return item.finding.onset_step or 0
