@@ -21,14 +21,17 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "task": ("language-model", "classifier", "ctc", "preference", "reinforcement"),
     "clipping": ("on", "off"),
     "overlap": ("on", "off"),
+    "logging": ("mean", "step"),
 }
 HOSTS = ("huggingface", "lightning", "megatron")  # they may run on DeepSpeed without a word of it in the log
+AVERAGED = ("huggingface", "megatron", "keras", "ultralytics")  # a row of theirs is the mean since the row before
 _COLUMNS = {  # words that only the columns of one framework have, compared after `normalize`
     "sb3": ("rollout_ep_rew_mean", "time_fps", "train_clip_range", "train_explained_variance"),
     "huggingface": ("train_runtime", "train_samples_per_second", "frac_reward_zero_std", "rewards_chosen"),
     "megatron": ("lm_loss", "consumed_samples"),
     "ultralytics": ("train_box_loss", "metrics_map50_b", "metrics_accuracy_top1"),
 }
+_TRAINER = {"loss", "grad_norm", "learning_rate", "epoch"}  # the columns that Hugging Face's Trainer prints
 _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
 _RIGHT = ("accuracy", "acc")
@@ -59,19 +62,21 @@ class Circumstances(NamedTuple):
 
 @fact()
 def circumstances(run: Run) -> Circumstances:
-    """What the configuration and the columns tell of precision, optimizer, framework, device, task and clipping."""
+    """What the configuration and the columns tell of the kinds in `WORDS`."""
     columns = {normalize(use.name) for source in run.sources for use in source.columns}
     ends = columns | {name.rsplit("_", 1)[-1] for name in columns}
     clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
+    framework = _framework(run, columns)
     return Circumstances(
         {
             "precision": _precision(run),
             "optimizer": _optimizer(run),
-            "framework": _framework(run, columns),
+            "framework": framework,
             "device": _device(run),
             "task": _task(run, ends),
             "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
             "overlap": {} if overlap is None else {"on": bool(overlap), "off": not overlap},
+            "logging": _logging(run, framework),
         }
     )
 
@@ -103,7 +108,7 @@ def _optimizer(run: Run) -> dict[str, bool]:
 
 def _framework(run: Run, columns: set[str]) -> dict[str, bool]:
     found = [name for name, words in _COLUMNS.items() if columns.intersection(words)]
-    if any(source.format.startswith("trainer_state") for source in run.sources):
+    if any(source.format.startswith("trainer_state") for source in run.sources) or columns >= _TRAINER:
         found.append("huggingface")
     if run.setting("overlap_comm") is not None:
         found.append("deepspeed")
@@ -111,6 +116,18 @@ def _framework(run: Run, columns: set[str]) -> dict[str, bool]:
     if set(found) & set(HOSTS) and "deepspeed" not in found:
         del known["deepspeed"]
     return known
+
+
+def _logging(run: Run, framework: Mapping[str, bool]) -> dict[str, bool]:
+    """What a row of the loss stands for: as configured, by a column that Lightning averages, or by the framework."""
+    reduced = run.setting("log_reduce")
+    if reduced is not None:
+        return _only(
+            "logging", "mean" if "mean" in normalize(str(reduced)) or "avg" in normalize(str(reduced)) else "step"
+        )
+    read = {normalize(use.name) for source in run.sources for use in source.columns if use.metric == "loss"}
+    mean = any(framework.get(name) for name in AVERAGED) or any(name.endswith("_epoch") for name in read)
+    return _only("logging", "mean") if mean else {}
 
 
 def _device(run: Run) -> dict[str, bool]:
