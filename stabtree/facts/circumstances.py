@@ -21,6 +21,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "task": ("language-model", "classifier", "ctc", "preference", "reinforcement"),
     "clipping": ("on", "off"),
     "overlap": ("on", "off"),
+    "logging": ("mean", "step"),
 }
 HOSTS = ("huggingface", "lightning", "megatron")  # they may run on DeepSpeed without a word of it in the log
 BUILT_ON = {"llamafactory": "huggingface", "axolotl": "huggingface"}
@@ -57,6 +58,7 @@ _COLUMNS: tuple[tuple[str, frozenset[str]], ...] = tuple(
 )
 # Axolotl logs as Hugging Face does, with these besides.
 _AXOLOTL = "memory_max_"
+AVERAGED = ("huggingface", "megatron", "keras", "ultralytics")  # a row of theirs is the mean since the row before
 _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
 _RIGHT = ("accuracy", "acc")
@@ -87,19 +89,21 @@ class Circumstances(NamedTuple):
 
 @fact()
 def circumstances(run: Run) -> Circumstances:
-    """What the configuration and the columns tell of precision, optimizer, framework, device, task and clipping."""
+    """What the configuration and the columns tell of the kinds in `WORDS`."""
     columns = {normalize(use.name) for source in run.sources for use in source.columns}
     ends = columns | {name.rsplit("_", 1)[-1] for name in columns}
     clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
+    framework = _framework(run)
     return Circumstances(
         {
             "precision": _precision(run),
             "optimizer": _optimizer(run),
-            "framework": _framework(run),
+            "framework": framework,
             "device": _device(run),
             "task": _task(run, ends),
             "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
             "overlap": {} if overlap is None else {"on": bool(overlap), "off": not overlap},
+            "logging": _logging(run, framework),
         }
     )
 
@@ -167,6 +171,18 @@ def _csv_logger(source: FileUse) -> str:
     twins = "loss" in own and own == {name.removeprefix("val_") for name in names if name.startswith("val_")}
     begins = first.name == "epoch" and first.first in (None, 0)
     return "keras" if begins and twins and names == sorted(names) and source.format.startswith("csv") else ""
+
+
+def _logging(run: Run, framework: Mapping[str, bool]) -> dict[str, bool]:
+    """What a row of the loss stands for: as configured, by a column that Lightning averages, or by the framework."""
+    reduced = run.setting("log_reduce")
+    if reduced is not None:
+        return _only(
+            "logging", "mean" if "mean" in normalize(str(reduced)) or "avg" in normalize(str(reduced)) else "step"
+        )
+    read = {normalize(use.name) for source in run.sources for use in source.columns if use.metric == "loss"}
+    mean = any(framework.get(name) for name in AVERAGED) or any(name.endswith("_epoch") for name in read)
+    return _only("logging", "mean") if mean else {}
 
 
 def _device(run: Run) -> dict[str, bool]:

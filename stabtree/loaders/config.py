@@ -122,6 +122,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm",
     ),
     "log_interval": (_positive, "log_every logging_steps log_every_n_steps log_freq log_steps"),
+    "log_reduce": (_text, "log_reduction loss_reduce log_aggregation"),
     "eval_every": (_positive, "eval_interval eval_steps val_check_interval val_every eval_freq"),
     "checkpoint_every": (
         _positive,

@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
-from stabtree.predicates.registry import Groups, predicate
+from stabtree.predicates.registry import Count, Groups, predicate
+from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import WIDE
 from stabtree.stats import interval
 
 if TYPE_CHECKING:
+    from stabtree.facts.circumstances import Circumstances
     from stabtree.facts.loss_break import Break
     from stabtree.run import Run, Series
 
 FP16_MAX = 65504.0  # IEEE 754 binary16
 
 
-@predicate(source="phase19 Q1.3", labels=("layer", "backward", "forward"), sets="nan_begins")
+@predicate(source="phase19 Q1.3", labels=("layer", "logger", "backward", "forward"), sets="nan_begins")
 def nan_origin(
     loss: Series,
     loss_break: Break,
+    circumstances: Circumstances,
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
     activation_max: Groups | None = None,
@@ -30,14 +33,17 @@ def nan_origin(
     exploding_factor: float,
     sparse_steps: int,
     flat_rows: int,
+    outlive_rows: Count,
+    outlive_share: float,
 ) -> Answer:
-    """Where did the NaN begin: in a layer, in the forward pass, or in the backward pass?
+    """Where did the NaN begin: in a layer, in the forward pass, in the backward pass, or in the logger alone?
 
     With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
-    stood above `exploding_factor` times its usual state right before the break; `forward` when grad_norm was
-    ordinary up to the last finite loss. Logged every `sparse_steps` or more, or after clipping (the same value
-    for `flat_rows` rows), an ordinary grad_norm proves nothing.
+    stood above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
+    finite ever after (`gradient_outlives`); `forward` when grad_norm was ordinary up to the last finite loss.
+    Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value for
+    `flat_rows` rows), an ordinary grad_norm proves nothing.
     Healthy labelled runs hardly reach 10 times their median grad_norm.
     """
     broke = loss_break
@@ -52,6 +58,13 @@ def nan_origin(
         found = _exploded(series, name, broke, exploding_factor) if series is not None else None
         if found:
             return found
+    if grad_norm is not None:
+        alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
+        if alive.verdict == LIKELY:
+            return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
+        if circumstances.known["logging"].get("mean") and interval(loss.steps) > 1:
+            text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
+            return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
 
 

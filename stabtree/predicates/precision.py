@@ -178,11 +178,10 @@ def overflow_fingerprint(
     scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
     and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
     logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. What breaks first
-    within one row that stands for several steps is not seen. In bf16
-    and fp32 nothing can pass fp16's maximum: `fp32_nan`. `transient`: the loss never broke, or got over it;
-    `isolated` in fp16, where single overflows are how a scaler works, and where nothing says that the run is not, if
-    late in the run never more than `most_in_row` came in a row and in all at most `single_share` of the steps
-    (`most_single` in a short log).
+    within one row that stands for several steps is not seen. In bf16 and fp32 nothing can pass fp16's maximum:
+    `fp32_nan`. `transient`: the loss never broke, or got over it; `isolated` in fp16, where single overflows are how a
+    scaler works, and where nothing says that the run is not, if late in the run never more than `most_in_row` came in a
+    row and in all at most `single_share` of the steps (`most_single` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
@@ -204,19 +203,20 @@ def overflow_fingerprint(
         _scale_signal(loss_scale, storm, loss_break) if not isinstance(scale, Unknown) and loss_scale else None,
     )
     score = sum(int(signal.observed or 0) for signal in signals)
-    if not signals:
-        if grad_norm is not None:
-            return unknown(
-                f"both broke in the row of step {broke:,}, which stands for {interval(loss.steps):.0f} steps: which was "
-                "first is not seen",
-                "loss_scale",
-            )
-        return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     if score == 0:
-        return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
+        return _undecided(loss, grad_norm, broke, contradict=bool(signals))
     onset = storm.onset if storm else broke
     verdict = "fp16_overflow" if score > 0 else "fp32_nan"
     return Answer(verdict, signals, onset_step=onset, last_good_step=storm.good if storm else None)
+
+
+def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict: bool) -> Answer:
+    if contradict:
+        return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
+    if grad_norm is None:
+        return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
+    text = f"loss and grad_norm broke in one row, that of step {broke:,}, which stands for "
+    return unknown(f"{text}{interval(loss.steps):.0f} steps: which was first is not seen", "loss_scale")
 
 
 class Storm(NamedTuple):

@@ -169,19 +169,23 @@ def clipped_throughout(run: Run, grad_norm: Series, *, share: float, depth: floa
 
 
 @predicate(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
-def gradient_outlives(loss: Series, grad_norm: Series, *, rows: Count, share: float) -> Answer:
+def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, outlive_share: float) -> Answer:
     """Does the gradient stay finite although the loss no longer is?
 
-    In at least `share` of the rows of grad_norm after the last finite loss, and `rows` of them at least: weights that
-    hold a NaN give no such gradient, so it is the mean that is logged which holds one.
+    In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
+    and not the same number in all: weights that hold a NaN give no such gradient, so it is the logged loss that holds
+    one. No where the loss is infinite there, which log(0) makes of sound weights.
     """
     good = loss.steps[np.isfinite(loss.values)]
     last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
     after = grad_norm.values[grad_norm.steps > last]
-    alive = int((np.isfinite(after) & (after > 0)).sum())
+    sound = after[np.isfinite(after) & (after > 0)]
+    alive = len(sound) if len(np.unique(sound)) > 1 else 0
     text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
-    found = (Evidence(text, "grad_norm", (last,), float(alive), float(rows)),)
-    return Answer(LIKELY if alive >= max(rows, 1) and alive >= share * len(after) else NO, found)
+    found = (Evidence(text, "grad_norm", (last,), float(alive), float(outlive_rows)),)
+    enough = alive >= outlive_rows and alive >= outlive_share * len(after)
+    infinite = bool(np.isinf(loss.values[loss.steps > last]).any())
+    return Answer(LIKELY if enough and not infinite else NO, found)
 
 
 @predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)

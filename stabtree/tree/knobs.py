@@ -87,6 +87,11 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
         "nanogpt": "dtype = 'bfloat16'",
         "keras": 'keras.mixed_precision.set_global_policy("mixed_bfloat16")',
     },
+    "nan_filter=on": {
+        "": "",
+        "huggingface": "logging_nan_inf_filter=True",
+        **_alike("logging_nan_inf_filter: true", "llamafactory", "axolotl"),
+    },
     "loss_scale=dynamic": {
         "": 'torch.amp.GradScaler("cuda"), with scaler.step(optimizer) and scaler.update() in every step',
         "huggingface": "fp16=True",

@@ -140,6 +140,7 @@ def test_the_measurement_that_is_said_to_decide_between_leaves_does(grad: float,
     assert any("in the forward pass" in text and "The gradient blew up" in text for text in advice.decides)
     norm = 1 + 0.1 * np.random.default_rng(1).random(len(loss))
     norm[895:] *= grad
+    norm[900:] = np.nan
     with_it = diagnose(make_run({"loss": loss, "grad_norm": norm}, dtype="fp32"), TREES)
     assert with_it.end.id == leaf
     assert not any("grad_norm" in item.names for item in with_it.log_next)

@@ -15,6 +15,7 @@ from stabtree.loaders import load_run
 from stabtree.run import Gap
 from stabtree.tree.load import load_tree
 from tests.conftest import FIXTURES, falling, make_run, series
+from tests.leaves.phase19 import RUNS
 from tests.predicates.judged import loss as judged_loss
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def of_leaf(leaf: str) -> Diagnosis:
     return of_fixture(FIXTURES / "phase19" / leaf, tuple(APPLIED.get(leaf, ())))
 
 
-@pytest.mark.parametrize("leaf", TREE.leaves)
+@pytest.mark.parametrize("leaf", sorted(TREE.leaves.keys() - RUNS.keys()))
 def test_the_fixture_of_a_leaf_ends_there(leaf: str) -> None:
-    """Every leaf has a run, made by a real training, whose path ends at that leaf."""
+    """Every leaf but those with a made run has one of a real training, whose path ends at that leaf."""
     found = of_leaf(leaf)
     assert found.end.id == leaf
     assert found.verdict == TREE.leaves[leaf].severity

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
     from tests.leaves.make import Maker
 
-RUNS: dict[str, Maker] = {**convergence.RUNS, **precision.RUNS, **sft.RUNS, **grpo.RUNS, **errors.RUNS}
+RUNS: dict[str, Maker] = {**phase19.RUNS, **convergence.RUNS, **precision.RUNS, **sft.RUNS, **grpo.RUNS, **errors.RUNS}
 """By leaf, a run that ends there."""
 
 EDGE: dict[str, Maker] = {**phase19.EDGE, **convergence.EDGE, **precision.EDGE, **sft.EDGE, **grpo.EDGE}

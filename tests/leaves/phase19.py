@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import Setting
+from stabtree.run import Gap, Setting
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, healthy, nan_from, noisy
 
@@ -182,7 +182,15 @@ def creeping(height: float, noise: float, seed: int) -> Run:
     return make_run({"loss": falling(ROWS, noise, seed) + np.clip((AT - 450) / 150, 0, 1) * height})
 
 
+def outlived(alive: int) -> Run:
+    """A run whose loss is NaN from step 450 on, beside so many gradients that are finite."""
+    return dies({"grad_norm": nan_from(450 + alive, noisy(1.0))})
+
+
+RUNS: dict[str, Maker] = {"nan-logged": partial(outlived, 150)}
+
 EDGE: dict[str, Maker] = {
+    "nan-logged: share of the rows": partial(outlived, 136),
     "nan-backward: explosion": partial(exploding, 11.2),
     "nan-forward: sparsely logged": partial(sparsely, 9),
     "spike-minor: chance": partial(spiking, 1.58, level=about(3.0, 1)),
@@ -209,6 +217,7 @@ EDGE: dict[str, Maker] = {
 }
 
 NEAR: dict[str, Maker] = {
+    "nan-logged: share of the rows": partial(outlived, 134),
     "nan-backward: explosion": partial(exploding, 8.8),
     "nan-forward: sparsely logged": partial(sparsely, 11),
     "spike-minor: chance": partial(spiking, 1.48, level=about(3.0, 1)),
@@ -243,7 +252,14 @@ def infinite(times: float) -> Run:
     return make_run({"loss": loss})
 
 
+def unlogged() -> Run:
+    """A loss that is no longer logged from step 450 on, while the gradient goes on as before."""
+    series = {**make_run({"loss": falling(450)}).series, **make_run({"grad_norm": noisy(1.0)}).series}
+    return replace(make_run({}), series=series, gaps=(Gap("loss", 450, ROWS - 1, ROWS - 450, at_end=True),))
+
+
 MORE: dict[str, Maker] = {
+    "a loss that is no longer logged": unlogged,
     "weights that collapse": lambda: rising(
         {"weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200)))}
     ),

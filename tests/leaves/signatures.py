@@ -148,13 +148,8 @@ def overfitted(every: int) -> Run:
 
 def summed(last: float) -> Run:
     """A run that ends in NaN, whose first five gradients rise to so many times the first."""
-    norms = np.append(np.linspace(1, last, 5), GRAD[5:])
+    norms = nan_from(150, np.append(np.linspace(1, last, 5), GRAD[5:]))
     return make_run({"loss": nan_from(150, LOSS), "grad_norm": norms})
-
-
-def outlived(alive: int) -> Run:
-    """A run whose loss is NaN from step 150 on, beside so many gradients that are finite."""
-    return make_run({"loss": nan_from(150, LOSS), "grad_norm": np.where(150 + alive > AT, GRAD, np.nan)})
 
 
 def often(rows: int) -> Run:
@@ -180,7 +175,6 @@ TOLD: dict[str, Maker] = {
     "T36": partial(risen, weight_decay=1.12),
     "T37": lambda: with_config(still(grad_norm=11.2), grad_clip=1.0),
     "T38": partial(summed, 3.36),
-    "T39": partial(outlived, 46),
     "T45": partial(decayed, 0.56),
     "T46": lambda: logged("ValueError: Expected parameter logits of distribution, but found invalid values:"),
     "T1": partial(dead, 0.34, overlap_comm=True),
@@ -230,7 +224,6 @@ NOT_TOLD: dict[str, Maker] = {
     "T36": partial(risen, weight_decay=0.88),
     "T37": lambda: with_config(still(grad_norm=8.8), grad_clip=1.0),
     "T38": partial(summed, 2.64),
-    "T39": partial(outlived, 44),
     "T45": partial(decayed, 0.44),
     "T46": lambda: logged("ValueError: too many values to unpack"),
     "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
@@ -264,7 +257,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T24": lambda: still(grad_norm=0.0, lr=1e-3),
     "T25": partial(tuned, 88.0),
     "T26": partial(tuned, 112.0, loss_scale=1.0 * ONES),
-    "T27": lambda: with_gap(GRAD),
+    "T27": lambda: with_gap(np.where(AT >= 150, 1.0, GRAD)),
     "T28": unlearned,
     "T29": partial(early, 150, dtype="fp32"),
     "S20.samples": jumped,

@@ -93,7 +93,9 @@ def test_the_trace_ranks_the_causes_under_a_finding() -> None:
 
 def test_what_is_ruled_out_of_a_list_of_signatures_is_not_told() -> None:
     """A finding names the signatures that something speaks for, and its own causes whatever they came to."""
-    finding = diagnose(make_run({"loss": nan_from(150, LOSS), "grad_norm": GRAD}, dtype="fp32"), TREES).findings[0]
+    finding = diagnose(
+        make_run({"loss": nan_from(150, LOSS), "grad_norm": nan_from(150, GRAD)}, dtype="fp32"), TREES
+    ).findings[0]
     found = {judged.cause.id: str(judged.state) for judged in finding.causes}
     assert not {id_ for id_ in found if id_ in ALL and found[id_] in ("ruled out", "not confirmed", "not checkable")}
     assert len([id_ for id_ in found if id_ not in ALL]) > 1

@@ -67,10 +67,10 @@ def test_rows_that_end_early_are_read(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_dies_is_no_shift(tmp_path: Path) -> None:
-    """A loss that falls empty while all else goes on as it was is a loss that stops."""
+    """A loss that falls empty while all else goes on as it was is a loss that is no longer logged."""
     run = load(tmp_path, lambda row: [row[0], "", *row[2:]], range(200, 400))
     assert len(run.series["grad_norm"]) == 400
-    assert diagnose(run).findings[0].leaf.id == "loss-stops"
+    assert diagnose(run).findings[0].leaf.id == "nan-logged"
 
 
 def test_a_cell_that_cant_be_read_is_no_silence(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_cell_that_cant_be_read_is_no_silence(tmp_path: Path) -> None:
     assert diagnose(words).verdict == "unknown"
     assert not diagnose(words).findings
     dead = load(tmp_path, lambda row: [row[0], "error", *row[2:]], range(300, 400))
-    assert diagnose(dead).findings[0].leaf.id == "loss-stops"
+    assert diagnose(dead).findings[0].leaf.id == "nan-logged"
 
 
 def test_thousands_beside_decimal_commas_are_not_read(tmp_path: Path) -> None:
