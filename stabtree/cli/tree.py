@@ -67,12 +67,15 @@ def show(
 def graph(
     name: Name = "phase19",
     format_: Annotated[GraphFormat, typer.Option("--format", help="The graph language.")] = GraphFormat.MERMAID,
+    section: Annotated[str, typer.Option("--section", help="One section of a large tree, such as 2 or learning.")] = "",
 ) -> None:
-    """Write a tree as a graph, for Mermaid or Graphviz."""
+    """Write a tree, or one section of it, as a graph for Mermaid or Graphviz."""
     from stabtree.render import graph as graphs
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
+    if section:
+        tree = graphs.part_of(tree, section)
     emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
 
 

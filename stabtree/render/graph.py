@@ -1,72 +1,177 @@
-"""A tree as a graph, in Mermaid or in DOT."""
+"""A tree as a graph, in Mermaid or in DOT: from left to right, its sections from top to bottom."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.errors import StabtreeError
 from stabtree.render.verdicts import LOOKS
+from stabtree.text import near
+from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.tree.model import Tree
+    from stabtree.tree.model import Group, Leaf, Section, Tree
 
 LINE_CHARACTERS = 34
+ELSEWHERE = "elsewhere"
+
+
+class Edge(NamedTuple):
+    """From where, what is said on the way, and to where."""
+
+    start: str
+    label: str
+    end: str
+
+
+def part_of(tree: Tree, section: str) -> Tree:
+    """The tree with one section alone, and with the leaves that it leads to.
+
+    Raises:
+        StabtreeError: where there is no such section.
+    """
+    kept = tuple(item for item in tree.sections if item.id == section.removeprefix("§"))
+    if not kept:
+        known = [item.id for item in tree.sections]
+        hint = f"its sections: {', '.join(known) or 'none'}"
+        raise StabtreeError(
+            f"{tree.name} has no section {section!r}{near(section, known)}", where="--section", hint=hint
+        )
+    questions = {id_: question for id_, question in tree.questions.items() if question.section == kept[0].id}
+    groups = {id_: group for id_, group in tree.groups.items() if group.section == kept[0].id}
+    ends = {target for question in questions.values() for target in question.go.values()}
+    leaves = {id_: leaf for id_, leaf in tree.leaves.items() if id_ in ends or leaf.of in groups}
+    return replace(tree, sections=kept, questions=questions, groups=groups, leaves=leaves, signatures=())
 
 
 def mermaid(tree: Tree) -> str:
     """The tree as a Mermaid flow chart."""
-    lines = ["flowchart TD"]
+    tree = _telling(tree)
+    lines = ["flowchart LR", f'  root(["{_mermaid(tree.title)}"])']
     for section in tree.sections:
-        lines.append(f'  subgraph s{_key(section.id)}["{_mermaid(f"§{section.id} {section.title}")}"]')
+        lines.append(f'  subgraph s{_key(section.id)}["{_mermaid(section.heading)}"]')
         lines += [
             f'    {_key(q.id)}{{{{"{_mermaid(f"{q.id} {q.ask}")}"}}}}'
             for q in tree.questions.values()
             if q.section == section.id
         ]
         lines.append("  end")
-    lines += [f'  {_key(leaf.id)}["{_mermaid(leaf.title)}"]:::{leaf.severity}' for leaf in tree.leaves.values()]
-    lines += [f'  {_key(a)} -->|"{_mermaid(verdict)}"| {_key(b)}' for a, verdict, b in _edges(tree)]
+    for group, leaves in _groups(tree):
+        lines.append(f'  subgraph s{_key(group.id)}["{_mermaid(f"{group.id} {group.ask}")}"]')
+        lines += [f"    {_mermaid_leaf(leaf)}" for leaf in leaves]
+        lines.append("  end")
+    lines += [f"  {_mermaid_leaf(leaf)}" for leaf in _alone(tree)]
+    lines += [f'  {_key(id_)}["{_mermaid(text)}"]:::{ELSEWHERE}' for id_, text in _elsewhere(tree)]
+    lines += [f"  root --> {_key(start)}" for start in _starts(tree)]
+    lines += [f'  {_key(edge.start)} -->|"{_mermaid(edge.label)}"| {_key(edge.end)}' for edge in _edges(tree)]
     lines += [f"  classDef {name} fill:{LOOKS[name].fill},stroke:#555,color:#111" for name in Severity]
+    lines.append(f"  classDef {ELSEWHERE} fill:#fff,stroke:#999,stroke-dasharray:3 3,color:#555")
     return "\n".join(lines) + "\n"
 
 
 def dot(tree: Tree) -> str:
     """The tree in the DOT language of Graphviz."""
+    tree = _telling(tree)
     lines = [
         f"digraph {_quoted(tree.name)} {{",
-        '  rankdir="TB"; node [fontname="Helvetica", fontsize=11]; edge [fontname="Helvetica", fontsize=10];',
+        '  rankdir="LR"; ranksep=0.6; nodesep=0.15; newrank=true;',
+        '  node [fontname="Helvetica", fontsize=11, margin="0.12,0.06"]; edge [fontname="Helvetica", fontsize=10];',
+        f"  root [shape=oval, ordering=out, label={_quoted(_wrapped(tree.title))}];",
     ]
     for section in tree.sections:
-        lines.append(
-            f"  subgraph {_quoted(f'cluster_{section.id}')} {{ label={_quoted(f'§{section.id} {section.title}')}; "
-            "style=rounded; color=gray;"
-        )
-        lines += [
-            f"    {_quoted(q.id)} [shape=box, style=rounded, label={_quoted(_wrapped(f'{q.id} {q.ask}'))}];"
-            for q in tree.questions.values()
-            if q.section == section.id
-        ]
+        lines += _dot_section(tree, section)
+    for group, leaves in _groups(tree):
+        label = _quoted(_wrapped(f"{group.id} {group.ask}"))
+        lines.append(f"  subgraph {_quoted(f'cluster_{group.id}')} {{ label={label}; style=dashed; color=gray;")
+        lines += [f"    {_dot_leaf(leaf)}" for leaf in leaves]
         lines.append("  }")
+    lines += [f"  {_dot_leaf(leaf)}" for leaf in _alone(tree)]
     lines += [
-        f"  {_quoted(leaf.id)} [shape=note, style=filled, fillcolor={_quoted(LOOKS[leaf.severity].fill)}, "
-        f"label={_quoted(_wrapped(leaf.title))}];"
-        for leaf in tree.leaves.values()
+        f"  {_quoted(id_)} [shape=box, style=dashed, color=gray, fontcolor=gray30, label={_quoted(_wrapped(text))}];"
+        for id_, text in _elsewhere(tree)
     ]
-    lines += [f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(verdict)}];" for a, verdict, b in _edges(tree)]
+    lines += [f"  root -> {_quoted(start)} [color=gray];" for start in _starts(tree)]
+    reached = {edge.end for edge in _edges(tree)}
+    # What stands in one rank stays in the order of the file.
+    chain = " -> ".join(_quoted(start) for start in _starts(tree) if start not in reached)
+    lines.append(f"  {{ rank=same; edge [style=invis]; {chain}; }}")
+    lines += [f"  {_quoted(edge.start)} -> {_quoted(edge.end)} [label={_quoted(edge.label)}];" for edge in _edges(tree)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _edges(tree: Tree) -> Iterator[tuple[str, str, str]]:
-    """From, label, to; the verdicts of a question that lead to one place share an edge."""
+def _telling(tree: Tree) -> Tree:
+    """The tree without the leaf at which a check that finds nothing ends, and the edges there."""
+    ends = {leaf.id for leaf in tree.leaves.values() if leaf.title == NOTHING}
+    questions = {
+        id_: replace(question, go={verdict: to for verdict, to in question.go.items() if to not in ends})
+        for id_, question in tree.questions.items()
+    }
+    return replace(tree, questions=questions, leaves={k: v for k, v in tree.leaves.items() if k not in ends})
+
+
+def _dot_section(tree: Tree, section: Section) -> Iterator[str]:
+    inside = [question for question in tree.questions.values() if question.section == section.id]
+    boxed = len(inside) > 1 and not section.check  # a box around one question says nothing
+    label = f" label={_quoted(section.heading)}; style=rounded; color=gray;" if boxed else ""
+    yield f"  subgraph {_quoted(f'cluster_{section.id}' if boxed else section.id)} {{{label}"
+    for question in inside:
+        text = _quoted(_wrapped(f"{question.id} {question.ask}"))
+        yield f"    {_quoted(question.id)} [shape=box, style=rounded, label={text}];"
+    yield "  }"
+
+
+def _dot_leaf(leaf: Leaf) -> str:
+    fill = _quoted(LOOKS[leaf.severity].fill)
+    return f"{_quoted(leaf.id)} [shape=note, style=filled, fillcolor={fill}, label={_quoted(_wrapped(leaf.title))}];"
+
+
+def _mermaid_leaf(leaf: Leaf) -> str:
+    return f'{_key(leaf.id)}["{_mermaid(leaf.title)}"]:::{leaf.severity}'
+
+
+def _starts(tree: Tree) -> list[str]:
+    """Where the walks begin; a tree that adds causes to others begins with these."""
+    return [section.entry for section in tree.sections] or [item.id for item in tree.signatures]
+
+
+def _groups(tree: Tree) -> Iterator[tuple[Group, list[Leaf]]]:
+    """The groups with the leaves that they hold."""
+    for group in tree.groups.values():
+        yield group, [leaf for leaf in tree.leaves.values() if leaf.of == group.id]
+
+
+def _alone(tree: Tree) -> list[Leaf]:
+    """The leaves that no group holds."""
+    return [leaf for leaf in tree.leaves.values() if leaf.of not in tree.groups]
+
+
+def _elsewhere(tree: Tree) -> Iterator[tuple[str, str]]:
+    """What edges lead to and another section, or another tree, holds: its id, and what is written there.
+
+    A cause of a tree that has nothing else stands there as well, beside the leaves that it is a cause of.
+    """
+    known = {*tree.questions, *tree.leaves}
+    for id_ in dict.fromkeys(edge.end for edge in _edges(tree) if edge.end not in known):
+        yield id_, id_
+    for item in tree.signatures:
+        yield item.id, f"{item.id} {item.text}"
+
+
+def _edges(tree: Tree) -> Iterator[Edge]:
+    """All edges; the verdicts of a question that lead to one place share one."""
     for question in tree.questions.values():
         for target in dict.fromkeys(question.go.values()):
             verdicts = [verdict for verdict, to in question.go.items() if to == target]
-            yield question.id, ", ".join(verdicts), target
+            yield Edge(question.id, ", ".join(verdicts), target)
     for leaf in tree.leaves.values():
-        if leaf.escalate:
-            yield leaf.id, "fixes did not help", leaf.escalate
+        if leaf.escalate in tree.leaves:
+            yield Edge(leaf.id, "fixes did not help", leaf.escalate)
+    for item in tree.signatures:
+        yield Edge(item.id, "may cause", ", ".join(item.of))
 
 
 def _key(id_: str) -> str:

@@ -193,6 +193,7 @@ def test_the_rows_that_stop_a_run_can_be_set() -> None:
     """`--set monitor.max_consecutive=3` stops at the third row; unset it is the default of the monitor itself."""
     run = make_run({"loss": broken(300)})
     usual, soon = diagnose(run).monitor, diagnose(run, overrides={"monitor": {"max_consecutive": 3}}).monitor
-    assert usual and soon
+    assert usual
+    assert soon
     assert usual.max_consecutive == NaNMonitor().max_consecutive
     assert soon.loss.stop_step == soon.loss.first_step + 2

@@ -370,6 +370,7 @@ TOLD: dict[str, Maker] = {
     "O15.padding": partial(padded, 0.29, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
     "O7.low: rate": lambda: with_config(still_loss(), lr=0.88e-6),
+    "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),
     "O22.high: thrown up": partial(leaps, 2.25),
     "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
 }
@@ -377,6 +378,8 @@ TOLD: dict[str, Maker] = {
 NOT_TOLD: dict[str, Maker] = {
     "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
     "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),
+    "O1.one.high": lambda: (with_config(flat(), lr=1e-4, optimizer="adamw"), {"answers": {"O1": "yes"}}),
+    "O1.one.low": lambda: (flat(update_ratio=[1e-3]), {"answers": {"O1": "yes"}}),
     "O7.lr": partial(moving, "flat", 1.12e-4),
     "O7.low": partial(moving, "slow", 1.12e-4),
     "O15.padding: correlation": partial(padded, 0.4, 0.005),

@@ -334,6 +334,21 @@ def test_graphs_name_every_node(language: str) -> None:
     assert text.count("-->" if language == "mermaid" else " -> ") >= 40
 
 
+@pytest.mark.parametrize("language", ["mermaid", "dot"])
+def test_a_graph_shows_groups_and_causes_and_one_section_where_asked(language: str) -> None:
+    """The lists of fixes hold their leaves, a tree of causes leads to leaves of others, a section stands alone."""
+    whole = run("tree", "graph", "--format", language).stdout
+    assert all(f"{group} " in whole for group in ("Q1.4", "Q2.4", "Q3.4"))
+    places = [whole.index(title) for title in ("§1 NaN", "§2 Loss", "§3 Mixed", "§4 Silent")]
+    assert places == sorted(places)
+    assert "nan-forward, nan-unlocated" in run("tree", "graph", "signatures", "--format", language).stdout
+    part = run("tree", "graph", "--section", "§2", "--format", language).stdout
+    assert "Q2.2 " in part
+    assert "Q3.0" in part
+    assert "Q3.1" not in part
+    assert "did you mean 'learning'" in run("tree", "graph", "convergence", "--section", "lerning").stderr
+
+
 def test_a_closed_pipe_is_no_error() -> None:
     """`stabtree explain --all | head -1` ends without a word on standard error."""
     with subprocess.Popen(

@@ -67,8 +67,8 @@ class SpikeLook(NamedTuple):
         return self._within_log(rows, len(steps), max(self.least_rows, 3)) if self.guarded else rows
 
     def first(self, steps: Ints, rows: int) -> int:
-        """The first row that is asked about: `rows` before it, past step `window_steps` (the document's t > 100)."""
-        return rows if int(steps[rows]) > self.window_steps else rows + 1
+        """The first row that is asked about: `rows` before it, and past the window's own steps (document: t > 100)."""
+        return rows if int(steps[rows]) > max(self.window_steps, rows * interval(steps)) else rows + 1
 
     def horizon(self, series: Series) -> int:
         """`horizon_steps`, or as many steps of a short log as a window may take of its rows."""
