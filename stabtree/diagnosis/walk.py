@@ -279,7 +279,7 @@ class _Walk:
     def _judge(self, cause: Cause, here: Circumstances) -> JudgedCause:
         predicate = predicate_named(cause.test)
         open_ = here.unknown(cause.holds)
-        lacks = f"nothing says {open_}" if open_ else ""
+        lacks = f"not known: {open_}" if open_ else ""
         if predicate is None:
             return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
         answer = predicate.ask(self.facts, self.params(cause))

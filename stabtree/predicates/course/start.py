@@ -66,7 +66,7 @@ def too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
         warm = int(lr.steps[int(np.argmax(lr.values >= bars.warm_share * lr.values.max()))])
     late_start = first > max(bars.late_start_steps, bars.late_start_rows * interval(steps))
     reasons = {
-        f"the log begins at step {first:,}: what the loss did before is not known": late_start,
+        f"the log begins at step {first:,}: the loss before that is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
         f"{run.moves_by_nature} need not fall": bool(run.moves_by_nature),
@@ -130,7 +130,7 @@ def leaves_start(
     below = first <= 0 and stands and noise <= noisy_share * abs(first)
     little = ""
     if first <= 0 and abs(share) > least_share and not below:
-        little = "the loss begins at or below 0, where a share of it says little"
+        little = "the loss begins at or below 0, where shares of it mean little"
     elif share <= least_share and noise > noisy_share * abs(first):
         little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
     elif -worse_share <= share <= least_share:
@@ -154,7 +154,7 @@ def leaves_start(
     if falls:
         told = Evidence(f"it does fall, with a trend of z {trend:.1f}", "loss", (), trend, -trend_z)
         return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
-    told = Evidence(f"no trend: z {trend:.1f} (a fall has less than {-trend_z:g})", "loss", (), trend, -trend_z)
+    told = Evidence(f"no trend: z {trend:.1f} (a fall needs less than {-trend_z:g})", "loss", (), trend, -trend_z)
     return Answer("flat", (found, told), onset_step=int(steps[0]))
 
 
@@ -176,7 +176,9 @@ def _fine_tunes(run: Run, loss: Series, high: float, at_chance: float) -> str:
     spelled = words == {"lr": "learning_rate", "grad_norm": "grad_norm"} and loss.origin.rpartition("/")[2] == "loss"
     if not spelled or n_classes(run) or not 0 < high < at_chance * math.log(2):
         return ""
-    return f"the loss stays below {high:.3g}, a guess between two classes costs more: the model was trained before"
+    return (
+        f"the loss stays below {high:.3g}, less than a guess between two classes: the model was likely trained before"
+    )
 
 
 def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:

@@ -26,7 +26,7 @@ GUIDE = "axolotl, Training Stability & Debugging"
 def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
     """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
     if unless and run.get(unless) is not None:
-        return Answer(NO, (Evidence(f"{unless} is logged, which says more than {metric}", unless),))
+        return Answer(NO, (Evidence(f"{unless} is logged, which shows more than {metric}", unless),))
     if run.get(metric) is None:
         return unknown(f"{metric} was not logged", metric)
     if beside and run.get(beside) is None:
@@ -94,7 +94,7 @@ def stays_above(
 
 @predicate(source=f"{GUIDE}; key metrics for SFT")
 def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: float, rows: Count) -> Answer:
-    """Did a metric stand at or above a level for a while, anywhere in the log?
+    """Was a metric at or above a level for a while, anywhere in the log?
 
     Yes where at least `share` of some `rows` rows in a row are at or above `level`.
     """
@@ -130,7 +130,7 @@ def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
     low, high = np.quantile(values, (0.05, 0.95))
     if not last - first > gain_share * float(high - low) > 0:
         return None
-    text = f"{metric} goes from {first:.3g} to {last:.3g} all the same"
+    text = f"{metric} goes from {first:.3g} to {last:.3g} nevertheless"
     return Answer(NO, (Evidence(text, metric, (), last - first, gain_share * float(high - low)),))
 
 
