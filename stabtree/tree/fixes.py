@@ -66,7 +66,7 @@ def mistakes(fix: str) -> Iterator[str]:
             able = ", ".join(sorted(word for word in _WORDS if word.startswith(f"{place.knob}=")))
             yield f"names {shown} in a fix; what can be said of it is {able}"
         elif place.knob in KNOBS and place.how and not _is_number(place.value):
-            yield f"names {shown} in a fix; a number stands behind {place.how!r}"
+            yield f"names {shown} in a fix; a number must follow {place.how!r}"
 
 
 def _is_number(text: str) -> bool:

@@ -153,8 +153,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[set]\nsigma = 4", "stabtree.toml: set.sigma: names no parameter", "explain"),
         ('tree = "a"\ntrees = "b"', "stabtree.toml: tree and trees don't go together", "leave one"),
         ('tree = "phase91"', "phase91: no such tree", "did you mean phase19?"),
-        ("a =", "stabtree.toml: not valid TOML", "mend it"),
-        ("a = " + "[" * 5000, "stabtree.toml: not valid TOML", "mend it"),
+        ("a =", "stabtree.toml: not valid TOML", "correct it"),
+        ("a = " + "[" * 5000, "stabtree.toml: not valid TOML", "correct it"),
     ],
 )
 def test_a_mistake_is_told_with_its_key(tmp_path: Path, text: str, problem: str, hint: str) -> None:

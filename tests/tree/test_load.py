@@ -97,7 +97,7 @@ def test_a_good_tree_loads() -> None:
         ("name: tiny", "name: tiny\nuses: phase19", "'uses' of tree must be a list of texts"),
         ("name: tiny", "name: tiny\nchecks: {}", "'checks' must be a list"),
         ("id: bad, of: Q1", "id: good, of: Q1", "the id good is used twice"),
-        ("name: tiny", "name: tiny\nname: again", "t.yaml:3: the key 'name' stands here a second time"),
+        ("name: tiny", "name: tiny\nname: again", "t.yaml:3: the key 'name' is given here a second time"),
         ("title: A tiny tree", "titel: A tiny tree", "the key 'title' is missing"),
         ('section: "1"', 'section: "9"', "question Q1 is in section '9', which does not exist"),
     ],
