@@ -81,7 +81,7 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                         hint="copy it again from where it was written" if cut else "check the file",
                     ) from None
                 where = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
-                notes.append(f"The file {where} (of {source.size:,} bytes): what stands before was read.")
+                notes.append(f"The file {where} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
             _check_size(source, total, raw.tell())

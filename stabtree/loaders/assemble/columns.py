@@ -252,7 +252,7 @@ def _is_length(found: Steps, epochs: Column) -> bool:
 
 def _length_note(used: Mapping[str, str]) -> str:
     length, count = clean(used["step"], 40), clean(used["epoch"], 40)
-    return f"Column {length} goes up and down, as the length of an episode does: {count} stands for the step."
+    return f"Column {length} goes up and down, as the length of an episode does: {count} is used as the step."
 
 
 def _whole(column: Column) -> bool:

@@ -118,7 +118,7 @@ def parse(source: Source) -> Manifest:
         raise StabtreeError(
             f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}",
             where=source.path,
-            hint="mend it, or name the metrics file itself",
+            hint="correct it, or name the metrics file itself",
         ) from None
     except (ValueError, RecursionError):
         raise StabtreeError(

@@ -180,7 +180,7 @@ def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
         ("a.json", f"[{','.join(lines.splitlines())}]"),
         ("b.json", '{"step": [1, 2], "loss": [1, 1], "loss": [2, 2]}'),
     ):
-        told = "Keys that stand twice in one object are read where they stand last: loss (line 1)."
+        told = "Keys that occur twice in one object, of which the last is read: loss (line 1)."
         assert told in load_run(write(tmp_path, content, name)).notes
 
 
