@@ -184,13 +184,13 @@ def _levels(found: Course) -> str:
 
 
 def _told(found: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(found)} at the end (step {last:,}): "
+    text = f"the loss goes from {_levels(found)} at the end (step {last:,}): "
     text += f"trend z {found.trend_z:.1f}, {min(found.times, 1e6):.3g}× the scatter, {found.share:.0%} of the loss's "
     return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, bars.trend_z)
 
 
 def _level(whole: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (limit {bars.trend_z:g}), "
+    text = f"the loss goes from {_levels(whole)} at the end: trend z {whole.trend_z:.1f} (limit {bars.trend_z:g}), "
     text += f"{whole.times:.2g}× the scatter (limit {bars.noise_factor:g}), {whole.share:.1%} of the range (limit "
     text += f"{bars.range_share:.0%})"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, bars.trend_z)

@@ -298,7 +298,7 @@ def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str
     if checkpoint_every is not None:
         if isinstance(checkpoint_every, bool) or checkpoint_every < 1:
             raise StabtreeError(
-                f"{checkpoint_every} is no number of steps",
+                f"{checkpoint_every} is not a number of steps",
                 where="--checkpoint-every",
                 hint="give a number from 1 on",
             )

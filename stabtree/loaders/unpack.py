@@ -99,7 +99,7 @@ def _check_size(source: Stored, total: int, stored: int) -> None:
             hint="decompress it yourself if you trust it, and name the result",
         )
     if total > MAX_BYTES:
-        raise StabtreeError("holds more than 4 GiB, which is no metrics file", where=source.path, hint=_SMALLER)
+        raise StabtreeError("holds more than 4 GiB, which is not a metrics file", where=source.path, hint=_SMALLER)
 
 
 def unreadable(error: Exception, shown: str) -> StabtreeError:

@@ -147,7 +147,7 @@ def may_be_zero(run: Run, values: Floats) -> str:
     reasons = {
         "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
         is not None,
-        "the loss goes below 0: it is no cross-entropy, and 0 is a value like any other": bool((values < 0).any()),
+        "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

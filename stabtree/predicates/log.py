@@ -47,7 +47,7 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
     prints after it was stopped by hand, the traceback of that included, counts for nothing.
     """
     if not run.lines:
-        return unknown("the log is no text log, or none of its lines reports an error")
+        return unknown("the log is not a text log, or none of its lines reports an error")
     look = re.compile(pattern, re.IGNORECASE).search
     found = []
     until = process_time() + SECONDS

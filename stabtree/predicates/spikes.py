@@ -31,7 +31,7 @@ def _describe(spike: Excursion) -> str:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
     peak = f"{spike.peak:.4g}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
-    return f"{spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
+    return f"the loss jumps by {spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
 
 
 @predicate(source="phase19 Q2.1")
@@ -90,7 +90,7 @@ def spike_recovers(
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
-        text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}"
+        text = f"the loss is back at {level} after {took:,} step{'s' if took != 1 else ''}"
         text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
@@ -107,7 +107,7 @@ def spike_recovers(
         )
         return Answer("open", found) if wide else unknown(f"{reason}steps are expected", "loss")
     ends = end_level(spike, loss)
-    text = f"not back at {level}: the loss ends at a level of {ends:.4g} (median of the last quarter of the rows "
+    text = f"the loss is not back at {level}: it ends at a level of {ends:.4g} (median of the last quarter of the rows "
     text += f"after it), {last - top.step:,} steps after the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
@@ -229,7 +229,7 @@ def loss_collapses(
     most = min(float(fall[at]), 1e300)
     text = f"{settled_rows} rows of the loss are at {low[at]:.3g} or above up to step "
     text += f"{int(steps[at + settled_rows - 1]):,}, and {rows} rows from step {int(steps[end]):,} on at "
-    text += f"{after[end - settled_rows]:.3g} or below: {most:.3g}× lower (limit {factor:g}×)"
+    text += f"{after[end - settled_rows]:.3g} or below: a factor of {most:.3g} (limit {factor:g})"
     found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
     rates = _rates(lr, int(steps[at]), int(steps[end]))
     if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):

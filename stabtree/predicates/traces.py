@@ -79,7 +79,7 @@ def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
     top = spike.top
     back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
     took = int(((loss.steps >= top.step) & (loss.steps < back)).sum())
-    found = (Evidence(f"the loss took {took:,} rows to come back (slow: {rows})", "loss", (top.step,), took, rows),)
+    found = (Evidence(f"the loss took {took:,} rows to come back (limit {rows})", "loss", (top.step,), took, rows),)
     return Answer(LIKELY if took >= rows else NO, found)
 
 

@@ -282,7 +282,7 @@ def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     known = shipped()
     missing = [name for name in tree.uses if name not in known]
     if missing:
-        return tree, [(1, f"uses {missing[0]!r}, which is no shipped tree; those are {', '.join(known)}")]
+        return tree, [(1, f"uses {missing[0]!r}, which is not a shipped tree; those are {', '.join(known)}")]
     try:
         return compose([tree, *(load_tree(name) for name in tree.uses)]), []
     except ValueError as error:

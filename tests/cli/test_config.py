@@ -140,7 +140,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('fial_on = "never"', "stabtree.toml: fial_on: there is no such key", "did you mean 'fail_on'?"),
         ("zzz = 1", "stabtree.toml: zzz: there is no such key", "the keys are column"),
         ("fail_on = 3", "stabtree.toml: fail_on: '3' is not a text or a list of texts", 'fail_on = "critical"'),
-        ('fail_on = "bad"', "stabtree.toml: fail_on: 'bad' is no level", "critical"),
+        ('fail_on = "bad"', "stabtree.toml: fail_on: 'bad' is not a level", "critical"),
         ("fail_on = []", "stabtree.toml: fail_on: '[]' is not", "write"),
         ('column = "loss"', "stabtree.toml: column: 'loss' is not a table of texts", "write column"),
         ("column = {loss = 1}", "stabtree.toml: column:", "write column"),

@@ -100,7 +100,7 @@ def test_text_cells_are_named(tmp_path: Path) -> None:
     """A cell that is no number is not logged, counted, and shown without its control characters."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
     assert run.notes == (
-        "Escape codes of a terminal were taken out.",
+        "Terminal escape codes were removed.",
         "Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",
     )
 

@@ -85,7 +85,7 @@ def test_a_cause_for_no_leaf_is_a_mistake(tmp_path: Path) -> None:
     """A signature names leaves of the trees that it is put together with."""
     cause = "name: c\ntitle: C\ncauses:\n  - {id: C1, of: [no-leaf], text: a cause, source: t}\n"
     (tmp_path / "c.yaml").write_text(cause, encoding="utf-8")
-    with pytest.raises(StabtreeError, match="is of 'no-leaf', which is no leaf"):
+    with pytest.raises(StabtreeError, match="is of 'no-leaf', which is not a leaf"):
         load_trees(folder=tmp_path)
 
 

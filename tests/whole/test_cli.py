@@ -174,7 +174,7 @@ def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (["diagnose", "no/such/file.csv"], "no/such/file.csv"),
         (["diagnose", HEALTHY, "--tree", "phase18"], "did you mean phase19?"),
-        (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is no level"),
+        (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is not a level"),
         (["diagnose", HEALTHY, "--fail-on", "never,note"], "never goes with no other level"),
         (["diagnose", HEALTHY, "--set", "Q2.1.sigma"], "type --set Q2.1.sigma=4"),
         (["diagnose", HEALTHY, "--set", "Q2.1.sigmo=4"], "did you mean 'sigma'?"),

@@ -75,7 +75,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     rows = JsonRows(names, source.path)
     notes += repeated(text, 1)
     if dropped := rows.add_all(value):
-        notes.append(f"Entries of the array that are no objects: {dropped}, skipped.")
+        notes.append(f"Entries of the array that are not objects: {dropped}, skipped.")
     return rows.table(source, "json records", (*notes, *rows.notes))
 
 

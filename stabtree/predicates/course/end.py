@@ -160,14 +160,15 @@ def loses_progress(
     spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
     if isinstance(rise, Rise) or spiked:
         told = "the rise up to the end" if isinstance(rise, Rise) else "the spike since its lowest level"
-        return Answer(NO, (Evidence(f"{told} is reported on its own", "loss"),))
+        return Answer(NO, (Evidence(f"{told} is reported separately", "loss"),))
     gained, lost = (float(part) - float(course[low]) for part in (course[:last].max(), course[last:].min()))
     noise = NORMAL_MAD * median(np.abs(np.diff(course)))
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
     high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
-    text = f"levels of {len(values) // count:,} rows fall from {high:.4g} to {best:.4g} (around step "
-    text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
+    text = f"the loss falls from {high:.4g} to {best:.4g} (levels of {len(values) // count:,} rows, around step "
+    text += f"{int(steps[starts[low]]):,}); its last {count - last} levels are at least {end:.4g}, "
+    text += f"{end / best:.3g}× as high: "
     text += f"{ended:.0%} of the gain (in logarithms) is lost (limit {share:.0%}), {times:.2g}× the scatter "
     text += f"(limit {noise_factor:g})"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)

@@ -138,7 +138,7 @@ def overfits(
         text = f"the training loss ends at {last:.4g} and began at {began:.4g}: a run that did not learn can't overfit"
         verdict, before = NO, began
     elif last > before and (not apart or last - before >= half * turn.rise):
-        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}), which is no overfitting"
+        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}), which is not overfitting"
     elif not apart and before - last < least_fall_share * turn.rise:
         verdict, text = (
             NO,

@@ -139,7 +139,7 @@ def leaves_start(
         little = _fine_tunes(run, loss, max(first, low), at_chance)
     if little:
         return inapplicable(little)
-    text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
+    text = f"the loss goes from {first:.4g} at the beginning to {low:.4g} at best (levels of "
     text += f"{3 * (len(values) // len(medians)):,} rows): "
     text += f"{abs(share):.1%} {'lower' if share >= 0 else 'higher'} (limit {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)

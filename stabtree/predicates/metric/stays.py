@@ -30,7 +30,7 @@ def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | 
     if run.get(metric) is None:
         return unknown(f"{metric} was not logged", metric)
     if beside and run.get(beside) is None:
-        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the level does not apply", metric),))
+        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the limit does not apply", metric),))
     return None
 
 
@@ -54,7 +54,7 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} "
+    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g}"
     text += f" (limit {level:g})" if level else ""
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
@@ -82,7 +82,7 @@ def stays_above(
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the level does not apply and the answer is no; so where what it
+    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no; so where what it
     `harms` ends higher than it began by more than `gain_share` of all that it covered.
     """
     refused = not_asked(run, metric, beside) or (_unharmed(run, harms, gain_share) if harms else None)

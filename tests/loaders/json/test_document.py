@@ -43,7 +43,7 @@ def test_an_array_with_entries_that_are_no_objects(tmp_path: Path) -> None:
     """They are counted."""
     run = load_run(write(tmp_path, '[{"step": 1, "loss": 3}, 5, null, {"step": 2, "loss": 2}]', "a.json"))
     assert len(run.series["loss"]) == 2
-    assert "Entries of the array that are no objects: 2, skipped." in run.notes
+    assert "Entries of the array that are not objects: 2, skipped." in run.notes
 
 
 @pytest.mark.parametrize("end", ["", ",", ', {"step": 9, "lo', "\n\0\0\0"])
