@@ -101,7 +101,7 @@ def test_text_cells_are_named(tmp_path: Path) -> None:
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
     assert run.notes == (
         "Terminal escape codes were removed.",
-        "Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",
+        "Cells of loss that are not numbers: 1, not logged (line 3: 'oops').",
     )
 
 

@@ -54,7 +54,7 @@ def test_a_tree_may_lead_into_ours() -> None:
     assert [part.name for part in found.trees] == ["mine", "phase19"]
     with pytest.raises(StabtreeError, match="which does not exist"):
         build(USING.replace("uses: [phase19]\n", ""), "mine.yaml")
-    with pytest.raises(StabtreeError, match="no shipped tree"):
+    with pytest.raises(StabtreeError, match="not a shipped tree"):
         build(USING.replace("[phase19]", "[phase20]"), "mine.yaml")
 
 

@@ -78,7 +78,7 @@ def test_a_good_tree_loads() -> None:
         ("sigma: 3.0}", "sigma: -1}", "question Q1 sets 'sigma' to -1; it must be of type float, from 0 on"),
         ("sigma: 3.0}", "window_steps: 0}", "question Q1 sets 'window_steps' to 0; it must be of type int, from 1 on"),
         ("{yes: bad, no: good}", "{yes: bad}", "question Q1 has no edge for 'unknown' and none for 'no'"),
-        ("of: Q1, title: Good", "of: Q9, title: Good", "leaf good is of 'Q9', which is neither a question nor a group"),
+        ("of: Q1, title: Good", "of: Q9, title: Good", "leaf good is of 'Q9', neither a question nor a group"),
         ("{sigma:g}σ", "{sigma", "question Q1 has braces that don't close"),
         ("entry: Q1", "entry: Q11", "section 1 enters at Q11, which is not a question; did you mean 'Q1'?"),
         ("    ask:", "    aks:", "question Q1 has no key 'aks'; did you mean 'ask'?"),
