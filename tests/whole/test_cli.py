@@ -292,7 +292,7 @@ def test_thresholds_are_those_of_the_document() -> None:
     for part in (
         "any",
         "loss > μ + 3σ of 100 steps",
-        "a spike without a return in 50 steps",
+        "spike, no return in 50 steps",
         "over 200 steps",
         "> 2× in 200 steps",
     ):
