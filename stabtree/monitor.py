@@ -83,7 +83,7 @@ class NaNMonitor:
     ) -> None:
         if action not in get_args(Action):
             hint = f"actions: {', '.join(get_args(Action))}"
-            raise StabtreeError(f"{action!r} is no action", where="NaNMonitor", hint=hint)
+            raise StabtreeError(f"{action!r} is not an action", where="NaNMonitor", hint=hint)
         if max_consecutive < 1:
             hint = f"type max_consecutive={MAX_CONSECUTIVE}"
             raise StabtreeError(f"max_consecutive is {max_consecutive}, below 1", where="NaNMonitor", hint=hint)

@@ -69,7 +69,7 @@ def parse(text: str, where: str) -> Document:
         place = f"{where}:{mark.line + 1}" if mark else where
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
         raise StabtreeError(
-            f"not valid YAML: {problem}", where=place, hint="mend that line, then `stabtree tree check FILE`"
+            f"not valid YAML: {problem}", where=place, hint="correct that line, then `stabtree tree check FILE`"
         ) from None
     if node is not None:
         document.value = _convert(node, (), document, where)
@@ -104,7 +104,7 @@ def _convert(node: Any, path: Path, document: Document, where: str) -> Any:
             continue
         key = str(key_node.value)
         if key in found:
-            document.mistakes.append((key_node.start_mark.line + 1, f"the key {key!r} stands here a second time"))
+            document.mistakes.append((key_node.start_mark.line + 1, f"the key {key!r} is given here a second time"))
         found[key] = _convert(value_node, (*path, key), document, where)
     return found
 

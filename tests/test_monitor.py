@@ -166,7 +166,7 @@ def test_a_step_counts_once(loss_first: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "text"), [({"action": "wran"}, "'wran' is no action"), ({"max_consecutive": 0}, "below 1")]
+    ("options", "text"), [({"action": "wran"}, "'wran' is not an action"), ({"max_consecutive": 0}, "below 1")]
 )
 def test_wrong_options_are_refused(options: dict[str, Any], text: str) -> None:
     """A misspelt action would otherwise be a monitor that does nothing."""

@@ -38,7 +38,7 @@ def test_scalars_follow_yaml_1_2(text: str, value: object) -> None:
 
 def test_repeated_keys_are_mistakes_with_their_line() -> None:
     """The second of two equal keys is reported where it stands."""
-    assert parse("a: 1\nb: 2\na: 3\n", "f").mistakes == [(3, "the key 'a' stands here a second time")]
+    assert parse("a: 1\nb: 2\na: 3\n", "f").mistakes == [(3, "the key 'a' is given here a second time")]
 
 
 def test_lines_of_nested_values() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="stabtree",
     cls=TypedGroup,
-    help="Tells what went wrong in a training run, from the logs it left behind.",
+    help="Finds out what went wrong in a training run, from its logs.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

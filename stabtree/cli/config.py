@@ -119,13 +119,13 @@ def _table(path: Path, name: str) -> dict[str, Any] | None:
     if shared and b"stabtree" not in raw:
         return None  # most are of no concern to us: the parser need not be loaded
     if len(raw) > LARGEST_BYTES:
-        raise StabtreeError("a configuration of over 1 MB is none", where=where, hint="name another file")
+        raise StabtreeError("it is over 1 MB, too large for a configuration", where=where, hint="name another file")
     import tomllib  # only where there is a file
 
     try:
         table: Any = tomllib.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise StabtreeError(f"not valid TOML: {clean(error)}", where=where, hint="mend it") from None
+        raise StabtreeError(f"not valid TOML: {clean(error)}", where=where, hint="correct it") from None
     if not shared:
         return dict(table)
     tools = table.get("tool")

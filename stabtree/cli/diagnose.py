@@ -44,17 +44,18 @@ def diagnose(
             "for a run that could not be judged, which is 3 otherwise.",
         ),
     ] = None,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found: to look only.")
-    ] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
     accept_partial: Annotated[
         bool,
         typer.Option(
-            "--accept-partial", help="Exit with 0, not 3, where nothing is wrong in what the log allowed to judge."
+            "--accept-partial", help="Exit with 0, not 3, if nothing is wrong in what the log allowed to judge."
         ),
     ] = False,
     literal: Annotated[
-        bool, typer.Option("--literal", help="Take the document's letter, without the guards against noise.")
+        bool,
+        typer.Option(
+            "--literal", help="Apply the source document's rules literally, without the guards against noise."
+        ),
     ] = False,
     set_: Annotated[
         list[str] | None,
@@ -87,7 +88,8 @@ def diagnose(
         typer.Option("--rerun", metavar="PATH", help="Another run of the same training, to compare this one with."),
     ] = None,
     trees: Annotated[
-        str | None, typer.Option("--trees", metavar="DIR", help="A folder with further trees to walk beside ours.")
+        str | None,
+        typer.Option("--trees", metavar="DIR", help="A folder of further trees to walk beside the shipped ones."),
     ] = None,
     config: ConfigOpt = None,
 ) -> None:

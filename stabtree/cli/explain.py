@@ -19,7 +19,7 @@ def explain(
     ] = None,
     tree: TreeOpt = None,
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Also the parameters that only fine-tune a guard.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Also show the parameters that only fine-tune a guard.")] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.metrics.table import by_name

@@ -27,7 +27,7 @@ def levels_of(fail_on: list[str] | None) -> frozenset[str]:
     for word in chosen:
         if word not in (*LEVELS, UNKNOWN, NEVER):
             hint = f"{', '.join(LEVELS)}, {UNKNOWN} or {NEVER}"
-            raise StabtreeError(f"{word!r} is no level", where="--fail-on", hint=hint)
+            raise StabtreeError(f"{word!r} is not a level", where="--fail-on", hint=hint)
     if NEVER in chosen and len(set(chosen)) > 1:
         raise StabtreeError("never goes with no other level", where="--fail-on", hint="type --fail-on never alone")
     return frozenset(chosen if set(chosen) - {UNKNOWN} else [*chosen, Severity.WARNING])

@@ -39,13 +39,13 @@ Checkpoints = Annotated[
     Path | None, typer.Option("--checkpoints", metavar="DIR", help="Where the run's checkpoints lie.")
 ]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="The file's format, where sniffing its content errs.")
+    str | None, typer.Option("--format", metavar="NAME", help="The file's format, if it is recognised wrongly.")
 ]
 RunName = Annotated[
-    str | None, typer.Option("--run", metavar="NAME", help="Which run, where a file or folder holds several.")
+    str | None, typer.Option("--run", metavar="NAME", help="Which run, if a file or folder holds several.")
 ]
 Ranks = Annotated[
-    bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, though nothing in them proves it.")
+    bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, even if nothing in them shows it.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TreeOpt = Annotated[

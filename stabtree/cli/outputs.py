@@ -49,7 +49,7 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
 
             near = difflib.get_close_matches(name, OUTPUTS, 1)
             hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
-            raise StabtreeError(f"{name!r} is no output", where="--output", hint=hint)
+            raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
         place = None if file in ("", "-", "/dev/stdout") else _resolved(file)
         if place in found:
             stream, other = ("standard output", "FILE") if place is None else (file, "another FILE")

@@ -48,7 +48,7 @@ def show(
     name: Name = "phase19",
     thresholds: Annotated[bool, typer.Option("--thresholds", help="The quick-reference table of thresholds.")] = False,
     literal: Annotated[
-        bool, typer.Option("--literal", help="With the document's letter instead of our guards.")
+        bool, typer.Option("--literal", help="The source document's own rules, without the guards against noise.")
     ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""

@@ -69,7 +69,7 @@ def tried(tree: Tree, case: Case, folder: Path) -> Tried:
     except StabtreeError as error:
         return Tried(case, error=error)
     except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL
-        return Tried(case, error=StabtreeError("it is no name of a file", hint="name a log beside the tree"))
+        return Tried(case, error=StabtreeError("it is not a name of a file", hint="name a log beside the tree"))
     return _compared(tree, case, found)
 
 

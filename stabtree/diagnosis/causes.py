@@ -53,7 +53,7 @@ def by_strength(causes: Iterable[JudgedCause]) -> tuple[JudgedCause, ...]:
 def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     predicate = predicate_named(cause.test)
     open_ = facts.get("circumstances").unknown(cause.holds)
-    lacks = f"nothing says {open_}" if open_ else ""
+    lacks = f"not known: {open_}" if open_ else ""
     if predicate is None:
         return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
     answer = predicate.ask(facts, params(cause))

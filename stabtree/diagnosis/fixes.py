@@ -173,8 +173,13 @@ def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) ->
             continue
         reason = judged.evidence[0].text if judged.evidence else judged.reason
         for fix in judged.cause.fixes:
-            text = fix if judged.state in STRONG else f"If {_supposed(judged.cause.text)}: {fix}"
+            text = fix if judged.state in STRONG else f"If {_supposed(judged.cause.text)}: {_continued(fix)}"
             yield Fix(text, reason if judged.state in STRONG else "")
+
+
+def _continued(fix: str) -> str:
+    """A fix as it goes on after a colon: a first word that is a plain one, not a name, in lower case."""
+    return fix[0].lower() + fix[1:] if re.match(r"[A-Z][a-z]+ ", fix) else fix
 
 
 def _supposed(text: str) -> str:

@@ -32,7 +32,7 @@ def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
         known = [*tree.questions[id_].go, *tree.questions[id_].words]
         if word not in {*known, UNKNOWN}:
             raise StabtreeError(
-                f"{word!r} is no answer to {id_}{near(word, known)}",
+                f"{word!r} is not an answer to {id_}{near(word, known)}",
                 where="--answer",
                 hint=f"answers: {', '.join(known)}",
             )

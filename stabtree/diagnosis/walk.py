@@ -111,7 +111,7 @@ class _Walk:
         for id_ in self.applied - nodes:
             known = ", ".join(sorted(nodes)) or "none in this tree"
             raise StabtreeError(
-                f"{id_!r} is no node with fixes to escalate{near(id_, nodes)}",
+                f"{id_!r} is not a node with fixes to escalate{near(id_, nodes)}",
                 where="--applied",
                 hint=f"nodes: {known}",
             )

@@ -45,7 +45,7 @@ def rate(
     _, values = finite(loss)
     early = values[: max(3, int(early_share * len(values)))]
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
-    text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (thrown up: {leap:g}×)"
+    text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
     thrown = Evidence(text, "loss", (), times, leap)
     rates = finite(lr)[1] if lr is not None else values[:0]
     rates = rates[: max(3, len(rates) // 4)]
@@ -55,8 +55,8 @@ def rate(
         return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,))
     family = circumstances.known["optimizer"]
     bar = adam if family.get("adam") else other
-    name = str(run.setting("optimizer") or "an optimizer that nothing names")
-    text = f"lr is at most {top:.3g} with {name} (far too high: above {bar:g}, far too low: below {least:g})"
+    name = str(run.setting("optimizer") or "an unknown optimizer")
+    text = f"lr is at most {top:.3g} with {name} (far too high above {bar:g}, far too low below {least:g})"
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
         return Rate(LIKELY, False, (found,) if top > bar else (thrown,))

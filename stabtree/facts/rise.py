@@ -159,7 +159,7 @@ def _by_nature(
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
         holds = _reward_holds(reward, levels)
-        text = f"the loss rises from {_levels(found)}, as it may where a reward is learned from"
+        text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
         return Absent((Evidence(text, "loss", steps, found.trend_z), holds)) if holds else None
     if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
@@ -185,13 +185,13 @@ def _levels(found: Course) -> str:
 
 
 def _told(found: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(found)} at the end (step {last:,}): "
+    text = f"the loss goes from {_levels(found)} at the end (step {last:,}): "
     text += f"trend z {found.trend_z:.1f}, {min(found.times, 1e6):.3g}× the scatter, {found.share:.0%} of the loss's "
     return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, bars.trend_z)
 
 
 def _level(whole: Course, bars: Bars, last: int) -> Evidence:
-    text = f"from {_levels(whole)} at the end: "
+    text = f"the loss goes from {_levels(whole)} at the end: "
     text += f"trend z {against(whole.trend_z, bars.trend_z, '.1f')} (limit {bars.trend_z:g}), "
     text += f"{against(whole.times, bars.noise_factor, '.2g')}× the scatter (limit {bars.noise_factor:g}), "
     text += f"{against(whole.share, bars.range_share, '.1%')} of the range (limit {bars.range_share:.0%})"
@@ -207,7 +207,7 @@ def _strict(loss: Series, window_steps: int, bars: Bars) -> Rise | Absent | Unkn
     inside = values[steps >= steps[-1] - window_steps]
     share = float(np.mean(np.diff(inside) > 0)) if len(inside) > 1 else 0.0
     start, last = int(steps[-1]) - window_steps, int(steps[-1])
-    text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; monotonic means all"
+    text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
     told = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
         return Rise(start, float(inside[0]), float(inside[-1]), last, None, bars, told)
@@ -260,7 +260,9 @@ def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
     if lost:
         return None
     if course is None:
-        return Evidence("a reward is logged, and too short to fall", "reward", tuple(int(s) for s in reward.steps[-1:]))
+        return Evidence(
+            "the logged reward has too few rows to see a fall", "reward", tuple(int(s) for s in reward.steps[-1:])
+        )
     text = f"reward is best at a level of {-course.low:.4g} around step {course.low_step:,} and ends at one of "
     text += f"{-course.end:.4g} (levels of {course.rows:,} rows): "
     text += f"{against(course.share, levels.fall_share, '.0%')} of its range lost (limit {levels.fall_share:.0%})"

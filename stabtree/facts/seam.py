@@ -37,7 +37,7 @@ class Seam(NamedTuple):
     @property
     def told(self) -> Evidence:
         """What was seen."""
-        text = f"resumed at step {self.step:,}, the loss goes on at a median of {self.now:.4g} ({self.rows:,} rows) "
+        text = f"resumed at step {self.step:,}, the loss continues at a median of {self.now:.4g} ({self.rows:,} rows) "
         text += f"instead of {self.level:.4g}"
         return Evidence(text, "loss", (self.step,), self.change, self.bar)
 
@@ -65,7 +65,11 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Coun
     if worst:
         return worst
     count = len(run.resumes)
-    text = f"the loss goes on at its level after each of {count} resumes" if count else "the log never goes back"
+    text = (
+        f"the loss continues at its level after each of {count} resumes"
+        if count
+        else "the steps of the log never go back"
+    )
     return Absent((Evidence(text, "loss", tuple(r.to_step for r in run.resumes[:5])),))
 
 

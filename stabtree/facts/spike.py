@@ -104,12 +104,12 @@ def spike(
     if look.guarded and run.moves_by_nature:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
-            text = f"{run.moves_by_nature} bursts by nature, here up to {search.highest:.2g}σ (step "
+            text = f"{run.moves_by_nature} normally has bursts, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
         highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")
         where = f"{_window(search, look)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
-        stands = f"the highest step stands {highest}σ above" if search.highest > 0 else "no step stands above"
+        stands = f"the highest step is {highest}σ above" if search.highest > 0 else "no step is above"
         return Absent((_highest(search, f"{stands} {where}"),))
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 

@@ -208,7 +208,7 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
 def _with_lines(run: Run, printed: Run) -> Run:
     """A run with the error lines of another log that tells of it."""
     name = printed.sources[0].path
-    note = f"{name} tells the same, with fewer digits or metrics: only its error lines were taken."
+    note = f"{name} holds the same run with fewer digits or metrics: only its error lines were read."
     return replace(run, lines=run.lines or printed.lines, notes=(*run.notes, note))
 
 
@@ -298,7 +298,7 @@ def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str
     if checkpoint_every is not None:
         if isinstance(checkpoint_every, bool) or checkpoint_every < 1:
             raise StabtreeError(
-                f"{checkpoint_every} is no number of steps",
+                f"{checkpoint_every} is not a number of steps",
                 where="--checkpoint-every",
                 hint="give a number from 1 on",
             )

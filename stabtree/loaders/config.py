@@ -40,7 +40,7 @@ def dtype(value: object) -> str:
         if word in spellings.split():
             return name
     raise StabtreeError(
-        f"{clean(value, 40)!r} is no precision that stabtree knows",
+        f"{clean(value, 40)!r} is not a precision that stabtree knows",
         where="--dtype",
         hint=f"one of {', '.join(PRECISIONS)}",
     )

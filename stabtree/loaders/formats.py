@@ -125,7 +125,7 @@ def by_name(name: str) -> Loader:
     names = [loader.name for loader in LOADERS]
     close = difflib.get_close_matches(name, names, n=1)
     raise StabtreeError(
-        f"{clean(name, 40)!r} is no format",
+        f"{clean(name, 40)!r} is not a format",
         where="--format",
         hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
     )

@@ -28,7 +28,7 @@ NAME_METRICS = "name the file that the trainer wrote its metrics to"
 # The share of characters that no text holds, above which a file is binary.
 MAX_ODD = 0.1
 
-_COLOURS = "Escape codes of a terminal were taken out."
+_COLOURS = "Terminal escape codes were removed."
 # They never reach over a line end, whatever follows: no row may be lost to a stray one.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 # A byte order mark that does not stand at the beginning: in front of a header that a second writer appended.

@@ -81,7 +81,7 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                         hint="copy it again from where it was written" if cut else "check the file",
                     ) from None
                 where = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
-                notes.append(f"The file {where} (of {source.size:,} bytes): what stands before was read.")
+                notes.append(f"The file {where} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
             _check_size(source, total, raw.tell())
@@ -99,7 +99,7 @@ def _check_size(source: Stored, total: int, stored: int) -> None:
             hint="decompress it yourself if you trust it, and name the result",
         )
     if total > MAX_BYTES:
-        raise StabtreeError("holds more than 4 GiB, which is no metrics file", where=source.path, hint=_SMALLER)
+        raise StabtreeError("holds more than 4 GiB, which is not a metrics file", where=source.path, hint=_SMALLER)
 
 
 def unreadable(error: Exception, shown: str) -> StabtreeError:

@@ -36,14 +36,14 @@ def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
 
 @predicate(source="convergence O1", min_points=1)
 def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: int) -> Answer:
-    """Does the loss begin far above that of a model that knows nothing?
+    """Does the loss begin far above that of an untrained model?
 
     A cross-entropy over C classes begins at ln(C) with equal logits. Yes when the first loss lies above `factor` times
     that by step `first_step`: the logits are large before anything was learned.
     """
     classes, first = n_classes(run), _first(loss, first_step)
     if first is None:
-        return unknown(f"the log begins after step {first_step:,}: where the loss began is not known")
+        return unknown(f"the log begins after step {first_step:,}: its first loss is not known")
     if classes is None:
         return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
     chance = math.log(classes)
@@ -54,17 +54,17 @@ def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: in
 
 @predicate(source="convergence O15 and O16", min_points=1)
 def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -> Answer:
-    """Is the loss next to zero, or below, before anything was learned?
+    """Is the loss almost 0, or below, before anything was learned?
 
     Yes when the first loss of a run with C classes lies below `share` of ln(C). An untrained classifier can't do that;
     a loss averaged over padding can, and so can NLLLoss on probabilities or a target that leaks into the input. The
     loss of a run that learns from a reward is 0 by construction.
     """
     if run.moves_by_nature:
-        return inapplicable(f"{run.moves_by_nature} begins anywhere")
+        return inapplicable(f"{run.moves_by_nature} may begin anywhere")
     classes, first = n_classes(run), _first(loss, first_step)
     if first is None:
-        return unknown(f"the log begins after step {first_step:,}: where the loss began is not known")
+        return unknown(f"the log begins after step {first_step:,}: its first loss is not known")
     if classes is None:
         return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
     bar = share * math.log(classes)
@@ -85,7 +85,7 @@ def double_softmax(
     apart: float,
     floor_rows: Count,
 ) -> Answer:
-    """Does the loss settle on the floor of a cross-entropy over probabilities?
+    """Does the loss settle at the floor of a double softmax?
 
     A cross-entropy of C probabilities lies between ln(1 + (C - 1)/e) and ln(C - 1 + e), whatever the model does. Yes
     when no row lies outside, the loss begins within `start_share` of ln(C), has ended its fall (its second half wins
@@ -111,10 +111,8 @@ def double_softmax(
     middle = median(values[len(values) // 2 - part // 2 :][:part])
     end, least, most = median(values[-part:]), float(values.min()), float(values.max())
     above = (end - floor) / (math.log(classes) - floor)
-    text = (
-        f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a softmax taken twice "
-    )
-    text += f"over {classes:,} classes can't leave {floor:.4g} to {ceiling:.4g}"
+    text = f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a double softmax "
+    text += f"over {classes:,} classes keeps it between {floor:.4g} and {ceiling:.4g}"
     if known is None:
         text += " (no number of classes is configured: taken from the first loss)"
     found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
@@ -149,7 +147,7 @@ def may_be_zero(run: Run, values: Floats) -> str:
     reasons = {
         "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
         is not None,
-        "the loss goes below 0: it is no cross-entropy, and 0 is a value like any other": bool((values < 0).any()),
+        "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -189,7 +187,7 @@ def zero_rows(
     digits: float,
     share: float,
 ) -> Answer:
-    """Are single rows of the loss exactly 0, beside ordinary ones?
+    """Are single rows of the loss exactly 0, between ordinary ones?
 
     A row counts where each of the `near_rows` rows other than 0 on either side is at least `near_share` of their
     median, and that median has `digits` steps of the last digit printed: then 0 is no small value rounded, nor one

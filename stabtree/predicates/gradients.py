@@ -27,7 +27,7 @@ def gradients_add_up(
     levels: Count,
     least_rows: int,
 ) -> Answer:
-    """Does grad_norm grow all along, and far more smoothly than the gradients of single batches do?
+    """Does grad_norm keep growing, far more smoothly than the gradients of single batches do?
 
     A gradient that is never zeroed is the sum of all batches so far: it leaves the level of its first rows within a few
     steps, goes on growing and changes little from one step to the next. Yes when it ends more than `growth` times above
@@ -182,7 +182,7 @@ def gradients_underflow(
     zero_share: float,
     placeholder_share: float,
 ) -> Answer:
-    """Do gradients vanish in fp16 for want of a loss scale?
+    """Do gradients vanish in fp16 because there is no loss scale?
 
     Yes in an fp16 run whose scale is 1 or not logged and whose grad_norm is exactly 0 in more than `zero_share` of the
     rows: without a scale, small gradients are flushed to 0. In more than `placeholder_share` of them it is not
@@ -190,13 +190,13 @@ def gradients_underflow(
     """
     dtype = run.setting("dtype")
     if dtype is None:
-        return unknown("nothing says that the run is fp16", "dtype")
+        return unknown("it is not known that the run is fp16", "dtype")
     if dtype != "fp16":
-        return inapplicable(f"dtype is {dtype}, in which no gradient is too small")
+        return inapplicable(f"dtype is {dtype}, in which gradients don't underflow")
     values = finite(grad_norm)[1]
     share = float(np.mean(values == 0))
     if share > placeholder_share:
-        return unknown("grad_norm is 0 throughout, as where it is not measured", "grad_norm")
+        return unknown("grad_norm is 0 throughout, as when it is not measured", "grad_norm")
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
     about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
@@ -207,7 +207,7 @@ def gradients_underflow(
 
 @predicate(source="precision P13", min_points=50)
 def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
-    """Is the gradient clipped at almost every step, and hard?
+    """Is the gradient clipped hard at almost every step?
 
     Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. Clipping
     alone is no sign: 6 of 49 labelled healthy runs clip at 95% of their steps, with a median norm of up to 4.6 times
@@ -216,7 +216,7 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     clip = run.setting("grad_clip")
     if not isinstance(clip, int | float) or not 0 < clip < 1e100:
         said = "grad_clip" in run.config
-        return inapplicable("the run does not clip") if said else unknown("nothing says grad_clip", "grad_clip")
+        return inapplicable("the run does not clip") if said else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
@@ -231,7 +231,7 @@ def _of_section_1(loss: Series | None) -> Answer | None:
     """That the loss is not finite either, which section 1 asks of; None where it is."""
     if loss is None or bool(np.isfinite(loss.values).all()):
         return None
-    return Answer(NO, (Evidence("the loss itself is not finite: §1 asks of it", "loss"),))
+    return Answer(NO, (Evidence("the loss itself is not finite: section 1 covers it", "loss"),))
 
 
 @predicate(source="measured: single-precision runs whose gradient overflows", min_points=1)
@@ -242,7 +242,7 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
     skips such a step there: each one puts NaN into the weights, or is left out by the loop's own check.
     """
     if run.setting("dtype") != "fp32":
-        return Answer(NO, (Evidence("the run is not known to be in fp32: §3 asks of its gradient", "grad_norm"),))
+        return Answer(NO, (Evidence("the run is not known to be in fp32: section 3 covers its gradient", "grad_norm"),))
     if broken := _of_section_1(loss):
         return broken
     bad = ~np.isfinite(grad_norm.values)

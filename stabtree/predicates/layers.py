@@ -44,7 +44,7 @@ def weights_move(
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
         change, metric = ratios
-        text = f"{metric} is at most {change:.2g} in the whole run (weights that stand still: 0)"
+        text = f"{metric} is at most {change:.2g} in the whole run (0 means that no weight moves)"
         return Answer("moving" if change > 0 else "still", (Evidence(text, metric, (), change, 0.0),))
     if norms is None:
         return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
@@ -84,7 +84,7 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
     bar = usual / low_factor if verdict != "high" else usual * high_factor
     of = "" if name == UNGROUPED else f" of {name}"
     text = f"the update ratio{of} has a median of {against(medians[name], bar, '.2g')} (usual {usual:g}, "
-    text += f"far off below {usual / low_factor:g} and above {usual * high_factor:g})"
+    text += f"too small below {usual / low_factor:g} and too large above {usual * high_factor:g})"
     metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
 
@@ -159,7 +159,7 @@ def logits_drift(
     trend_z: float,
     levels: Count,
 ) -> Answer:
-    """Do the output logits drift away?
+    """Do the output logits keep growing?
 
     Yes when the absolute value of the largest logit or of log Z has a rising trend (that of `levels` block medians,
     above `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans
@@ -184,7 +184,7 @@ def logits_drift(
 def attention_logits_grow(
     attention_logits_max: Groups, *, growth: float, least: float, trend_z: float, levels: Count
 ) -> Answer:
-    """Do the attention logits of some layer grow without a bound?
+    """Do the attention logits of some layer keep growing?
 
     Yes when a layer's largest Q·K has a rising trend (of `levels` block medians, above `trend_z`), ends above `growth`
     times its level at the beginning and above `least`, where its softmax has long since put all its weight on one key.

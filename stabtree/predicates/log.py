@@ -48,7 +48,7 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
     prints after it was stopped by hand, the traceback of that included, counts for nothing.
     """
     if not run.lines:
-        return unknown("the log is no text log, or none of its lines tells of an error")
+        return unknown("the log is not a text log, or none of its lines reports an error")
     look = re.compile(pattern, re.IGNORECASE).search
     found = []
     until = process_time() + SECONDS
@@ -58,7 +58,7 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
         if process_time() > until:
             return unknown(f"its pattern took more than {SECONDS:g} s on the lines of the log")
     if not found:
-        text = f"none of the {len(run.lines):,} lines that may tell of an error says so"
+        text = f"none of the {len(run.lines):,} lines that may report an error matches"
         return Answer(NO, (Evidence(text, "", (), 0.0, 1.0),))
     last = [line for line in found if line.at_end and not (unless_done and _done(run))] if ends else found
     told = last or found
@@ -194,7 +194,7 @@ def throughput_collapses(
     quick_share: float,
     hours: float,
 ) -> Answer:
-    """Does a step take far longer from some row on, for good?
+    """Does a step take far longer from some row on, up to the end?
 
     Yes where all but the quickest `quick_share` of the rows from there to the end, `rows` and `share` of the log at
     least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
@@ -203,7 +203,7 @@ def throughput_collapses(
     still to be explored.
     """
     if "reward" in run.series:
-        return inapplicable("a reward is logged: what a step costs changes with what is sampled")
+        return inapplicable("a reward is logged: the time of a step depends on what is sampled")
     rows = max(rows, 2)
     pace = _pace(wall_time, step_time, throughput, 3 * rows)
     if pace is None:
@@ -216,7 +216,7 @@ def throughput_collapses(
         if quick > slow and quick / usual > slowest:
             slowest, at, before, after = quick / usual, place, usual, float(row_medians(pace.cost[place:]))
     if not at:
-        text = f"by its {pace.metric} a step costs the same in all of {total:,} rows, but for pauses"
+        text = f"by its {pace.metric} a step takes about as long in all {total:,} rows, except for pauses"
         return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
     at += int(np.argmax(pace.cost[at:] > factor * before))
     step, slowest = int(pace.steps[at]), min(slowest, 1e300)
@@ -238,7 +238,7 @@ def throughput_collapses(
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)
 def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_factor: float) -> Answer:
-    """Does the run stand still once, far longer than ever else?
+    """Does the run pause once, far longer than at any other time?
 
     Yes where the clock goes on by `hours` between two rows, by `factor` times as much as between any other two, and by
     `usual_factor` times the median: pauses of evaluations and checkpoints come again. Where the run was resumed, a
@@ -255,7 +255,7 @@ def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_f
     text = f"the longest pause is {against(longest / HOUR, hours)} hours, between steps {step:,} and {after:,} "
     text += f"(limit {hours:g}); the next one {max(second, 0.0) / HOUR:.3g} hours (limit {factor:g}× as long), "
     text += f"{max(usual, 0.0):.3g} s are usual"
-    text += "; where the run was resumed is left out" if run.resumes else ""
+    text += "; resumes are not counted" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
     if longest <= hours * HOUR or longest <= factor * second or longest <= usual_factor * usual:
         return Answer(NO, found)

@@ -111,7 +111,7 @@ def _ordinary(
         return unknown(f"grad_norm has too few finite values before step {broke.step:,}", "grad_norm")
     between = interval(loss.steps)
     if between >= sparse_steps:
-        return unknown(f"logged every {between:.0f} steps: what the updates in between did is not seen", "grad_norm")
+        return unknown(f"logged every {between:.0f} steps: the updates in between are not visible", "grad_norm")
     recent = values[-broke.recent_rows :]
     if len(recent) >= flat_rows and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
@@ -154,13 +154,13 @@ def _top_before(tops: Series | None, step: int) -> str:
 
 @predicate(source="phase19 Q1.4")
 def loss_became_infinite(loss: Series, loss_break: Break, *, exploding_factor: float) -> Answer:
-    """Did an ordinary loss become infinite from one row to the next, as log(0) makes it?
+    """Did an ordinary loss become infinite from one row to the next, as log(0) does?
 
     No when it had been exploding before: then it overflowed. A NaN tells nothing, since 0·log(0) is one too.
     """
     rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > exploding_factor:
-        text = f"the loss stood at {rise[0]:,.3g}× its usual value before it broke: it overflowed"
+        text = f"the loss was at {rise[0]:,.3g}× its usual value before it broke: it likely overflowed"
         return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
     if not np.isinf(loss_break.value):
         return unknown("the first value that is not finite is NaN, which log(0) may or may not have made")

@@ -49,7 +49,7 @@ def nonfinite_loss(
     else:
         text += f", the last at step {last_bad:,} of {int(loss.steps[-1]):,}"
     early = int((rows < start).sum())
-    earlier = f"{early} single non-finite steps before that, from step {int(loss.steps[rows[0]]):,}, were got over"
+    earlier = f"the run recovered from {early} non-finite steps before that, from step {int(loss.steps[rows[0]]):,} on"
     return Answer(
         "skipped" if came_back else YES,
         seen(
@@ -71,7 +71,7 @@ def _gaps(run: Run) -> list[Gap]:
 def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     gap, last = _gaps(run)[0], int(loss.steps[-1])
     if gap.at_end and gap.rows == 1 and gap.last_step >= run.planned_step and _sound_at(grad_norm, gap.last_step):
-        text = f"loss is missing in one row alone, the last, of step {gap.last_step:,}, up to which the run was to go"
+        text = f"loss is missing in the last row only, of step {gap.last_step:,}, the last one that was planned"
         return Answer(NO, (Evidence(text, "loss", (gap.first_step,), 1.0, 1.0),))
     if gap.at_end:
         text = f"loss is logged up to step {last:,}, then it is missing in {gap.rows:,} rows up to step "
@@ -89,7 +89,7 @@ def _sound_at(grad_norm: Series | None, step: int) -> bool:
 
 @predicate(source="stabtree", min_points=2)
 def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> Answer:
-    """Is it the very last row alone that lacks the loss, with nothing else of a NaN in it?
+    """Is the loss missing in the very last row only, with no other sign of a NaN?
 
     Not where its grad_norm is not finite, nor where one stood beside the losses before it and is missing as well at a
     step that was due.
@@ -104,7 +104,7 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
     due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
     if grad_norm is not None and due and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
         return Answer(NO, (Evidence(f"the row of step {step:,} lacks grad_norm as well", "grad_norm", (step,)),))
-    text = f"the row of step {step:,} alone holds no loss" + (
+    text = f"only the row of step {step:,} holds no loss" + (
         ", its grad_norm is finite" if grad_norm is not None else ""
     )
     return Answer(YES, (Evidence(text, "loss", (step,), 1.0, 1.0),))
@@ -137,7 +137,7 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
         top = float(np.max(scales))
         text = f"inferred: a loss scale up to {top:,.6g} is logged, which only fp16 training uses"
         return Answer("fp16", (Evidence(text, "loss_scale", (), top, 1.0),))
-    return unknown("no manifest and no --dtype says it, and no loss scale is logged", "dtype")
+    return unknown("no manifest or --dtype names it, and no loss scale is logged", "dtype")
 
 
 @predicate(source="phase19 Q1.1, asked of the eval loss")
@@ -168,7 +168,7 @@ def trained_in_fp8(run: Run) -> Answer:
     """
     known = run.config.get("dtype")
     if known is None:
-        return unknown("no manifest and no --dtype says in which number format the run trained", "dtype")
+        return unknown("no manifest or --dtype says in which number format the run trained", "dtype")
     text = f"dtype is {known.value} ({known.source})"
     fp8 = known.value == "fp8"
     return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)

@@ -36,7 +36,7 @@ def nonfinite_grad(
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
         return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
     if not isinstance(scale, Unknown) and scale.drops:
-        text = f"the loss scale was lowered {scale.drops} times, first at step {scale.first_drop:,}: an overflow each"
+        text = f"the loss scale was lowered {scale.drops} times, first at step {scale.first_drop:,}: one overflow each"
         found = Evidence(text, "loss_scale", (scale.first_drop,), float(scale.drops), 0.0)
         return Answer(YES, (found,), onset_step=scale.first_drop)
     if grad_norm is None:
@@ -141,7 +141,7 @@ def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | N
     if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
         return None
     step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
-    text = f"the scaler is heard of once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"
+    text = f"the scaler is logged once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"
     return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
 
 
@@ -172,7 +172,7 @@ def overflow_fingerprint(
     most_single: int,
     single_share: float,
 ) -> Answer:
-    """Does the fingerprint read fp16 overflow, or a NaN that fp32 would have had as well?
+    """Do the signs point to fp16 overflow, or to a NaN that fp32 would have had as well?
 
     Two signals from the document's table, both read in the storm that ends in the loss's own break, so that a
     scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
@@ -195,7 +195,9 @@ def overflow_fingerprint(
     broke = loss_break.step
     dtype = run.setting("dtype")
     if dtype in UNSCALED or (dtype is None and loss_scale is None):
-        text = f"dtype is {dtype}: fp16's maximum is no limit there" if dtype else "nothing says that the run is fp16"
+        text = (
+            f"dtype is {dtype}: the limit of fp16 does not apply" if dtype else "it is not known that the run is fp16"
+        )
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
     storm = _storm(grad_norm, loss_break) if grad_norm is not None and not _unordered(loss, grad_norm, broke) else None
     signals = seen(
@@ -212,7 +214,7 @@ def overflow_fingerprint(
 
 def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict: bool) -> Answer:
     if contradict:
-        return unknown("the signals contradict each other: re-run one step in fp32 with the same data")
+        return unknown("the signs contradict each other: run that step again in fp32 on the same batch")
     if grad_norm is None:
         return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     text = f"loss and grad_norm broke in one row, that of step {broke:,}, which stands for "
@@ -265,13 +267,13 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
     before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
     halved = int((before[1:] < FELL * before[:-1]).sum())
     told = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
-    text = f"the loss scale {told} on the way into the break"
+    text = f"the loss scale {told} before the break"
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
 
 
 @predicate(source="convergence O24; precision P10", min_points=20)
 def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
-    """Does the loss scale keep drifting down?
+    """Does the loss scale keep falling?
 
     Yes when it ends `octaves` doublings below its highest value and lost `late_halvings` on balance in the second half
     of the run. A healthy scale calibrates early and then stays on a plateau of 2^13 to 2^16.

@@ -179,7 +179,7 @@ def loaded(entry: EntryPoint) -> Predicate:
         hint = f"see what is wrong with `python -c 'import {entry.module}'`"
         raise StabtreeError(problem, where=package, hint=hint) from error
     if not isinstance(found, Predicate):
-        problem = f"what it offers as {entry.name!r} is no predicate but of type {type(found).__name__}"
+        problem = f"what it offers as {entry.name!r} is not a predicate but of type {type(found).__name__}"
         raise StabtreeError(problem, where=package, hint=f"put @predicate before {entry.attr or entry.module}")
     return replace(found, name=entry.name)
 

@@ -64,7 +64,9 @@ def schedule_followed(
         return Answer("frozen", found, onset_step=onset, last_good_step=onset)
     at = _ends(steps, values, schedule, zero_share, floor_share)
     if isinstance(planned, int) and at is not None and at < early_share * planned and last - at > left_share * planned:
-        text = f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, for good"
+        text = (
+            f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, and stays there"
+        )
         return Answer("early", (Evidence(text, "lr", (at, last), at / planned, early_share),), onset_step=at)
     text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
     return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
@@ -87,7 +89,7 @@ def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_s
 def lr_at_zero(
     lr: Series, loss: Series | None = None, *, zero_share: float, least_share: float, sudden: float, digits: float
 ) -> Answer:
-    """Does the run go on with a learning rate of nothing?
+    """Does the run go on with a learning rate of 0?
 
     Yes where the rate, once it has peaked, stays at `zero_share` of its peak or below for `least_share` of the rows
     and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from `sudden`
@@ -157,7 +159,9 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float) ->
     `back_share` of that again.
     """
     if not run.resumes:
-        return Answer(NO, (Evidence("the log never goes back: no resume", "lr", (), 0.0, low_share),))
+        return Answer(
+            NO, (Evidence("the steps of the log never go back: no resume is seen", "lr", (), 0.0, low_share),)
+        )
     steps, values = finite(lr)
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
@@ -171,5 +175,5 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float) ->
             text += f"{later:.3g} again"
             found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share)
             return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
-    text = f"lr goes on at its level after {len(run.resumes):,} resumes"
+    text = f"lr continues at its level after {len(run.resumes):,} resumes"
     return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))

@@ -42,20 +42,20 @@ def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
 
 @predicate(source="public threads", labels=("possible", "no"))
 def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
-    """Does the run's configuration say so?
+    """Does the configuration hold this value?
 
     A setting alone proves nothing, and makes nothing likely: `possible` at best.
     """
     match = told(run, key, value)
     if match is None:
-        return unknown(f"the configuration does not say {key}", key)
-    text = f"{key} is {run.setting(key)} ({run.config[key].source}), asked for is {value}"
+        return unknown(f"the configuration does not name {key}", key)
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
     return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
 
 
 @predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
 def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
-    """Is a metric logged that tells what kind of run this is, or another one that tells as much?"""
+    """Is a metric logged that tells what kind of run this is, or another one that shows as much?"""
     name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
     series = run.get(name)
     text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
@@ -150,7 +150,7 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, most_s
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
 def breaks_at_start(loss: Series, *, least_rows: int, rows: int, steps: int) -> Answer:
-    """Is the loss not finite from its first rows on, for good?
+    """Is the loss not finite from its first rows on, up to the end?
 
     After `least_rows` to `rows` finite ones, all within the first `steps` steps.
     """
@@ -173,7 +173,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
     mean, can't tell.
     """
     if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
-        return unknown("the loss is not logged at every step: what it did right before the break is not seen", "loss")
+        return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
     needed = max(least_rows, 2)
@@ -182,7 +182,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
     window, last = before[-rows - 1 : -1], float(before[-1])
     usual, top = median(window), float(window.max())
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
-    text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (climbing takes {factor:g})"
+    text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (limit {factor:g})"
     text += f", which reached {top:.4g}" if last <= top else ""
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
     return Answer(LIKELY if (ratio > factor and last > top) == climbs else NO, (found,))
@@ -237,7 +237,7 @@ def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Ans
 def grad_norm_off_scale(
     loss: Series, grad_norm: Series, loss_scale: Series | None = None, *, level: float, scaled: bool = False
 ) -> Answer:
-    """Is grad_norm far too large for a loss that falls as it should?
+    """Is grad_norm far too large for a loss that falls normally?
 
     Its median is above `level` while the loss ends below where it began. With `scaled`: divided by the logged loss
     scale it is ordinary, so it was printed before unscaling.
@@ -261,7 +261,7 @@ def grad_norm_off_scale(
 
 @predicate(source="Megatron-DeepSpeed#396", labels=("likely", "no"))
 def loss_left_out_with_grad_nan(run: Run, grad_norm: Series) -> Answer:
-    """Is the loss left out of just the rows whose grad_norm is not finite?"""
+    """Is the loss left out of exactly the rows whose grad_norm is not finite?"""
     gaps = [gap for gap in run.gaps if gap.metric == "loss"]
     inside = [
         int(step)

@@ -70,7 +70,7 @@ def spike_cause(
     no_chance: float,
     far_factor: float,
 ) -> Answer:
-    """Which of the three panels explains the spike: learning rate, batch, or gradient norm?
+    """What explains the spike: learning rate, batch or gradient norm?
 
     A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
     like, and what the other two look like as well, so it is asked last. A panel that confirms its cause decides (a
@@ -141,15 +141,15 @@ def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *,
     start = float(max(values[0], median(values[: max(start_rows, 1)])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
     took = (top.recovered_step if top.recovered_step is not None else int(steps[-1])) - top.step
-    text = f"it reaches {times:.3g}× the loss of the beginning (far: {start_factor:g}×) and takes {took:,} "
-    text += f"step{'s' if took != 1 else ''} to come back (far: {horizon_steps})"
+    text = f"it reaches {times:.3g}× the loss of the beginning (limit {start_factor:g}×) and takes {took:,} "
+    text += f"step{'s' if took != 1 else ''} to come back (limit {horizon_steps})"
     slow = took > max(horizon_steps, interval(steps))
     found = (Evidence(text, "loss", (top.step, top.peak_step), times, start_factor),)
     high = times > start_factor
     return Answer(YES if high and slow else LIKELY if high or slow or unlikely else NO, found)
 
 
-@predicate(source="phase19 Q2.3, second panel")
+@predicate(source="phase19 Q2.3, learning rate")
 def lr_jumps_at_spike(
     run: Run,
     spike: Spike,
@@ -172,7 +172,7 @@ def lr_jumps_at_spike(
     return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
 
 
-@predicate(source="phase19 Q2.3, third panel", labels=("yes", "likely", "no"))
+@predicate(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
 def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     """Is a batch around the spike a duplicate of a recent one?
 
@@ -183,7 +183,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     return _batch_panel(batches, spike)
 
 
-@predicate(source="phase19 Q2.3, first panel", labels=("yes", "likely", "no"))
+@predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
 def grad_norm_at_spike(
     run: Run,
     spike: Spike,
@@ -214,8 +214,10 @@ def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
     found = batches.around(top.step, spike.look.window_steps)
     if found is None:
         before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
-        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, nor do several "
-        text += f"in a row come back in their order from before that ({before:,} different ones before)"
+        text = (
+            f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no sequence "
+        )
+        text += f"of older batches comes back in its order ({before:,} different ones before)"
         # Where every step has its batch, and none ever came back, there is no repeat to look for.
         every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
@@ -251,13 +253,13 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
     if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
-        text = f"lr is continuous around the spike (largest step ×{against(jump, factor)}, a jump is ×{factor:g})"
+        text = f"lr is continuous around the spike (largest change ×{against(jump, factor)}, limit ×{factor:g})"
         return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
     if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
-        planned_text = f"lr jumps ×{jump:.3g} at step {step:,} by plan: {by}"
+        planned_text = f"lr jumps ×{jump:.3g} at step {step:,} as planned: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
     text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
@@ -295,5 +297,5 @@ def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: Nor
     if verdict == NO and ratio > bars.likely_factor:
         expected = rarity(grad_norm, step, spike.look)
         verdict = LIKELY if expected < bars.chance else NO
-        text += f"; its own noise allows {expected:.1g} so high, below {bars.chance:g} makes one likely"
+        text += f"; by chance {expected:.1g} such steps are expected, below {bars.chance:g} makes one likely"
     return Answer(verdict, (Evidence(f"{text})", "grad_norm", (step,), ratio, factor),))

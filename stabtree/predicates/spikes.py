@@ -32,7 +32,7 @@ def _describe(spike: Excursion) -> str:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
     peak = f"{spike.peak:.4g}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
-    return f"{spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
+    return f"the loss jumps by {spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
 
 
 @predicate(source="phase19 Q2.1")
@@ -47,12 +47,12 @@ def spike(spike: Spike) -> Answer:
     Where a reward is logged, the loss of reinforcement learning bursts by nature, and the reward is what tells.
     """
     top, search = spike.top, spike.search
-    allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "none"
-    text = f"{_describe(top)} (σ of {spike.window}; chance allows {allowed} so high)"
+    allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "no"
+    text = f"{_describe(top)} (σ of {spike.window}; by chance {allowed} such steps are expected)"
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.look.shift_bar(search.rows)
-        text += f"; the level shifts: the median of {spike.look.shift_rows} rows stands {height:.3g}σ up"
+        text += f"; the level shifts: the median of {spike.look.shift_rows} rows is {height:.3g}σ higher"
     first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
@@ -91,7 +91,7 @@ def spike_recovers(
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
-        text = f"back at {level} after {took:,} step{'s' if took != 1 else ''}"
+        text = f"the loss is back at {level} after {took:,} step{'s' if took != 1 else ''}"
         text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
         return Answer(YES if fast or late_counts else NO, found)
@@ -100,15 +100,15 @@ def spike_recovers(
     if last - top.step < horizon_steps or int((steps > top.step).sum()) < look.back_rows:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, look)
-        reason += f", after a rise by {share:.0%} of its range (open: {open_share:.0%}); chance allows {expected:.1g} "
-        found = (Evidence(f"{reason}so high", "loss", (top.step, last), share, open_share),)
+        reason += f", after a rise by {share:.0%} of its range (limit {open_share:.0%}); by chance {expected:.1g} such "
+        found = (Evidence(f"{reason}steps are expected", "loss", (top.step, last), share, open_share),)
         still = median(values[steps > top.peak_step][-look.back_rows :]) > spike.back_level
         wide = (
             (still or steps[-1] == top.peak_step) and share > open_share and (expected < open_chance or not late_counts)
         )
-        return Answer("open", found) if wide else unknown(f"{reason}so high", "loss")
+        return Answer("open", found) if wide else unknown(f"{reason}steps are expected", "loss")
     ends = end_level(spike, loss)
-    text = f"never back at {level}: the loss ends at a level of {ends:.4g} (median of the last quarter of the rows "
+    text = f"the loss is not back at {level}: it ends at a level of {ends:.4g} (median of the last quarter of the rows "
     text += f"after it), {last - top.step:,} steps after the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
@@ -137,7 +137,7 @@ def _stayed_up(
     half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
     took, rows = int(steps[half]) - top.last_good_step, half - start
     if took > look.window_steps and rows > climb_rows:
-        text = f"{plain.text}; it took {took:,} steps for the first half of the way up, which is a divergence, no spike"
+        text = f"{plain.text}; it took {took:,} steps for the first half of the way up: a divergence, not a spike"
         window = float(look.window_steps)
         return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), window),))
     return Answer(NO, (plain,))
@@ -176,6 +176,8 @@ def grad_norm_leads(
     peak = float(before[-led:].max()) if led else float(before[-1])
     lead = top.step - int(steps[end - led]) if led else 0
     text = f"grad_norm was above {bar:.3g} (usual {level:.3g}) for {led} rows before the spike at step {top.step:,}"
+    if not led:
+        text = f"grad_norm did not rise above {bar:.3g} (usual {level:.3g}) right before the spike at step {top.step:,}"
     text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(least_lead_rows)),)
     return Answer(YES if led >= max(least_lead_rows, 1) else NO, found)
@@ -196,7 +198,7 @@ def loss_collapses(
     lr_factor: float,
     thrown: float,
 ) -> Answer:
-    """Does a loss that had settled fall to next to nothing within a few rows?
+    """Does a loss that had settled fall to almost 0 within a few rows?
 
     Yes where `rows` neighbouring rows lie below a `factor`-th of the lowest of `settled_rows` rows that end at most
     `within_rows` rows before. These have settled where the medians of their halves differ by less than `settled_share`,
@@ -226,9 +228,9 @@ def loss_collapses(
     at = int(far[calm][np.argmax(fall[far[calm]])]) if len(far) else int(np.argmax(fall))
     end = at + settled_rows + int(np.argmin(after[at : at + within_rows]))
     most = min(float(fall[at]), 1e300)
-    text = f"{settled_rows} rows of the loss stand at {low[at]:.3g} or above up to step "
+    text = f"{settled_rows} rows of the loss are at {low[at]:.3g} or above up to step "
     text += f"{int(steps[at + settled_rows - 1]):,}, and {rows} rows from step {int(steps[end]):,} on at "
-    text += f"{after[end - settled_rows]:.3g} or below: {against(most, factor)}× lower (limit {factor:g}×)"
+    text += f"{after[end - settled_rows]:.3g} or below: a factor of {against(most, factor)} (limit {factor:g})"
     found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
     rates = _rates(lr, int(steps[at]), int(steps[end]))
     if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):

@@ -29,7 +29,7 @@ OURS = ("grad_norm", "weight_norm", "update_ratio")
 
 @predicate(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
 def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
-    """Is the learning rate far above what its optimizer usually takes, or did the first rows throw the loss up?
+    """Is the learning rate far above what is usual for its optimizer, or did the loss jump up in its first rows?
 
     Without `guess` it is no where nothing speaks for it.
     """
@@ -38,13 +38,13 @@ def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
 
 @predicate(source="convergence O7", labels=(LIKELY, NO))
 def rate_too_low(rate: Rate) -> Answer:
-    """Is the learning rate next to nothing?"""
+    """Is the learning rate almost 0?"""
     return Answer(LIKELY if rate.too_low else NO, rate.evidence)
 
 
 @predicate(source="convergence O8", labels=(LIKELY, NO), min_points=4)
 def rate_runs_out(lr: Series, *, share: float, rows_share: float) -> Answer:
-    """Is the learning rate down to nothing for most of the run?
+    """Is the learning rate almost 0 for most of the run?
 
     Below `share` of its peak in at least `rows_share` of its rows, all of them after the peak.
     """
@@ -84,7 +84,7 @@ def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
     top = spike.top
     back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
     took = int(((loss.steps >= top.step) & (loss.steps < back)).sum())
-    found = (Evidence(f"the loss took {took:,} rows to come back (slow: {rows})", "loss", (top.step,), took, rows),)
+    found = (Evidence(f"the loss took {took:,} rows to come back (limit {rows})", "loss", (top.step,), took, rows),)
     return Answer(LIKELY if took >= rows else NO, found)
 
 
@@ -99,7 +99,7 @@ def data_changes(
     lr_factor: float,
     rows: Count,
 ) -> Answer:
-    """Does the loss change its level for good under a gradient that is as before?
+    """Does the level of the loss change for good while the gradient stays as before?
 
     Likely where grad_norm in the `rows` rows from the onset on stays below `factor` times its mean before: the weights
     were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where a gradient, a weight
@@ -128,7 +128,7 @@ def data_changes(
     ratio = float(np.clip(np.nan_to_num(np.max(after), nan=np.inf) / float(usual.mean()), -1e300, 1e300))
     text = f"grad_norm is at most {against(ratio, factor)}× its mean before in the {len(after)} rows "
     text += f"from step {top.step:,} on"
-    found = Evidence(f"{text} (thrown weights: {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
+    found = Evidence(f"{text} (limit {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))
 
 
@@ -153,7 +153,7 @@ def setting_above(run: Run, *, key: str = "weight_decay", level: float) -> Answe
     value = run.setting(key)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return unknown(f"the configuration does not say {key}")
-    text = f"{key} is {value:g} ({run.config[key].source}), far too much is a value above {level:g}"
+    text = f"{key} is {value:g} ({run.config[key].source})(limit {level:g})"
     found = Evidence(text, "", (), float(value), level)
     return Answer(LIKELY, (found,)) if value > level else Answer(NO, (found,), contrary=True)
 
@@ -170,7 +170,7 @@ def clipped_throughout(run: Run, grad_norm: Series, *, share: float, depth: floa
 
 @predicate(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
 def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, outlive_share: float) -> Answer:
-    """Does the gradient stay finite although the loss no longer is?
+    """Does the gradient stay finite after the loss no longer is?
 
     In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
     and not the same number in all: weights that hold a NaN give no such gradient, so it is the logged loss that holds
@@ -190,7 +190,7 @@ def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, o
 
 @predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
 def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float) -> Answer:
-    """Does a metric go to exactly 0 from one row to the next, for good?
+    """Does a metric go to exactly 0 from one row to the next, up to the end?
 
     In each of its last `rows` rows or more, while the row before them stands at `usual` of its level before at least: a
     policy that forgets passes through what lies between.
@@ -205,7 +205,7 @@ def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float)
     last = int(alive[-1])
     zeros = len(values) - 1 - last
     level = abs(median(values[: last + 1]))
-    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it stood at {values[last]:.3g}"
+    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {values[last]:.3g}"
     text += f" (usually {level:.3g})"
     found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
     return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
@@ -240,6 +240,6 @@ def rises_to(
         return answer
     _, values = finite(run.series[metric])
     first, last = median(values[: max(rows, len(values) // 10)]), median(values[-rows:])
-    text = f"{metric} goes from {first:.3g} to {last:.3g} (a rise takes {growth:g}×)"
+    text = f"{metric} goes from {first:.3g} to {last:.3g} (limit {growth:g}×)"
     found = (Evidence(text, metric, (), last, growth * first),)
     return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)

@@ -156,7 +156,7 @@ def _path(page: Page, diagnosis: Diagnosis) -> None:
         walks = [v for v in diagnosis.further if v and v[-1].question.section == main.section]
         # A walk from a person's answer shares its section with another one.
         walk = next((v for v in walks if main.leaf.id in v[-1].question.go.values()), walks[0])
-        page.line(("and on, past the first diagnosis:", "dim"), indent=1)
+        page.line(("and further, past the first diagnosis:", "dim"), indent=1)
         _visits(page, diagnosis, walk, main.leaf)
 
 
@@ -181,7 +181,7 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
     if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
         title = "nothing wrong in the little that could be checked"
     elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
-        title = f"nothing wrong on this path; section {diagnosis.findings[0].section} found what is said above"
+        title = f"nothing wrong on this path; section {diagnosis.findings[0].section} found what is reported above"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
 

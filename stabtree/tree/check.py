@@ -71,7 +71,7 @@ def _sections(tree: Tree, places: Mapping[str, int]) -> Iterator[Mistake]:
             text = f"section {section.id} waits for the metric {name!r}, which is not known{near(name, by_name())}"
             yield line, text
         if section.entry not in tree.questions:
-            text = f"section {section.id} enters at {section.entry}, which is no question"
+            text = f"section {section.id} enters at {section.entry}, which is not a question"
             yield line, text + near(section.entry, tree.questions)
     for name in _strangers(tree.when):
         yield 1, f"the tree waits for the metric {name!r}, which is not known{near(name, by_name())}"
@@ -151,7 +151,7 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
 def _holds(cause: Cause | Signature) -> Iterator[str]:
     for key, words in cause.holds.items():
         if key not in WORDS:
-            yield f"holds for {key!r}, which is no circumstance{near(key, WORDS)}; those are {', '.join(WORDS)}"
+            yield f"holds for {key!r}, which is not a circumstance{near(key, WORDS)}; those are {', '.join(WORDS)}"
             continue
         for word in words:
             if word not in WORDS[key]:
@@ -184,7 +184,7 @@ def _like(tree: Tree, node: Asking) -> str:
             node = liked(tree, node.like)
         except KeyError:
             known = [item.id for item in asking(tree)]
-            return f"is like {node.like!r}, which is no question and no cause{near(node.like, known)}"
+            return f"is like {node.like!r}, which is neither a question nor a cause{near(node.like, known)}"
         seen.append(node.id)
     return ""
 
@@ -227,9 +227,9 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     if not leaf.source:
         yield "lacks a source"
     if leaf.of not in tree.questions and leaf.of not in tree.groups:
-        yield f"is of {leaf.of!r}, which is no question and no group{near(leaf.of, [*tree.questions, *tree.groups])}"
+        yield f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, [*tree.questions, *tree.groups])}"
     if leaf.escalate and leaf.escalate not in tree.leaves:
-        yield f"escalates to {leaf.escalate!r}, which is no leaf{near(leaf.escalate, tree.leaves)}"
+        yield f"escalates to {leaf.escalate!r}, which is not a leaf{near(leaf.escalate, tree.leaves)}"
     for event in leaf.events:
         if event not in EVENTS:
             yield f"tells of the event {event!r}{near(event, EVENTS)}; known are {', '.join(EVENTS)}"
@@ -237,7 +237,7 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
         yield "is lasting, but tells of no event"
     for need in leaf.needs:
         if need not in tree.questions:
-            yield f"needs {need!r}, which is no question{near(need, tree.questions)}"
+            yield f"needs {need!r}, which is not a question{near(need, tree.questions)}"
 
 
 def _fixes(texts: Iterable[str]) -> Iterator[str]:
@@ -248,13 +248,13 @@ def _case(tree: Tree, case: Case) -> Iterator[str]:
     if not stays_inside(case.run):
         yield "leads out of the tree's folder"
     if case.reaches not in tree.leaves:
-        yield f"expects {case.reaches!r}, which is no leaf{near(case.reaches, tree.leaves)}"
+        yield f"expects {case.reaches!r}, which is not a leaf{near(case.reaches, tree.leaves)}"
     for id_, verdict in case.answers.items():
         question = tree.questions.get(id_)
         if question is None:
-            yield f"answers {id_!r}, which is no question{near(id_, tree.questions)}"
+            yield f"answers {id_!r}, which is not a question{near(id_, tree.questions)}"
         elif verdict not in (known := [*question.go, *question.words, UNKNOWN]):
-            yield f"answers {id_} with {verdict!r}, which is no answer to it{near(verdict, known)}"
+            yield f"answers {id_} with {verdict!r}, which is not an answer to it{near(verdict, known)}"
 
 
 def _shape(tree: Tree, lines: Mapping[str, int]) -> list[Mistake]:

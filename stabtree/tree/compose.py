@@ -78,7 +78,7 @@ def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete:
                 leaf = leaves[id_]
                 leaves[id_] = leaf if known else replace(leaf, causes=(*leaf.causes, cause))
             elif complete:
-                raise ValueError(f"the cause {item.id} is of {id_!r}, which is no leaf of the trees put together")
+                raise ValueError(f"the cause {item.id} is of {id_!r}, which is not a leaf of the trees put together")
 
 
 def ok_leaf(tree: str) -> str:

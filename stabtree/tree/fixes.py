@@ -61,12 +61,12 @@ def mistakes(fix: str) -> Iterator[str]:
     for place in places(fix):
         shown = f"{{{place.knob}{place.how}{place.value}}}"
         if place.knob not in known:
-            yield f"names {shown} in a fix; {place.knob!r} is no knob{near(place.knob, known)}"
+            yield f"names {shown} in a fix; {place.knob!r} is not a knob{near(place.knob, known)}"
         elif place.knob not in (*KNOBS, BATCHES) and f"{place.knob}{place.how}{place.value}" not in _WORDS:
             able = ", ".join(sorted(word for word in _WORDS if word.startswith(f"{place.knob}=")))
             yield f"names {shown} in a fix; what can be said of it is {able}"
         elif place.knob in KNOBS and place.how and not _is_number(place.value):
-            yield f"names {shown} in a fix; a number stands behind {place.how!r}"
+            yield f"names {shown} in a fix; a number must follow {place.how!r}"
 
 
 def _is_number(text: str) -> bool:

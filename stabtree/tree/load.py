@@ -177,7 +177,9 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         if len(raw) > LARGEST_BYTES:
-            raise StabtreeError(f"a tree of {len(raw):,} bytes is no tree", where=where, hint="the limit is 1 MB")
+            raise StabtreeError(
+                f"a file of {len(raw):,} bytes is too large for a tree", where=where, hint="the limit is 1 MB"
+            )
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise StabtreeError("the file is not UTF-8 text", where=where, hint="save the tree as UTF-8") from None
@@ -219,7 +221,7 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
         raise StabtreeError(
             "\n  ".join([count, *lines[:MISTAKES_SHOWN], *more]),
             where=where,
-            hint="mend them, then `stabtree tree check FILE`",
+            hint="correct them, then `stabtree tree check FILE`",
         )
     return tree
 
@@ -280,7 +282,7 @@ def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
     known = shipped()
     missing = [name for name in tree.uses if name not in known]
     if missing:
-        return tree, [(1, f"uses {missing[0]!r}, which is no shipped tree; those are {', '.join(known)}")]
+        return tree, [(1, f"uses {missing[0]!r}, which is not a shipped tree; those are {', '.join(known)}")]
     try:
         return compose([tree, *(load_tree(name) for name in tree.uses)]), []
     except ValueError as error:

@@ -34,7 +34,7 @@ def problem(pattern: str) -> str:
         parsed = import_module("re._parser").parse(pattern)
         ways = _sequence(list(parsed), frozenset())[0]
     except (re.error, RecursionError, OverflowError) as error:
-        return f"is no regular expression: {error}"
+        return f"is not a regular expression: {error}"
     if ways <= MAX_WAYS:
         return ""
     return "could take forever on a long line: put no repeat into a repeat, and bound them, such as .{0,80} for .*"

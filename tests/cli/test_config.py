@@ -140,7 +140,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ('fial_on = "never"', "stabtree.toml: fial_on: there is no such key", "did you mean 'fail_on'?"),
         ("zzz = 1", "stabtree.toml: zzz: there is no such key", "the keys are column"),
         ("fail_on = 3", "stabtree.toml: fail_on: '3' is not a text or a list of texts", 'fail_on = "critical"'),
-        ('fail_on = "bad"', "stabtree.toml: fail_on: 'bad' is no level", "critical"),
+        ('fail_on = "bad"', "stabtree.toml: fail_on: 'bad' is not a level", "critical"),
         ("fail_on = []", "stabtree.toml: fail_on: '[]' is not", "write"),
         ('column = "loss"', "stabtree.toml: column: 'loss' is not a table of texts", "write column"),
         ("column = {loss = 1}", "stabtree.toml: column:", "write column"),
@@ -153,8 +153,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[set]\nsigma = 4", "stabtree.toml: set.sigma: names no parameter", "explain"),
         ('tree = "a"\ntrees = "b"', "stabtree.toml: tree and trees don't go together", "leave one"),
         ('tree = "phase91"', "phase91: no such tree", "did you mean phase19?"),
-        ("a =", "stabtree.toml: not valid TOML", "mend it"),
-        ("a = " + "[" * 5000, "stabtree.toml: not valid TOML", "mend it"),
+        ("a =", "stabtree.toml: not valid TOML", "correct it"),
+        ("a = " + "[" * 5000, "stabtree.toml: not valid TOML", "correct it"),
     ],
 )
 def test_a_mistake_is_told_with_its_key(tmp_path: Path, text: str, problem: str, hint: str) -> None:

@@ -121,9 +121,15 @@ def test_a_log_that_can_not_be_read_is_no_failure_of_the_tree(folder: Path) -> N
     [
         ("run: ../good.csv, reaches: stop", "t.yaml:18: the test of '../good.csv' leads out of the tree's folder"),
         ("run: /etc/passwd, reaches: stop", "leads out of the tree's folder"),
-        ("run: a.csv, reaches: stpo", "expects 'stpo', which is no leaf; did you mean 'stop'?"),
-        ("run: a.csv, reaches: stop, answers: {HH1: yes}", "answers 'HH1', which is no question; did you mean 'H1'?"),
-        ("run: a.csv, reaches: stop, answers: {H2: yse}", "answers H2 with 'yse', which is no answer to it; did you"),
+        ("run: a.csv, reaches: stpo", "expects 'stpo', which is not a leaf; did you mean 'stop'?"),
+        (
+            "run: a.csv, reaches: stop, answers: {HH1: yes}",
+            "answers 'HH1', which is not a question; did you mean 'H1'?",
+        ),
+        (
+            "run: a.csv, reaches: stop, answers: {H2: yse}",
+            "answers H2 with 'yse', which is not an answer to it; did you",
+        ),
         ("run: a.csv", "case lacks the key 'reaches'"),
         ("run: a.csv, reach: stop", "case has no key 'reach'; did you mean 'reaches'?"),
     ],

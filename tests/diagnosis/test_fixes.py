@@ -109,7 +109,7 @@ def test_fixes_of_what_the_log_shows_come_first_and_of_what_may_be_last() -> Non
         ("Skip it.", "seen"),
         ("Look.", "the loss rises"),
         ("If all labels are masked: Unmask.", ""),
-        ("If the cause is a schedule (it jumps): Plot it.", ""),
+        ("If the cause is a schedule (it jumps): plot it.", ""),
     ]
 
 

@@ -209,7 +209,7 @@ def test_answers_go_before_the_data_and_ask_fills_the_gaps() -> None:
         ({"overrides": {"Q2.1": {"sgma": 1.0}}}, "--set", "did you mean 'sigma'?"),
         ({"overrides": {"Q2.1": {"sigma": "high"}}}, "--set", "must be of type float"),
         ({"answers": {"Q9": "yes"}}, "--answer", "there is no question 'Q9'"),
-        ({"answers": {"Q1.2": "fp61"}}, "--answer", "'fp61' is no answer to Q1.2; did you mean 'fp16'?"),
+        ({"answers": {"Q1.2": "fp61"}}, "--answer", "'fp61' is not an answer to Q1.2; did you mean 'fp16'?"),
         ({"applied": ["Q1.5"]}, "--applied", "did you mean 'Q1.4'?"),
     ],
 )

@@ -66,7 +66,7 @@ def test_repeated_headers_are_skipped(tmp_path: Path) -> None:
 def test_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
     """A banner above the header is named, not taken for one."""
     file = write(tmp_path, "Starting run 5\n\n# comment\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
-    assert skipped(file) == [(1, "stands before the header: 'Starting run 5'")]
+    assert skipped(file) == [(1, "comes before the header: 'Starting run 5'")]
 
 
 def test_nul_bytes(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_text_cells_are_named(tmp_path: Path) -> None:
     """A cell that is no number is not logged, counted, and shown without its control characters."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
     assert run.notes == (
-        "Escape codes of a terminal were taken out.",
-        "Cells of loss that are no numbers: 1, not logged (line 3: 'oops').",
+        "Terminal escape codes were removed.",
+        "Cells of loss that are not numbers: 1, not logged (line 3: 'oops').",
     )
 
 
@@ -325,7 +325,7 @@ def test_columns_of_one_name_are_told(tmp_path: Path) -> None:
     """Two frames side by side have every name twice: the first of each is read, and a note says so."""
     run = load_run(write(tmp_path, "step,loss,step,loss\n" + "".join(f"{i},2.5,{i},9.5\n" for i in range(9))))
     assert set(run.series["loss"].values.tolist()) == {2.5}
-    assert "Columns that bear the same name as one before them are not read: step, loss." in run.notes
+    assert "Columns that have the same name as one before them are not read: step, loss." in run.notes
 
 
 def test_a_header_of_any_length_is_read(tmp_path: Path) -> None:

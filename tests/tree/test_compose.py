@@ -54,7 +54,7 @@ def test_a_tree_may_lead_into_ours() -> None:
     assert [part.name for part in found.trees] == ["mine", "phase19"]
     with pytest.raises(StabtreeError, match="which does not exist"):
         build(USING.replace("uses: [phase19]\n", ""), "mine.yaml")
-    with pytest.raises(StabtreeError, match="no shipped tree"):
+    with pytest.raises(StabtreeError, match="not a shipped tree"):
         build(USING.replace("[phase19]", "[phase20]"), "mine.yaml")
 
 
@@ -85,7 +85,7 @@ def test_a_cause_for_no_leaf_is_a_mistake(tmp_path: Path) -> None:
     """A signature names leaves of the trees that it is put together with."""
     cause = "name: c\ntitle: C\ncauses:\n  - {id: C1, of: [no-leaf], text: a cause, source: t}\n"
     (tmp_path / "c.yaml").write_text(cause, encoding="utf-8")
-    with pytest.raises(StabtreeError, match="is of 'no-leaf', which is no leaf"):
+    with pytest.raises(StabtreeError, match="is of 'no-leaf', which is not a leaf"):
         load_trees(folder=tmp_path)
 
 

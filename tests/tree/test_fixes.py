@@ -40,9 +40,9 @@ def test_braces_of_other_kinds_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("fix", "problem"),
     [
-        ("Lower it {learning_rte/2}.", "no knob"),
-        ("Lower it {lr/0}.", "a number stands behind '/'"),
-        ("Lower it {lr/half}.", "a number stands behind '/'"),
+        ("Lower it {learning_rte/2}.", "not a knob"),
+        ("Lower it {lr/0}.", "a number must follow '/'"),
+        ("Lower it {lr/half}.", "a number must follow '/'"),
         ("Switch {dtype=fp64}.", "what can be said of it is dtype=bf16"),
     ],
 )

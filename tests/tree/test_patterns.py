@@ -48,7 +48,7 @@ def test_a_pattern_that_could_take_forever_is_refused(pattern: str) -> None:
 
 def test_a_broken_pattern_is_told() -> None:
     """What is no regular expression comes back with the reason."""
-    assert problem("(a") == "is no regular expression: missing ), unterminated subpattern at position 0"
+    assert problem("(a") == "is not a regular expression: missing ), unterminated subpattern at position 0"
 
 
 def test_every_shipped_pattern_may_be_tried() -> None:

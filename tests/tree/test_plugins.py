@@ -87,7 +87,7 @@ def test_the_tests_of_the_page_pass(site: Path) -> None:
         ),
         ("", OFFERS, "AttributeError"),
         ("raise SystemExit(3)", OFFERS, "can't be imported: SystemExit"),
-        ("def loss_frozen(): ...", OFFERS, "is no predicate but of type function"),
+        ("def loss_frozen(): ...", OFFERS, "is not a predicate but of type function"),
         (
             BLOCKS["frozen.py"],
             {"spike": "frozen:loss_frozen"},

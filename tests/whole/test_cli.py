@@ -174,7 +174,7 @@ def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (["diagnose", "no/such/file.csv"], "no/such/file.csv"),
         (["diagnose", HEALTHY, "--tree", "phase18"], "did you mean phase19?"),
-        (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is no level"),
+        (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is not a level"),
         (["diagnose", HEALTHY, "--fail-on", "never,note"], "never goes with no other level"),
         (["diagnose", HEALTHY, "--set", "Q2.1.sigma"], "type --set Q2.1.sigma=4"),
         (["diagnose", HEALTHY, "--set", "Q2.1.sigmo=4"], "did you mean 'sigma'?"),
@@ -292,7 +292,7 @@ def test_thresholds_are_those_of_the_document() -> None:
     for part in (
         "any",
         "loss > μ + 3σ of 100 steps",
-        "spike and no return in 50 steps",
+        "spike, no return in 50 steps",
         "over 200 steps",
         "> 2× in 200 steps",
     ):

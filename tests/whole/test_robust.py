@@ -66,7 +66,7 @@ SILENCES = {
     "phase19/weight-decay-low": {"thin 5+2", "thin 5+4"},
     # A loss that stays where it began, noisily: half of its rows have a trend at the end, and the rate is warming up.
     "convergence/updates-too-large": {"thin 2+1"},
-    # The spike is back at 414; chance allows 0.005 to 0.006 so high in the shorter log, the bar is 0.005.
+    # The spike is back at 414; by chance 0.005 to 0.006 such steps are expected in the shorter log, the bar is 0.005.
     "phase19/spike-duplicate-batch": {f"cut {step}" for step in (416, *range(442, 533, 13))},
 }
 

@@ -132,7 +132,7 @@ def test_a_run_that_was_printed_and_logged_is_one(tmp_path: Path) -> None:
     assert not isinstance(loaded.run, StabtreeError)
     assert loaded.run.series["loss"].steps[[0, -1]].tolist() == [0, 39]
     assert any("ValueError" in line.text for line in loaded.run.lines)
-    assert any("tells the same" in note for note in loaded.run.notes)
+    assert any("holds the same run" in note for note in loaded.run.notes)
 
 
 @pytest.mark.parametrize(("off", "rows"), [(0.002, 40), (0.0, 19)])

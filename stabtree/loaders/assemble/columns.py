@@ -228,7 +228,7 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
     elif epochs and _whole(epochs):
         found = steps_.from_column(used["epoch"], epochs)
         if not isinstance(found, str) and (np.diff(found.values) > 0).all():
-            note = f"No column holds the step: the {used['epoch']} stands for it."
+            note = f"No column holds the step: {used['epoch']} is used instead."
             return steps_.Steps(found.values, found.keep, used["epoch"], (note,))
         why = f"No column holds the step, and {used['epoch']} does not rise in every row"
     return steps_.row_numbers(table.rows, why)
@@ -252,7 +252,7 @@ def _is_length(found: Steps, epochs: Column) -> bool:
 
 def _length_note(used: Mapping[str, str]) -> str:
     length, count = clean(used["step"], 40), clean(used["epoch"], 40)
-    return f"Column {length} goes up and down, as the length of an episode does: {count} stands for the step."
+    return f"Column {length} goes up and down, as the length of an episode does: {count} is used as the step."
 
 
 def _whole(column: Column) -> bool:
@@ -284,7 +284,7 @@ def _bad_notes(table: Table, used: Mapping[str, str], wrong: Mapping[str, Misrea
             continue  # a clock may well be printed as 0:12:31
         shown, column = clean(name, 40), table.columns[name]
         if column and column.bad:
-            found.append(f"Cells of {shown} that are no numbers: {column.bad}, not logged ({column.bad_example}).")
+            found.append(f"Cells of {shown} that are not numbers: {column.bad}, not logged ({column.bad_example}).")
         if role in wrong:
             found += wrong[role].notes(shown)
     return found

@@ -89,7 +89,7 @@ def _use(shown: str, role: str, column: Column, wrong: Misread | None, lost: int
     bad = int(len(values) - np.count_nonzero(finite))
     if bad:
         values = values[finite]
-    why = "labels" if column.coded else f"{column.bad} cells are no numbers" if column.bad else ""
+    why = "labels" if column.coded else f"{column.bad} cells are not numbers" if column.bad else ""
     return ColumnUse(
         name=shown,
         metric=role,

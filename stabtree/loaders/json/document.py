@@ -75,7 +75,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     rows = JsonRows(names, source.path)
     notes += repeated(text, 1)
     if dropped := rows.add_all(value):
-        notes.append(f"Entries of the array that are no objects: {dropped}, skipped.")
+        notes.append(f"Entries of the array that are not objects: {dropped}, skipped.")
     return rows.table(source, "json records", (*notes, *rows.notes))
 
 
@@ -90,11 +90,9 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list
     except ValueError as error:
         found = objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
         if not found:
-            raise StabtreeError(clean(error, 120), where=source.path, hint="mend it, or export it again") from None
+            raise StabtreeError(clean(error, 120), where=source.path, hint="correct it, or export it again") from None
         if "Extra data" not in str(error):
-            notes.append(
-                f"The file {clean(error, 120)}: the {len(found):,} objects that stand whole before that were read."
-            )
+            notes.append(f"The file {clean(error, 120)}: the {len(found):,} complete objects before that were read.")
         return found
     if isinstance(value, dict | list):
         return value

@@ -58,11 +58,7 @@ def repeated(text: str, line: int) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         return ()
     shown = ", ".join(clean(name, 40) for name in [*found][:LISTED])
-    return (
-        (f"Keys that stand twice in one object are read where they stand last: {shown} (line {line}).",)
-        if found
-        else ()
-    )
+    return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",) if found else ()
 
 
 def sniff(source: Source, _names: Names) -> Sure:

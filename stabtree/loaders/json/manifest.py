@@ -118,7 +118,7 @@ def parse(source: Source) -> Manifest:
         raise StabtreeError(
             f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}",
             where=source.path,
-            hint="mend it, or name the metrics file itself",
+            hint="correct it, or name the metrics file itself",
         ) from None
     except (ValueError, RecursionError):
         raise StabtreeError(
@@ -217,7 +217,7 @@ def inside(source: Source, name: str) -> Path:
         if not file.is_file():
             raise StabtreeError(f"names {shown!r}, which is not there", where=source.path, hint=hint)
     except (OSError, ValueError):
-        raise StabtreeError(f"names {shown!r}, which is no file name", where=source.path, hint=hint) from None
+        raise StabtreeError(f"names {shown!r}, which is not a file name", where=source.path, hint=hint) from None
     return file
 
 
@@ -254,6 +254,6 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
 def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
     rows = JsonRows(names, source.path)
     dropped = rows.add_all(records)
-    note = (f"Entries of {key} that are no objects: {dropped}, skipped.",) if dropped else ()
+    note = (f"Entries of {key} that are not objects: {dropped}, skipped.",) if dropped else ()
     table = rows.table(source, "manifest with records", (*manifest.notes, *rows.notes, *note))
     return replace(table, config={**table.config, **manifest.config})

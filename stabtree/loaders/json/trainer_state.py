@@ -74,7 +74,7 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
         entries = objects(text, start.end()) if start else []
         if not entries:
             raise StabtreeError(clean(error, 120), where=source.path, hint="name an earlier checkpoint") from None
-        notes.append(f"The file {clean(error, 120)}: the {len(entries):,} rows that stand whole before that were read.")
+        notes.append(f"The file {clean(error, 120)}: the {len(entries):,} complete rows before that were read.")
         return {"log_history": entries}
     return state if isinstance(state, dict) else {}
 

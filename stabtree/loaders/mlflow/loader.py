@@ -91,7 +91,7 @@ def _metric(source: Source, name: str, skips: Skips) -> Points:
             if time is None or value is None or step is None or not abs(step) < 2**53 or step != int(step):
                 raise ValueError
         except (ValueError, IndexError, OverflowError):
-            skips.add(place, f"is no line `timestamp value step`: {clean(line, 40)!r}")
+            skips.add(place, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
             continue
         times.append(time)
         values.append(value)

@@ -60,7 +60,7 @@ def named_checkpoints(folder: Path) -> Mapping[int, str]:
         ) from None
     if not found:
         raise StabtreeError(
-            "holds no name that tells a step, such as checkpoint-500 or step_1000.pt",
+            "holds no name with a step in it, such as checkpoint-500 or step_1000.pt",
             where=f"--checkpoints {shown}",
             hint="name the folder they lie in, or the distance between them: --checkpoint-every STEPS",
         )

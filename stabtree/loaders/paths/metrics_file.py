@@ -81,13 +81,13 @@ def pick_file(folder: Path, names: Names) -> tuple[Path, tuple[str, ...]]:
     odd = [clean(entry.name, 60) for entry in entries if not _is(entry, "file") and not _is(entry, "dir")]
     candidates, closed, unseen = _logs_among(files, names)
     odd += closed
-    notes = (f"Not looked at in the folder, being no files that can be read: {', '.join(odd[:5])}.",) if odd else ()
+    notes = (f"Not read in the folder, because they are not readable files: {', '.join(odd[:5])}.",) if odd else ()
     if unseen and candidates:
         raise _several(shown, candidates, unseen)
     if len({file.name.partition(".")[0] for file in candidates}) == 1:
         # A logger with several outputs writes one run as progress.csv and progress.json.
         others = ", ".join(clean(file.name, 60) for file in candidates[1:])
-        same = (f"Taken for the same run in another format, and not read: {others}.",) if others else ()
+        same = (f"Not read, because they seem to be the same run in another format: {others}.",) if others else ()
         return candidates[0], (*notes, *same)
     raise _several(shown, candidates, 0) if candidates else _none(shown, files, unseen)
 

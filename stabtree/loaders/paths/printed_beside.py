@@ -42,7 +42,7 @@ def ending_of(folder: Path, names: Names, run: str) -> tuple[Table, ...]:
     except StabtreeError:
         return ()
     last = read[-1:] if isinstance(read, tuple) else (read,)
-    told = f"What the run ended in was read from {clean(logs[0].name, 60)}, which lies beside its metrics."
+    told = f"How the run ended was read from {clean(logs[0].name, 60)}, which lies beside its metrics."
     return tuple(
         replace(table, rows=0, columns={}, config={}, skipped=(), skipped_count=0, notes=(told,), run=run)
         for table in last

@@ -104,7 +104,7 @@ def _joined(state: Table, events: list[Table], names: Names) -> list[Table]:
     begin, end = min(known), max(known)
     for table in sorted(events, key=lambda table: -table.rows):
         steps = np.array(list(_losses(table, names)))
-        note = f"Read with its events ({table.run}), which tell more than its newest state, of step {end:,}."
+        note = f"Read with its events ({table.run}), which hold more than its newest state, of step {end:,}."
         if steps.min() <= begin and steps.max() >= end and (steps.max() > end or _goes_back(table, names)):
             return [replace(table, notes=(note, *table.notes))]
         if steps.max() > end and (column := table.columns["step"]):

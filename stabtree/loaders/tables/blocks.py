@@ -108,7 +108,7 @@ class Body:
             line, _, text = text.partition(_END)
             self.lines += 1
             if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
-                self.skips.add(self.lines, f"stands before the header: {clean(line, 40)!r}")
+                self.skips.add(self.lines, f"comes before the header: {clean(line, 40)!r}")
         return text
 
     def _rows_of(self, block: str) -> int:

@@ -167,14 +167,14 @@ def _in_place(columns: Sequence[Column | None], body: Body) -> Ints | None:
     if skips.headers:
         return None
     if body.short and lack_a_cell_within(columns, body.short):
-        skips.add(first_line + body.short[0], "lacks a cell, and not the last, as others below it do")
+        skips.add(first_line + body.short[0], "lacks a cell that is not the last, as others below it do")
         skips.count += len(body.short) - 1
         rows = np.delete(np.arange(body.rows), body.short)
         columns = [column and column.pick(rows) for column in columns]
     if shift := shifted_from(columns):
         first, side = shift
         rows = np.arange(body.rows) if rows is None else rows
-        skips.add(first_line + int(rows[first]), f"stands, with all rows below it, one column too far {side}")
+        skips.add(first_line + int(rows[first]), f"is shifted one column to the {side}, as are all rows below it")
         skips.count += len(rows) - first - 1
         rows = rows[:first]
     return rows
@@ -185,7 +185,7 @@ def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterat
     twice = [name for name in built if f"{name} (2)" in names]
     if twice:
         shown = ", ".join(clean(name, 40) for name in twice[:LISTED])
-        yield f"Columns that bear the same name as one before them are not read: {shown}."
+        yield f"Columns that have the same name as one before them are not read: {shown}."
 
 
 def _notes(skips: Skips, built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:

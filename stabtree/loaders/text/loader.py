@@ -116,7 +116,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         lines = source.lines()
         reader = _scan(_printed(source, lines), names, kinds=True)
     telling = reader.chatter.telling
-    more = (f"{telling.left:,} more lines like its warnings and errors were not kept.",) if telling.left else ()
+    more = (f"{telling.left:,} more lines that look like warnings or errors were not kept.",) if telling.left else ()
     notes = (*lines.notes, *more)
     if reader.rows.count:
         return tables(source, reader.rows, reader.skips, reader.config, telling, notes)

@@ -35,7 +35,7 @@ def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
 
 @predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975")
 def loss_rising(rise: Rise) -> Answer:
-    """Has the loss been rising, slowly and to the end?
+    """Has the loss been rising slowly, up to the end?
 
     Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
     default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
@@ -211,7 +211,7 @@ def settled(
             return Answer("falling", rise.evidence)
         return Answer("rising" if None in (lr, weight_norm, grad_norm) else "flat", (rise.told,))
     if isinstance(rise, Rise) and rise.course:
-        text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, of step {rise.low_step:,}"
+        text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, at step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
         return Answer("rising", (times,))
     loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
@@ -260,7 +260,7 @@ def grad_norm_climbs(
     least_levels: Count,
     calm: float,
 ) -> Answer:
-    """Does grad_norm climb exponentially up to the end, under a calm loss?
+    """Does grad_norm climb exponentially up to the end, while the loss is calm?
 
     Yes where the logarithms of its last `least_levels` of `levels` block medians, or of more of them, lie on a rising
     line that explains more than `fit` of their scatter, and rise by more than `factor`; `early` by more than
@@ -279,10 +279,10 @@ def grad_norm_climbs(
     climbs = [(_climb(logs[at:], fit), -at) for at in range(levels - max(least_levels, 3) + 1)]
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
-    text = f"grad_norm goes from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end on a line of its "
-    text += f"logarithm, {against(times, early_factor)}× (limit {early_factor:g}×, for a warning {factor:g}×)"
+    text = f"grad_norm grows exponentially from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end: "
+    text += f"{against(times, early_factor)}× (limit {early_factor:g}×, for a warning {factor:g}×)"
     if not rise:
-        text = "the logarithm of grad_norm does not end on a rising line"
+        text = "grad_norm does not grow exponentially up to the end"
     found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]
     if times <= early_factor:
         return Answer(NO, tuple(found))

@@ -35,7 +35,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
     """
     broke = _breaks_early(loss, first_steps, factor, begin_share)
     if broke is None:
-        text = f"the loss holds through its first {first_steps:,} steps, or the log begins later"
+        text = f"the loss does not break in its first {first_steps:,} steps, or the log begins later"
         return Answer(NO, (Evidence(text, "loss", (), 0.0, factor),))
     text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
     found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
@@ -50,7 +50,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
         if len(other) and int(other.steps[0]) <= begin_share * first_steps and int(other.steps[-1]) >= first_steps:
             found.append(Evidence(f"the rerun holds through its first {first_steps:,} steps, {instead}", "loss"))
             return Answer(NO, tuple(found), contrary=True)
-    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to tell", "rerun")
+    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to decide", "rerun")
 
 
 def _rate(run: Run) -> float | None:
@@ -97,7 +97,7 @@ def stops_early(
     early = max(part, int(early_share * len(values)))
     first, middle, end = (median(piece) for piece in (values[:part], values[early : early + part], values[-part:]))
     won, late = first - end, middle - end
-    text = f"loss goes from {first:.3g} over {middle:.3g} from step {int(at[early]):,} on to {end:.3g}, medians of "
+    text = f"loss goes from {first:.3g} to {middle:.3g} at step {int(at[early]):,} and ends at {end:.3g}, medians of "
     text += f"{part} rows (usual: at most {level:g})"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     stopped = end > level and late < gain_share * max(won, 0.0) + 1e-12
@@ -106,7 +106,7 @@ def stops_early(
 
 @predicate(source="measured: runs with a learning rate a thousand times too high", min_points=8)
 def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero: float) -> Answer:
-    """Does the loss climb far above where it began, wherever it ends?
+    """Does the loss climb far above where it began, even if it comes back?
 
     Yes where the median of `rows` neighbouring rows exceeds `factor` times the first level. Not asked of a loss that
     moves by nature, one with a reward or with values below 0, nor of one that begins below `near_zero` of its median:
@@ -115,9 +115,9 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     steps, values = finite(loss)
     first = float(values[0])
     if run.moves_by_nature or bool((values < 0).any()):
-        return inapplicable(run.moves_by_nature or "the loss goes below 0, where a multiple says nothing")
+        return inapplicable(run.moves_by_nature or "the loss goes below 0, where multiples mean nothing")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
-        return inapplicable(f"the loss begins at {first:.3g}, of which a multiple says little")
+        return inapplicable(f"the loss begins at {first:.3g}, too small for multiples to mean much")
     peak = int(np.argmax(values))
     text = f"the loss begins at {first:.4g} and is highest at {float(values[peak]):.4g} (step {int(steps[peak]):,}), "
     text += f"{float(values[peak]) / first:.3g}× that"
@@ -174,16 +174,17 @@ def loses_progress(
     low, last = int(np.argmin(course)), count - max(2, int(count * end_share))
     spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
     if isinstance(rise, Rise) or spiked:
-        told = "the rise that goes on" if isinstance(rise, Rise) else "the spike since its lowest level"
-        return Answer(NO, (Evidence(f"{told} is told by itself", "loss"),))
+        told = "the rise up to the end" if isinstance(rise, Rise) else "the spike since its lowest level"
+        return Answer(NO, (Evidence(f"{told} is reported separately", "loss"),))
     gained, lost = (float(part) - float(course[low]) for part in (course[:last].max(), course[last:].min()))
     noise = NORMAL_MAD * median(np.abs(np.diff(course)))
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
     high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
-    text = f"levels of {len(values) // count:,} rows fall from {high:.4g} to {best:.4g} (around step "
-    text += f"{int(steps[starts[low]]):,}); the last {count - last} are at least {end:.4g}, {end / best:.3g}× as high: "
-    text += f"{against(ended, share, '.0%')} of all factors gained (limit {share:.0%}), "
+    text = f"the loss falls from {high:.4g} to {best:.4g} (levels of {len(values) // count:,} rows, around step "
+    text += f"{int(steps[starts[low]]):,}); its last {count - last} levels are at least {end:.4g}, "
+    text += f"{end / best:.3g}× as high: "
+    text += f"{against(ended, share, '.0%')} of the gain (in logarithms) is lost (limit {share:.0%}), "
     text += f"{against(times, noise_factor, '.2g')}× the scatter (limit {noise_factor:g})"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
     if low >= last or ended <= share or lost <= max(noise_factor * noise, math.log(factor)):
@@ -213,7 +214,7 @@ def stands_at_chance(
     least_progress: float,
     warm_share: float,
 ) -> Answer:
-    """Does the loss stand where a guess among the classes stands, from its first rows on?
+    """Is the loss at the level of a random guess among the classes, from its first rows on?
 
     Yes where every level after the first `skip` of the rows lies within `near` of ln(C), without a falling trend of
     `trend_z`; where the loss began more than `thrown` times as high, up to `above` higher: logits that were thrown far

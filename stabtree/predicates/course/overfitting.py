@@ -94,7 +94,7 @@ def overfits(
     least_fall_share: float,
     quality_noise: float,
 ) -> Answer:
-    """Does the eval loss rise for good while the training loss goes on falling?
+    """Does the eval loss keep rising while the training loss falls?
 
     Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single
     ones below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have
@@ -141,17 +141,20 @@ def overfits(
     before = median(around)
     verdict, text = YES, f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
     if last >= began:
-        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: what did not learn can't overfit"
+        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: a run that did not learn can't overfit"
         verdict, before = NO, began
     elif last > before and (not apart or last - before >= half * turn.rise):
-        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}): that is no overfitting"
+        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}), which is not overfitting"
     elif not apart and before - last < least_fall_share * turn.rise:
         verdict, text = (
             NO,
-            f"{text}: too little to be learned by heart (limit {least_fall_share:.0%} of the eval's rise)",
+            f"{text}: too little for a memorised training set (limit {least_fall_share:.0%} of the eval's rise)",
         )
     elif len(values) < few_rows and not apart:
-        verdict, text = NO, f"{text}: with {len(values)} evaluations one must lie below {half:g}× the eval loss"
+        verdict, text = (
+            NO,
+            f"{text}: with {len(values)} evaluations, the training loss must fall below {half:g}× the eval loss",
+        )
     told = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
     better = _better(eval_quality, turn.step, quality_noise) if verdict == YES and eval_quality is not None else None
     if better:
@@ -198,7 +201,7 @@ def eval_apart(
     late_start_steps: int,
     thrown: float,
 ) -> Answer:
-    """Does the eval loss stand far above the training loss from the first evaluation on?
+    """Does the eval loss lie far above the training loss from the first evaluation on?
 
     Yes where every evaluation is more than `factor` times where the training loss began, and their median more than
     `far_factor` times: the model is worse on what it is evaluated on than it was, untrained, on what it is trained on.
@@ -210,15 +213,15 @@ def eval_apart(
     steps, values = finite(loss)
     at, evals = finite(eval_loss)
     first, low = first_level(values, thrown), float(evals.min())
-    why = run.moves_by_nature or ("the loss begins at or below 0, where a multiple says nothing" if first <= 0 else "")
+    why = run.moves_by_nature or ("the loss begins at or below 0, where multiples mean nothing" if first <= 0 else "")
     late = max(late_start_steps, 5 * interval(steps))
     if why:
         return inapplicable(why)
     if int(steps[0]) > late:
-        return unknown(f"the log begins at step {int(steps[0]):,}: where the loss began is not known")
+        return unknown(f"the log begins at step {int(steps[0]):,}: its first loss is not known")
     over, middle = min(low / first, 1e300), min(float(median(evals)) / first, 1e300)
     text = f"the loss begins at {first:.4g}, and no evaluation lies below {low:.4g}, {against(over, factor)}× that "
-    text += f"(limit {factor:g}×); their median is {against(middle, far_factor)}× that (far: {far_factor:g}×)"
+    text += f"(limit {factor:g}×); their median is {against(middle, far_factor)}× that (limit {far_factor:g}×)"
     found = [Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), over, factor)]
     if over <= factor:
         return Answer(NO, tuple(found))

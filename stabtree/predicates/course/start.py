@@ -67,7 +67,7 @@ def too_early(run: Run, loss: Series, lr: Series | None, bars: Young) -> str:
         warm = int(lr.steps[int(np.argmax(lr.values >= bars.warm_share * lr.values.max()))])
     late_start = first > max(bars.late_start_steps, bars.late_start_rows * interval(steps))
     reasons = {
-        f"the log begins at step {first:,}: what the loss did before is not known": late_start,
+        f"the log begins at step {first:,}: the loss before that is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < least_progress * last,
         f"{run.moves_by_nature} need not fall": bool(run.moves_by_nature),
@@ -131,7 +131,7 @@ def leaves_start(
     below = first <= 0 and stands and noise <= noisy_share * abs(first)
     little = ""
     if first <= 0 and abs(share) > least_share and not below:
-        little = "the loss begins at or below 0, where a share of it says little"
+        little = "the loss begins at or below 0, where shares of it mean little"
     elif share <= least_share and noise > noisy_share * abs(first):
         little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
     elif -worse_share <= share <= least_share:
@@ -140,7 +140,7 @@ def leaves_start(
         little = _fine_tunes(run, loss, max(first, low), at_chance)
     if little:
         return inapplicable(little)
-    text = f"from {first:.4g} at the beginning to {low:.4g} at best (levels of "
+    text = f"the loss goes from {first:.4g} at the beginning to {low:.4g} at best (levels of "
     text += f"{3 * (len(values) // len(medians)):,} rows): "
     text += f"{against(abs(share), least_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
     text += f"(limit {least_share:.0%} lower)"
@@ -159,7 +159,7 @@ def leaves_start(
         )
         return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
     told = Evidence(
-        f"no trend: z {against(trend, -trend_z, '.1f')} (a fall has less than {-trend_z:g})",
+        f"no trend: z {against(trend, -trend_z, '.1f')} (a fall needs less than {-trend_z:g})",
         "loss",
         (),
         trend,
@@ -186,7 +186,9 @@ def _fine_tunes(run: Run, loss: Series, high: float, at_chance: float) -> str:
     spelled = words == {"lr": "learning_rate", "grad_norm": "grad_norm"} and loss.origin.rpartition("/")[2] == "loss"
     if not spelled or n_classes(run) or not 0 < high < at_chance * math.log(2):
         return ""
-    return f"the loss stays below {high:.3g}, a guess between two classes costs more: the model was trained before"
+    return (
+        f"the loss stays below {high:.3g}, less than a guess between two classes: the model was likely trained before"
+    )
 
 
 def _fell_enough(run: Run, first: float, fall: float, at_chance: float, least_fall: float) -> Evidence | None:

@@ -47,7 +47,7 @@ def shoots_up(run: Run, *, metric: str = "kl", factor: float, rows: Count, least
 
 @predicate(source="stable-baselines3, RL tips")
 def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count, beside: str) -> Answer:
-    """Does a metric grow by a large factor while another one gets nowhere?
+    """Does a metric grow by a large factor while another one does not rise?
 
     Yes where the median of its last tenth, `rows` rows at least, is more than `factor` times that of its first, and
     that of `beside` is no higher than at its own beginning. Where the one loss that is logged is that of a value
@@ -80,7 +80,7 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float, rows: Count
 def dies_without_gain(
     run: Run, *, metric: str = "entropy_loss", level: float, share: float, rows: Count, steps: int, beside: str
 ) -> Answer:
-    """Does a metric go to zero while another one has gained nothing?
+    """Does a metric go to 0 while another one has not risen?
 
     As `stays_near_zero`, where the median of the last tenth of `beside` is no higher than that of its first: a policy
     that is sure of what earns most has no entropy left either.
@@ -106,7 +106,7 @@ def dies_without_gain(
 def falls_through(
     run: Run, *, metric: str = "reward", rows: Count, factor: float, before_rows: Count, least_share: float
 ) -> Answer:
-    """Does a metric leave all that it ever was, downwards, in its last rows?
+    """Does a metric fall below all its earlier values in its last rows?
 
     Yes where each of its last `rows` rows lies below the lowest of all rows before, `before_rows` at least, by more
     than `factor` times the range of these, and below their median by more than `least_share` of it: what has settled
@@ -148,7 +148,7 @@ def no_trend(
     levels: Count,
     beside: str = "",
 ) -> Answer:
-    """Does a metric that ought to rise never do so?
+    """Does a metric that should rise never rise?
 
     Judged are `levels` block medians over at least `rows` rows: yes where their Mann-Kendall score stays below
     `trend_z` and no level, of three neighbours, stands more than `noise_factor` times their scatter above the
@@ -167,7 +167,7 @@ def no_trend(
     still = score < trend_z and float(smooth.max() - smooth[0]) <= noise_factor * noise
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
     text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} over {len(values):,} rows: trend z "
-    text += f"{-score if falls else score:.1f} ({'a fall is less' if falls else 'a rise is more'} than "
+    text += f"{-score if falls else score:.1f} ({'a fall needs less' if falls else 'a rise needs more'} than "
     text += f"{-trend_z if falls else trend_z:g})"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
     return Answer(YES if still else NO, (found,), onset_step=int(at[0]) if still else None)
@@ -223,7 +223,7 @@ def climbs_to_cap(
     cap = _cap(run, completion_length_max, pinned_rows)
     if cap is None:
         return unknown(
-            "neither max_completion_length nor a longest answer that is always the same says the cap",
+            "the cap is not known: max_completion_length is not set, and the longest answer varies",
             "max_completion_length",
         )
     part = max(3, len(values) // 10)

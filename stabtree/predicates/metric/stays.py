@@ -27,11 +27,11 @@ GUIDE = "axolotl, Training Stability & Debugging"
 def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
     """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
     if unless and run.get(unless) is not None:
-        return Answer(NO, (Evidence(f"{unless} is logged, which says more than {metric}", unless),))
+        return Answer(NO, (Evidence(f"{unless} is logged, which shows more than {metric}", unless),))
     if run.get(metric) is None:
         return unknown(f"{metric} was not logged", metric)
     if beside and run.get(beside) is None:
-        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the level does not apply", metric),))
+        return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the limit does not apply", metric),))
     return None
 
 
@@ -55,7 +55,7 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g} "
+    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g}"
     text += f" (limit {level:g})" if level else ""
     found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
     return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
@@ -83,7 +83,7 @@ def stays_above(
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the level does not apply and the answer is no; so where what it
+    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no; so where what it
     `harms` ends higher than it began by more than `gain_share` of all that it covered.
     """
     refused = not_asked(run, metric, beside) or (_unharmed(run, harms, gain_share) if harms else None)
@@ -95,7 +95,7 @@ def stays_above(
 
 @predicate(source=f"{GUIDE}; key metrics for SFT")
 def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: float, rows: Count) -> Answer:
-    """Did a metric stand at or above a level for a while, anywhere in the log?
+    """Was a metric at or above a level for a while, anywhere in the log?
 
     Yes where at least `share` of some `rows` rows in a row are at or above `level`.
     """
@@ -133,7 +133,7 @@ def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
     low, high = np.quantile(values, (0.05, 0.95))
     if not last - first > gain_share * float(high - low) > 0:
         return None
-    text = f"{metric} goes from {first:.3g} to {last:.3g} all the same"
+    text = f"{metric} goes from {first:.3g} to {last:.3g} nevertheless"
     return Answer(NO, (Evidence(text, metric, (), last - first, gain_share * float(high - low)),))
 
 

@@ -37,7 +37,7 @@ def _best(restart: Restart, place: str, unit: str) -> str:
     """What is to be known of the checkpoint that is nearest to where the run was at its best."""
     late = (restart.checkpoint_step or 0) - (restart.before_step or 0)
     if late <= 0:
-        return f", the last one up to {place}, where the run was at its best; don't train on from there as before"
+        return f", the last one up to {place}, where the run was at its best; don't train on with the same settings"
     past = f"{late:,} {unit}{'' if late == 1 else 's'} past its best, at {place}"
     return f", the nearest that was kept: it is {past}; keep more of them next time"
 
@@ -45,7 +45,7 @@ def _best(restart: Restart, place: str, unit: str) -> str:
 def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
     """What to say where no checkpoint will do."""
     if restart.take is not Take.BEFORE:
-        return [("No checkpoint is known", "number"), (f": what was found at {place} can't be gone back to", "")]
+        return [("No checkpoint is known", "number"), (f": there is no way back to {place}", "")]
     if restart.listed:
         where = f" ({clean(restart.path)})" if restart.path else ""
         count, oldest = len(restart.listed), f"{unit} {restart.listed[0]:,}"

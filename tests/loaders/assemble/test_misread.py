@@ -45,7 +45,7 @@ def verdict(run: Run) -> str:
     [
         (lambda cell: cell.replace(".", ""), "lost their decimal point"),
         (lambda cell: f"-{cell}", "whose sign is flipped"),
-        (lambda _cell: "oops", "that are no numbers"),
+        (lambda _cell: "oops", "that are not numbers"),
     ],
     ids=["points", "signs", "words"],
 )
@@ -96,7 +96,7 @@ def test_cells_of_other_kinds_are_counted(tmp_path: Path) -> None:
     rows = [{"step": i, "loss": odd[i % 3] if i % 2 else 2.5} for i in range(60)]
     run = load_run(write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl"))
     assert len(run.series["loss"]) == 30
-    assert "Cells of loss that are no numbers: 30, not logged (line 2: '[1.2]')." in run.notes
+    assert "Cells of loss that are not numbers: 30, not logged (line 2: '[1.2]')." in run.notes
     assert run.sources[0].columns[1].misread == 30
 
 
@@ -169,7 +169,7 @@ def test_truths_are_no_losses_in_columns_and_cells(tmp_path: Path) -> None:
     ):
         run = load_run(write(tmp_path, content, name))
         assert len(run.series["loss"]) == 30
-        assert "Cells of loss that are no numbers: 30, not logged" in run.notes[0]
+        assert "Cells of loss that are not numbers: 30, not logged" in run.notes[0]
 
 
 def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
         ("a.json", f"[{','.join(lines.splitlines())}]"),
         ("b.json", '{"step": [1, 2], "loss": [1, 1], "loss": [2, 2]}'),
     ):
-        told = "Keys that stand twice in one object are read where they stand last: loss (line 1)."
+        told = "Keys that occur twice in one object, of which the last is read: loss (line 1)."
         assert told in load_run(write(tmp_path, content, name)).notes
 
 

@@ -57,7 +57,7 @@ def test_epochs_stand_in_for_steps(tmp_path: Path) -> None:
     """Without a step, whole rising epochs count."""
     run = load(tmp_path, "epoch,loss", "1,2", "2,1")
     assert steps(run) == [1, 2]
-    assert run.notes == ("No column holds the step: the epoch stands for it.",)
+    assert run.notes == ("No column holds the step: epoch is used instead.",)
 
 
 @pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1"), ("2,2", "1,1")])

@@ -35,7 +35,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A small archive of a giant text stops at the limit."""
     monkeypatch.setattr("stabtree.loaders.unpack.MAX_BYTES", 1_000_000)
     file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
-    with pytest.raises(StabtreeError, match="which is no metrics file"):
+    with pytest.raises(StabtreeError, match="which is not a metrics file"):
         load_run(file)
 
 
@@ -94,7 +94,7 @@ def test_escape_codes_never_reach_over_a_line_end(tmp_path: Path) -> None:
     )
     assert run.series["loss"].values.tolist()[0] == 4.5
     assert {3, 4} <= set(run.series["loss"].steps.tolist())
-    assert "Escape codes of a terminal were taken out." in run.notes
+    assert "Terminal escape codes were removed." in run.notes
 
 
 @pytest.mark.parametrize("cell", ["4,064", "12,345,678.5"])

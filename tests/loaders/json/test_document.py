@@ -43,7 +43,7 @@ def test_an_array_with_entries_that_are_no_objects(tmp_path: Path) -> None:
     """They are counted."""
     run = load_run(write(tmp_path, '[{"step": 1, "loss": 3}, 5, null, {"step": 2, "loss": 2}]', "a.json"))
     assert len(run.series["loss"]) == 2
-    assert "Entries of the array that are no objects: 2, skipped." in run.notes
+    assert "Entries of the array that are not objects: 2, skipped." in run.notes
 
 
 @pytest.mark.parametrize("end", ["", ",", ', {"step": 9, "lo', "\n\0\0\0"])
@@ -52,7 +52,7 @@ def test_a_cut_array_gives_its_whole_objects(tmp_path: Path, end: str) -> None:
     rows = ", ".join(f'{{"step": {i}, "loss": {4 - i / 10}}}' for i in range(9))
     run = load_run(write(tmp_path, f"[{rows}{end}", "a.json"))
     assert len(run.series["loss"]) == 9
-    assert "the 9 objects that stand whole before that were read" in " ".join(run.notes)
+    assert "the 9 complete objects before that were read" in " ".join(run.notes)
 
 
 def test_objects_in_a_row_over_several_lines(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_cut_state_gives_its_whole_rows(tmp_path: Path) -> None:
     text = state(500)
     run = load_run(write(tmp_path, text[: len(text) // 2], "trainer_state.json"))
     assert 20 < len(run.series["loss"]) < 30
-    assert "stand whole before that were read" in run.notes[0]
+    assert "complete rows before that were read" in run.notes[0]
 
 
 def test_a_state_without_rows_is_an_error(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_every_trainers_name_tells_its_step(tmp_path: Path, name: str, step: int
 
 def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     """Empty, or not there."""
-    for folder, problem in ((tmp_path, "no name that tells a step"), (tmp_path / "none", "can't be read")):
+    for folder, problem in ((tmp_path, "no name with a step in it"), (tmp_path / "none", "can't be read")):
         with pytest.raises(StabtreeError, match=problem):
             named_checkpoints(folder)
 

@@ -108,7 +108,7 @@ def test_odd_entries_of_a_folder_are_noted_and_left_alone(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     run = load_run(tmp_path)
-    assert "Not looked at in the folder, being no files that can be read: loop.csv, pipe.csv." in run.notes
+    assert "Not read in the folder, because they are not readable files: loop.csv, pipe.csv." in run.notes
 
 
 def test_final_values_in_a_folder_are_no_candidates(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
     write(tmp_path, '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n', "progress.json")
     run = load_run(tmp_path)
     assert run.sources[0].format == "csv"
-    assert "Taken for the same run in another format, and not read: progress.json." in run.notes
+    assert "Not read, because they seem to be the same run in another format: progress.json." in run.notes
     write(tmp_path, "step,loss\n1,2\n2,1\n", "other.csv")
     with pytest.raises(StabtreeError, match="holds several files"):
         load_run(tmp_path)

@@ -102,7 +102,7 @@ def differences(reference: Reference, table: Table) -> Iterator[str]:
             values, bad = _values([row[place] for row in reference.rows], reference.layout)
             held = np.where(column.mask, column.values, np.nan)
             if bad != column.bad:
-                yield f"{name}: {column.bad} cells that are no numbers, not {bad}"
+                yield f"{name}: {column.bad} cells that are not numbers, not {bad}"
             if not np.array_equal(held, values, equal_nan=True):
                 yield f"{name} differs at row {int(np.flatnonzero(~np.isclose(held, values, 0, 0, equal_nan=True))[0])}"
 

@@ -37,9 +37,9 @@ def load(folder: Path, change: Change, places: range) -> Run:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda row: [row[0], *row[2:], ""], "too far left"),
+        (lambda row: [row[0], *row[2:], ""], "shifted one column to the left"),
         (lambda row: [row[0], *row[2:]], "lacks a cell"),
-        (lambda row: [row[0], "", *row[1:-1]], "too far right"),
+        (lambda row: [row[0], "", *row[1:-1]], "shifted one column to the right"),
         (lambda row: [row[0], "0.5", *row[1:]], "has 6 fields"),
     ],
     ids=["left", "left and short", "right", "right and long"],
