@@ -55,7 +55,7 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
 
 @predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
 def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
-    """Is a metric logged that tells what kind of run this is, or another one that shows as much?"""
+    """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""
     name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
     series = run.get(name)
     text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
