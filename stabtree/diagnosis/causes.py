@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN
 from stabtree.diagnosis.missing import lacking
-from stabtree.diagnosis.result import SILENT, STRONG, CauseState, JudgedCause
+from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.predicates import predicate_named
 
 if TYPE_CHECKING:
@@ -39,15 +39,33 @@ def judged_causes(leaf: Leaf, facts: Facts, params: Params) -> tuple[JudgedCause
     return by_strength(filter(_told_of, judged))
 
 
-def by_strength(causes: Iterable[JudgedCause]) -> tuple[JudgedCause, ...]:
-    """Causes, strongest first; beside one that is proved, which explains what makes others likely, these may be."""
-    judged = list(causes)
+def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = ()) -> tuple[JudgedCause, ...]:
+    """Causes, strongest first; beside one that is proved, which explains what makes others likely, these may be.
+
+    Args:
+        causes: the causes of a leaf.
+        others: those of leaves that tell of the same event; one that only may be comes after the leaf's own.
+    """
+    own = list(causes)
+    known = {item.cause.id for item in own}
+    more = {item.cause.id: item for item in others if item.cause.id not in known}
+    judged = [*own, *more.values()]
     if any(item.state is CauseState.CONFIRMED for item in judged):
         judged = [
             replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
         ]
     order = list(CauseState)
-    return tuple(sorted(judged, key=lambda item: order.index(item.state)))
+    bands = (STRONG, WEAK, SILENT)
+    return tuple(
+        sorted(
+            judged,
+            key=lambda item: (
+                next(place for place, band in enumerate(bands) if item.state in band),
+                item.cause.id in more,
+                order.index(item.state),
+            ),
+        )
+    )
 
 
 def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:

@@ -31,7 +31,7 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     if onset is None:
         return ()
     moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
-    begins = next((item for item in finding.seen_as if item.onset_step == onset), finding)
+    begins = next((part for part in finding.parts if part.onset_step == onset), finding)
     trouble = begins.metric
     if any(move.metric == trouble for move in moves):
         return _with_first(moves)
