@@ -44,28 +44,27 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
 
     Args:
         causes: the causes of a leaf.
-        others: those of leaves that tell of the same event; one that only may be comes after the leaf's own.
+        others: those of leaves that tell of the same event: what is likely for such a sign may be for the event, and
+            stands behind what else may be.
     """
     own = list(causes)
     known = {item.cause.id for item in own}
-    more = {item.cause.id: item for item in others if item.cause.id not in known}
+    more = {item.cause.id: _at_most_possible(item) for item in others if item.cause.id not in known}
     judged = [*own, *more.values()]
     if any(item.state is CauseState.CONFIRMED for item in judged):
-        judged = [
-            replace(item, state=CauseState.POSSIBLE) if item.state is CauseState.LIKELY else item for item in judged
-        ]
-    order = list(CauseState)
-    bands = (STRONG, WEAK, SILENT)
+        judged = [_at_most_possible(item) for item in judged]
     return tuple(
-        sorted(
-            judged,
-            key=lambda item: (
-                next(place for place, band in enumerate(bands) if item.state in band),
-                item.cause.id in more,
-                order.index(item.state),
-            ),
-        )
+        sorted(judged, key=lambda item: (_band(item), item.cause.id in more, list(CauseState).index(item.state)))
     )
+
+
+def _at_most_possible(judged: JudgedCause) -> JudgedCause:
+    """A cause that is proved as it is, and a likely one as a possible one."""
+    return replace(judged, state=CauseState.POSSIBLE) if judged.state is CauseState.LIKELY else judged
+
+
+def _band(judged: JudgedCause) -> int:
+    return next(place for place, band in enumerate((STRONG, WEAK, SILENT)) if judged.state in band)
 
 
 def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
