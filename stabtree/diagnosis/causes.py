@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN
 from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
+from stabtree.diagnosis.timeline import leader
 from stabtree.predicates import predicate_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.facts.registry import Facts, Param
     from stabtree.tree.model import Cause, Leaf
@@ -26,17 +27,18 @@ _STATES = {
 }
 
 
-def judged_causes(leaf: Leaf, facts: Facts, params: Params) -> tuple[JudgedCause, ...]:
+def judged_causes(leaf: Leaf, facts: Facts, params: Params, onset_step: int | None = None) -> tuple[JudgedCause, ...]:
     """The causes of a leaf that a run may have, strongest first.
 
     Args:
         leaf: the leaf.
         facts: what is found in the run.
         params: the parameters of a cause's test.
+        onset_step: where the trouble begins.
     """
     here = facts.get("circumstances")
     judged = [_judged(cause, facts, params) for cause in leaf.causes if here.fit(cause.holds) is not False]
-    return by_strength(filter(_told_of, judged))
+    return by_strength(filter(_told_of, _by_movers(judged, facts, onset_step)))
 
 
 def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = ()) -> tuple[JudgedCause, ...]:
@@ -82,6 +84,32 @@ def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     if lacks and state in STRONG:
         state = CauseState.POSSIBLE
     return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, lacking(facts.run, answer.missing))
+
+
+def _by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: int | None) -> Iterator[JudgedCause]:
+    """The causes by what moved first: the leader's is likely and the first, one whose series followed is not likely."""
+    if onset_step is None or not any(item.cause.moves for item in causes):
+        yield from (item for item in causes if item.cause.test or not item.cause.moves)
+        return
+    movers = facts.get("movers")
+    first = leader(movers, onset_step)
+    evidence = tuple(move.before(onset_step) for move in movers.by(onset_step) if move.metric == first)
+    around = [(_group(move.metric), move.step <= onset_step) for move in movers.around(onset_step)]
+    followed = {group for group, _ in around} - {group for group, before in around if before}
+    leading = [item for item in causes if item.cause.moves and item.cause.moves == _group(first)]
+    if any(item.cause.test and item.state in STRONG for item in leading):
+        leading = [item for item in leading if item.cause.test]  # what it moved by is known
+    for item in leading:
+        raised = item.state is CauseState.POSSIBLE and not item.reason
+        state = CauseState.LIKELY if raised else item.state
+        yield replace(item, state=state, evidence=(*evidence, *item.evidence))
+    for item in causes:
+        if item not in leading and (item.cause.test or not item.cause.moves):
+            yield _at_most_possible(item) if item.cause.moves in followed else item
+
+
+def _group(metric: str) -> str:
+    return metric.partition("/")[0]
 
 
 def _told_of(judged: JudgedCause) -> bool:

@@ -41,6 +41,12 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     return (*_with_first(earlier), told, *later)
 
 
+def leader(movers: Movers, onset_step: int) -> str:
+    """The series that moved before a step, and before all others; empty where the log can't tell."""
+    moves = [Happening(move.step, move.metric, move.text) for move in movers.by(onset_step) if move.step < onset_step]
+    return next((event.metric for event in _with_first(moves) if event.first), "") if moves else ""
+
+
 def _with_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
     """Events by step, marked the one that moved first where the log can tell."""
     earliest = [event for event in events if event.step == events[0].step]
