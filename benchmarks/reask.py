@@ -26,6 +26,7 @@ NodeId = tuple[str, str]
 """The leaf of a cause, empty for a question, and the node's own id."""
 
 AT_A_RESTART = {"checkpoints", "movers"}  # facts that the walk itself asks for, where a finding has a restart
+BETWEEN_FINDINGS = {"levels", "rise"}  # and where there are several, which may tell of one event
 Steers = tuple[str, int | None, int | None, bool]
 
 
@@ -106,7 +107,7 @@ def _asked(case: str) -> frozenset[NodeId]:
     """Which nodes the walk over a case asks."""
     found = corpus.found(case)
     questions = [("", visit.question.id) for visits in (found.path, *found.further) for visit in visits]
-    causes = [(finding.leaf.id, cause.id) for finding in found.findings for cause in finding.leaf.causes]
+    causes = [(finding.leaf.id, cause.id) for finding in found.reached for cause in finding.leaf.causes]
     return frozenset(questions + causes)
 
 
@@ -116,6 +117,8 @@ def _same(case: str, change: Change, nodes: set[NodeId]) -> Iterator[bool]:
     facts = Reused(earlier, _params(change.tree, case), change.facts)
     if change.facts & AT_A_RESTART:
         yield not any(finding.restart for finding in corpus.found(case).findings)
+    if change.facts & BETWEEN_FINDINGS:
+        yield len(corpus.found(case).reached) < 2
     if "reading" in change.facts:
         yield facts.get("reading") == earlier.get("reading")
     for id_ in nodes:

@@ -6,7 +6,7 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class Series:
     values: Floats
     origin: str = ""
     divided_by: str = ""
+
+    def before(self, step: int) -> Series:
+        """Its rows before a step."""
+        keep = self.steps < step
+        return replace(self, steps=self.steps[keep], values=self.values[keep])
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -9,6 +9,8 @@ from stabtree.diagnosis.causes import by_strength
 from stabtree.diagnosis.fixes import Filling, advised
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
+from stabtree.facts import facts_of
+from stabtree.facts.rise import Rise
 from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
@@ -80,8 +82,7 @@ def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
     # "Nothing to do" of a note is not to be read under a failure.
     heavy = [item for item in others if item.leaf.severity.rank >= min(Severity.WARNING.rank, head.leaf.severity.rank)]
     begins = _begins(group, facts)
-    known = {judged.cause.id: judged for item in reversed((head, *heavy)) for judged in reversed(item.causes)}
-    causes = by_strength(reversed(known.values()))
+    causes = by_strength(head.causes, (judged for item in heavy for judged in item.causes))
     told = [(item.leaf, item.evidence, Filling(facts.run, item.onset_step, item.last_good_step)) for item in heavy]
     own = Filling(facts.run, head.onset_step, head.last_good_step)
     restarts = [item for item in findings if item.restart]
@@ -110,18 +111,20 @@ def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
 def _begins(group: Sequence[Seen], facts: Facts) -> Finding:
     """The one of the earliest onset.
 
-    A level is known to some rows only: where another one begins within these, to the row, it is that one.
+    The lowest level of a loss that jumped lies anywhere before the jump. It is the onset only where the loss had risen
+    by then: where the rise would have been found had the log ended before the jump.
     """
     dated = sorted((item for item in group if item.finding.onset_step is not None), key=_onset)
     if not dated:
         return group[0].finding
-    first = dated[0]
-    loss = facts.run.get("loss")
-    if not first.by_levels or loss is None:
-        return first.finding
-    until = _onset(first) + facts.get("levels").blur * facts.get("levels").length(loss)
-    exact = (item.finding for item in dated if not item.by_levels and _onset(item) <= until)
-    return next(exact, first.finding)
+    exact = next((item for item in dated if not item.by_levels), dated[0])
+    early = dated[0] is exact or _risen_before(_onset(exact), facts)
+    return dated[0].finding if early else exact.finding
+
+
+def _risen_before(step: int, facts: Facts) -> bool:
+    before = {name: series.before(step) for name, series in facts.run.series.items()}
+    return isinstance(facts_of(replace(facts.run, series=before), facts.params).get("rise"), Rise)
 
 
 def _onset(item: Seen) -> int:

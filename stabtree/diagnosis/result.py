@@ -130,9 +130,14 @@ class Finding:
         return self.seen_as[1:]
 
     @property
+    def parts(self) -> tuple[Finding, ...]:
+        """The finding of each leaf by itself."""
+        return self.seen_as or (self,)
+
+    @property
     def own_onset_step(self) -> int | None:
         """Where its own leaf begins; the event may have begun earlier."""
-        return self.seen_as[0].onset_step if self.seen_as else self.onset_step
+        return self.parts[0].onset_step
 
     @property
     def metric(self) -> str:

@@ -30,6 +30,7 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     onset = finding.onset_step
     if onset is None:
         return ()
+<<<<<<< HEAD
     events = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
@@ -64,6 +65,23 @@ def _shown(finding: Finding) -> Iterator[Evidence]:
     for judged in finding.causes:
         if judged.state in (CauseState.CONFIRMED, CauseState.LIKELY):
             yield from judged.evidence
+=======
+    moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
+    begins = next((part for part in finding.parts if part.onset_step == onset), finding)
+    trouble = begins.metric
+    if any(move.metric == trouble for move in moves):
+        return _with_first(moves)
+    told = Happening(onset, trouble, f"onset of: {begins.leaf.title}")
+    earlier = [move for move in moves if move.step < onset]
+    later = [move for move in moves if move.step >= onset]
+    return (*_with_first(earlier), told, *later)
+>>>>>>> evt
+
+
+def leader(movers: Movers, onset_step: int) -> str:
+    """The series that moved before a step, and before all others; empty where the log can't tell."""
+    moves = [Happening(move.step, move.metric, move.text) for move in movers.by(onset_step) if move.step < onset_step]
+    return next((event.metric for event in _with_first(moves) if event.first), "") if moves else ""
 
 
 def _with_first(events: Sequence[Happening]) -> tuple[Happening, ...]:

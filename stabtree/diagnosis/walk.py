@@ -244,7 +244,7 @@ class _Walk:
         onset, good = (last.answer.onset_step, last.answer.last_good_step) if last else (None, None)
         asked = predicate_named(last.question.test) if last else None
         storm = any(visit.answer.storm for visit in told_by)
-        judged = judged_causes(leaf, self.facts, self.params)
+        judged = judged_causes(leaf, self.facts, self.params, onset)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
         filling = Filling(self.run, onset, good)

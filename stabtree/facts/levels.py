@@ -58,7 +58,6 @@ class Levels(NamedTuple):
         fall_share: what a reward must lose of all that it covered; it is that of a few answers, far noisier than a
             loss.
         fall_noise: and in times its scatter.
-        blur: how many levels before a jump the lowest one may lie that the jump leaves.
     """
 
     window_steps: int
@@ -68,7 +67,6 @@ class Levels(NamedTuple):
     short_rows: int
     fall_share: float
     fall_noise: float
-    blur: int
 
     def length(self, series: Series) -> float:
         """How many steps of a series are one level; less than the log holds between two rows where it has none."""
@@ -107,11 +105,10 @@ def levels(
     short_level_rows: Count,
     fall_share: float,
     fall_noise: float,
-    blur_levels: Count,
 ) -> Levels:
     """How a series is read as levels; the parameters are those of `Levels`."""
     most, least = max(most_levels, 4), max(least_levels, 4)
-    return Levels(window_steps, most, least, level_rows, short_level_rows, fall_share, fall_noise, blur_levels)
+    return Levels(window_steps, most, least, level_rows, short_level_rows, fall_share, fall_noise)
 
 
 def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:

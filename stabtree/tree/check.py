@@ -149,6 +149,8 @@ def _predicate(tree: Tree, node: Asking) -> Iterator[str]:
 
 
 def _holds(cause: Cause | Signature) -> Iterator[str]:
+    if cause.moves and cause.moves not in by_name():
+        yield f"moves {cause.moves!r}, which is no metric{near(cause.moves, by_name())}"
     for key, words in cause.holds.items():
         if key not in WORDS:
             yield f"holds for {key!r}, which is not a circumstance{near(key, WORDS)}; those are {', '.join(WORDS)}"

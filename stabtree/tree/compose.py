@@ -71,6 +71,7 @@ def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete:
             quiet=item.quiet,
             holds=item.holds,
             proof=item.proof,
+            moves=item.moves,
         )
         for id_ in item.of:
             if id_ in leaves:

@@ -171,6 +171,9 @@ class Cause:
         holds: what it needs, as `{precision: [fp16]}`: it is not told where the run is known to be another, and only as
             possible where that is not known. The words are those of `stabtree.facts.circumstances`.
         proof: whether a yes of its test proves it; else it makes it likely.
+        moves: the series that it moves first, as `weight_norm`: where that left its course before the trouble
+            and all others, the cause is likely and stands first; where it followed, the cause is no more than possible.
+            Without a test the cause is told only of the leader, where no tested cause explains that.
     """
 
     id: str
@@ -184,6 +187,7 @@ class Cause:
     quiet: bool = False
     holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proof: bool = True
+    moves: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +322,7 @@ class Signature:
     quiet: bool = False
     holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proof: bool = True
+    moves: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def told(diagnosis: Diagnosis) -> Told:
     """What a diagnosis says."""
     causes = (
         f"{finding.leaf.id} {judged.cause.id} {judged.state}"
-        for finding in diagnosis.findings
+        for whole in diagnosis.findings
+        for finding in whole.parts
         for judged in finding.causes
         if judged.state in BORNE_OUT
     )
@@ -134,7 +135,7 @@ def told(diagnosis: Diagnosis) -> Told:
             finding.restart.checkpoint_step if finding.restart else None,
             [item.steps[0] for item in finding.precursors],
         )
-        for finding in diagnosis.findings
+        for finding in diagnosis.reached
     ]
     return Told(str(diagnosis.verdict), diagnosis.end.id, findings, sorted(causes))
 

@@ -25,7 +25,8 @@ TREE = load_trees()
 def test_every_message_is_found_with_its_line(leaf: str) -> None:
     """A hand-written line of each kind is reported with its number and its severity."""
     found = diagnose(logged(LINES[leaf]))
-    finding = next((item for item in found.findings if item.leaf.of == TREE.leaves[leaf].of), None)
+    told = [one for item in found.findings for one in (item, *item.also)]
+    finding = next((item for item in told if item.leaf.of == TREE.leaves[leaf].of), None)
     assert finding is not None
     assert finding.evidence[0].text.startswith("line 41: ")
     assert finding.leaf.severity in (found.verdict, "warning", "note")

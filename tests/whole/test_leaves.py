@@ -68,7 +68,7 @@ def ends(found: Diagnosis) -> set[str]:
     """The leaves at which the walk of the path and those of the later sections end, and those of the findings."""
     last = [visits[-1] for visits in found.further]
     further = {visit.question.go.get(visit.answer.verdict) or visit.question.go.get(NO, "") for visit in last}
-    return {found.end.id, *further, *(finding.leaf.id for finding in found.findings)}
+    return {found.end.id, *further, *(finding.leaf.id for finding in found.reached)}
 
 
 def test_every_leaf_has_one_run() -> None:
@@ -85,7 +85,7 @@ def test_the_run_of_a_leaf_ends_there(leaf: str) -> None:
     if TREE.leaves[leaf].severity is Severity.OK:
         assert found.verdict in ("ok", "note")
         return
-    finding = next(finding for finding in found.findings if finding.leaf.id == leaf)
+    finding = next(finding for finding in found.reached if finding.leaf.id == leaf)
     assert finding.evidence
     if finding.leaf.severity is not Severity.NOTE:  # beside which the rest of a short log may not be judged
         assert Severity(found.verdict).rank >= finding.leaf.severity.rank
@@ -117,7 +117,7 @@ def test_every_answer_is_given() -> None:
 
 def states(found: Diagnosis) -> Iterator[tuple[str, CauseState]]:
     """What each cause with a test came to under each finding; a guess at its best counts as likely."""
-    for finding in found.findings:
+    for finding in (part for item in found.findings for part in item.parts):
         for judged in finding.causes:
             guess = judged.state is CauseState.POSSIBLE and judged.cause.test in GUESSES
             if judged.cause.test:

@@ -89,9 +89,9 @@ def alarm(found: Diagnosis) -> Finding | None:
 
 def told(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
     """All that a diagnosis says, with the steps shifted back."""
-    steps = [None if f.onset_step is None else f.onset_step - shift for f in found.findings]
+    steps = [None if f.onset_step is None else f.onset_step - shift for f in found.reached]
     return [(found.verdict, found.end.id, None)] + [
-        (f.leaf.id, f.section, step) for f, step in zip(found.findings, steps, strict=True)
+        (f.leaf.id, f.section, step) for f, step in zip(found.reached, steps, strict=True)
     ]
 
 
