@@ -30,7 +30,6 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     onset = finding.onset_step
     if onset is None:
         return ()
-<<<<<<< HEAD
     events = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
@@ -42,7 +41,7 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
     if seen and earliest.get(seen.metric, onset + 1) > onset:
         return _placed(marked, _told(seen))
-    begins = next((item for item in finding.seen_as if item.onset_step == onset), finding)
+    begins = next((item for item in finding.parts if item.onset_step == onset), finding)
     if begins.metric in earliest:
         return marked
     return _placed(marked, Happening(onset, begins.metric, f"onset of: {begins.leaf.title}"))
@@ -65,17 +64,6 @@ def _shown(finding: Finding) -> Iterator[Evidence]:
     for judged in finding.causes:
         if judged.state in (CauseState.CONFIRMED, CauseState.LIKELY):
             yield from judged.evidence
-=======
-    moves = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
-    begins = next((part for part in finding.parts if part.onset_step == onset), finding)
-    trouble = begins.metric
-    if any(move.metric == trouble for move in moves):
-        return _with_first(moves)
-    told = Happening(onset, trouble, f"onset of: {begins.leaf.title}")
-    earlier = [move for move in moves if move.step < onset]
-    later = [move for move in moves if move.step >= onset]
-    return (*_with_first(earlier), told, *later)
->>>>>>> evt
 
 
 def leader(movers: Movers, onset_step: int) -> str:
