@@ -249,7 +249,7 @@ class _Walk:
         judged = self._causes(leaf)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
-        filling = Filling(self.run, onset, good)
+        filling = Filling(self.run, onset, good, known)
         causes = told_causes(judged, filling)
         evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
         return Finding(

@@ -127,12 +127,13 @@ def test_an_answer_against_the_log_is_said_aloud() -> None:
     ],
 )
 def test_the_layer_that_was_answered_brings_its_own_fix(word: str, cause: str, fix: str) -> None:
-    """An embedding is clipped by value, a softmax gives log(0); another layer gets neither."""
+    """Likely, since a person said so: an embedding is clipped by value, a softmax gives log(0); others get neither."""
     finding = diagnose(broken(dtype="fp32"), TREES, answers={"Q1.3": word}).findings[0]
     own = {"Q1.4.embedding", "Q1.4.softmax", "Q1.4.log_softmax"}
     told = [judged for judged in finding.causes if judged.cause.id in own]
     assert [judged.cause.id for judged in told] == ([cause] if cause else [])
-    assert all(judged.state == CauseState.POSSIBLE and fix in judged.cause.fixes[0] for judged in told)
+    assert all(judged.state == CauseState.LIKELY and fix in judged.cause.fixes[0] for judged in told)
+    assert all("as answered" in judged.evidence[0].text for judged in told)
 
 
 HOUSE = """
