@@ -17,6 +17,7 @@ from tests.conftest import falling, make_run
 from tests.predicates.judged import loss as judged_loss
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stabtree.run import Run
@@ -39,6 +40,14 @@ def flat(**columns: float) -> Run:
     """A run that does not learn."""
     loss = 2.3 + np.random.default_rng(0).normal(0, 0.01, 600)
     return make_run({"loss": loss, **{name: np.full(600, value) for name, value in columns.items()}}, dtype="fp32")
+
+
+@pytest.mark.parametrize(("make", "aloud"), [(learning, True), (flat, False)])
+def test_a_loop_that_learns_is_said_to_learn(make: Callable[[], Run], aloud: bool) -> None:
+    """Who answers that it can't memorise a batch is told that the loss has fallen, and is believed all the same."""
+    found = diagnose(make(), TREES, answers={"O1": "no"})
+    assert "loop-broken" in {finding.leaf.id for finding in found.findings}
+    assert any("O1 answered no; the log says otherwise" in text for text in found.said) is aloud
 
 
 @pytest.mark.parametrize(
