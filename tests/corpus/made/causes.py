@@ -13,7 +13,7 @@ from tests.conftest import make_run, series
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import LEVEL, SIGMA, learned, steady
-from tests.leaves.grpo import broken_off
+from tests.leaves.grpo import broken_off, unrewarded, useless
 from tests.leaves.grpo import collapsed as collapsed_reward
 from tests.leaves.signatures import speech
 
@@ -214,6 +214,18 @@ def loosened(share: float) -> Run:
     return collapsed_reward(entropy=np.where(np.arange(400) < 100, 0.5, wide))
 
 
+def cut(count: float) -> Floats:
+    """A share of answers that are cut off: all in the first row, and in so many of the last five."""
+    return np.where((AT == 0) | (ROWS - count <= AT), 1.0, 0.2)
+
+
+def thrown(row: float) -> Run:
+    """A loss that jumps for good, and a gradient that is high in one row that many rows after it."""
+    norm = gradients()
+    norm[250 + int(row)] *= 15
+    return make_run({"loss": steady(ROWS) + np.where(AT >= 250, 3.0, 0.0), "grad_norm": norm})
+
+
 def said(number: float) -> Run:
     """A warning that never ends a run, in the middle of its log."""
     line = LogLine(7, WARNINGS[int(number)])
@@ -305,6 +317,9 @@ HOLDS = (
     Hold("T9.least_rows", lambda rows: climbing(rows=int(rows)), beside("fp16-suspected", "T9", (7, 5))),
     Hold("T10.factor", broken, beside("nan-unlocated", "T10", (1.6, 1.4))),
     Hold("T12.factor", unclipped, beside("nan-backward", "T12", (1.4, 1.6))),
+    Hold("G1.length.share", lambda n: unrewarded(clipped_ratio=cut(n)), beside("reward-zero", "G1.length", (5, 3))),
+    Hold("G5.cut.share", lambda n: useless(clipped_ratio=cut(n)), beside("no-advantage", "G5.cut", (5, 3))),
+    Hold("T32.rows", thrown, beside("spike-persistent", "T32", (6, 4))),
     Hold("T37.share", clipped, beside("flat-from-start", "T37", (0.97, 0.93))),
     Hold("T45.share", run_out, beside("flat-from-start", "T45", (0.009, 0.011))),
     Hold("rate.early_share", thrown_up, beside("slow-rise", "T30", (0.09, 0.11))),
