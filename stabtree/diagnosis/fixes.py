@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.circumstances import framework_of
 from stabtree.facts.registry import finite
-from stabtree.tree.fixes import BATCHES, Place, filled, places
+from stabtree.tree.fixes import BATCHES, CHECKPOINT, Place, filled, places
 from stabtree.tree.knobs import KNOBS
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stabtree.answer import Evidence
     from stabtree.diagnosis.result import CauseState, JudgedCause
+    from stabtree.facts.checkpoints import Checkpoints
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
@@ -38,11 +39,13 @@ class Filling:
         run: the run.
         onset_step: the first step of the trouble, None where it has none.
         last_good_step: the last step before it.
+        checkpoints: where the run's checkpoints lie; None where that does not matter.
     """
 
     run: Run
     onset_step: int | None
     last_good_step: int | None
+    checkpoints: Checkpoints | None = None
 
     @cached_property
     def framework(self) -> str:
@@ -52,6 +55,17 @@ class Filling:
     def text(self, fix: str) -> str:
         """A fix with this run's numbers."""
         return filled(fix, self._told)
+
+    def idle(self, fix: str) -> bool:
+        """Whether all that a fix sets is set so already, or whether it takes a checkpoint that there is not."""
+        return self.done(fix) or (not self.has_older and any(place.knob == CHECKPOINT for place in places(fix)))
+
+    @cached_property
+    def has_older(self) -> bool:
+        """Whether a checkpoint is older than the trouble, as far as anybody knows."""
+        if self.checkpoints is None or self.onset_step is None:
+            return True
+        return self.checkpoints.before(self.onset_step, self.last_good_step) is not None
 
     def done(self, fix: str) -> bool:
         """Whether all that a fix sets is set so already."""
@@ -65,6 +79,8 @@ class Filling:
         return 0 < now <= float(place.value) if place.how == "<" else now == float(place.value)
 
     def _told(self, place: Place) -> str:
+        if place.knob == CHECKPOINT:
+            return ""
         if place.knob == BATCHES:
             return self._batches()
         spelled = KNOBS.get(f"{place.knob}{place.how}{place.value}")
@@ -132,8 +148,8 @@ def advised(
 ) -> tuple[Fix, ...]:
     """All fixes in the order in which to try them: those of causes that the log shows, the leaf's, then what may be.
 
-    A fix that changes nothing but what an earlier one changes in the same way comes last. What is set so already is
-    left out, unless the leaf has no other fix.
+    A fix that changes nothing but what an earlier one changes in the same way comes last. What is set so already, or
+    takes an older checkpoint where there is none, is left out, unless the leaf has no other fix.
 
     Args:
         leaf: the leaf.
@@ -158,7 +174,7 @@ def advised(
 
 
 def _open(fixes: Sequence[str], filling: Filling) -> tuple[str, ...]:
-    return tuple(filling.text(fix) for fix in fixes if not filling.done(fix))
+    return tuple(filling.text(fix) for fix in fixes if not filling.idle(fix))
 
 
 def _of_leaf(leaf: Leaf, evidence: Sequence[Evidence], filling: Filling) -> Iterator[Fix]:

@@ -83,7 +83,7 @@ def log_next(
         (name, judged.cause)
         for finding in findings
         for judged in finding.causes
-        if judged.state == CauseState.NOT_CHECKABLE
+        if judged.state in (CauseState.NOT_CHECKABLE, CauseState.POSSIBLE)
         for name in judged.missing
     ]
     for miss in missing:

@@ -13,7 +13,7 @@ from stabtree.run import Setting
 from stabtree.text import near
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
@@ -49,6 +49,15 @@ def contradiction(question: Question, word: str, data: Answer) -> str:
     if data.verdict in (UNKNOWN, question.words.get(word, word)) or word == UNKNOWN:
         return ""
     return f"answered {word}; the log says {data.verdict.replace('_', ' ')}: {data.evidence[0].text}"
+
+
+def denied(question: Question, word: str, ask: Callable[[str], Answer]) -> str:
+    """What is to be said aloud where another question's answer from the log rules a person's out; else empty."""
+    id_, _, verdict = question.against.get(question.words.get(word, word), "").partition("=")
+    data = ask(id_) if id_ else None
+    if data is None or data.verdict != verdict:
+        return ""
+    return f"answered {word}; the log says otherwise: {data.evidence[0].text}"
 
 
 def believing(run: Run, question: Question, word: str) -> Run:

@@ -12,7 +12,7 @@ from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.events import Seen, one_each
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.missing import log_next, missed
-from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, told
+from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, denied, told
 from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.restart import advise, before_all_trouble
 from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
@@ -104,7 +104,9 @@ class _Walk:
         check_answers(self.tree, self.answers)
         for id_, word in self.answers.items():
             question = self.tree.questions[id_]
-            self.against[id_] = contradiction(question, word, self._by_data(question))
+            self.against[id_] = contradiction(question, word, self._by_data(question)) or denied(
+                question, word, lambda other: self._by_data(self.tree.questions[other])
+            )
         for id_, word in self.answers.items():
             self._believe(self.tree.questions[id_], word)
         nodes = {leaf.of for leaf in self.tree.leaves.values() if leaf.escalate}
@@ -247,7 +249,7 @@ class _Walk:
         judged = judged_causes(leaf, self.facts, self.params, onset)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
-        filling = Filling(self.run, onset, good)
+        filling = Filling(self.run, onset, good, known)
         causes = told_causes(judged, filling)
         evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
         finding = Finding(

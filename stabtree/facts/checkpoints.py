@@ -44,6 +44,11 @@ class Checkpoints(NamedTuple):
         known = [limit // self.every * self.every] if self.listed is None else [s for s in self.listed if s <= limit]
         return max((step for step in known if step > 0), default=None)
 
+    def before(self, onset_step: int, last_good_step: int | None) -> int | None:
+        """The newest checkpoint from before some trouble, None when there is none."""
+        good = last_good_step if last_good_step is not None else self.step_before(onset_step)
+        return None if good is None else self.newest(good)
+
     def nearest(self, step: int) -> int | None:
         """The newest checkpoint up to a step; the oldest one after it where there is none."""
         later = [listed for listed in self.listed or () if listed > step]

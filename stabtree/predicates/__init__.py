@@ -72,6 +72,7 @@ PREDICATES: dict[str, Predicate] = {
         end.stops_early,
         nonfinite.only_eval_breaks,
         signatures.setting_is,
+        signatures.answered,
         signatures.is_logged,
         signatures.loss_zero_with_grad_nan,
         signatures.grad_zero_with_lr_zero,

@@ -206,7 +206,7 @@ def activation_overflow(
         return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
     if not activation_max and dtype == "fp16":
         text = f"the run is fp16, which ends at {limit:,.0f}; activation_max/<group> was not logged"
-        return Answer(POSSIBLE, (Evidence(text),))
+        return Answer(POSSIBLE, (Evidence(text),), missing=("activation_max",))
     if not activation_max:
         return unknown("activation_max/<group> was not logged", "activation_max")
     broke = None if isinstance(loss_break, Absent) else loss_break

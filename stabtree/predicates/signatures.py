@@ -53,6 +53,19 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
     return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
 
 
+@predicate(source="what a person found", labels=(LIKELY, NO))
+def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
+    """Did a person answer so?
+
+    `key` is what the question's predicate sets, so nothing but an answer can tell.
+    """
+    match = told(run, key, value)
+    if match is None:
+        return unknown(f"nobody answered {key}")
+    found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
+    return Answer(LIKELY if match else NO, found)
+
+
 @predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
 def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
     """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""

@@ -91,6 +91,7 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
         yield "section", f"{name} is in section {question.section!r}, which does not exist"
     if not question.source:
         yield "source", f"{name} lacks a source"
+    yield from (("against", f"{name} {text}") for text in _against(tree, question))
     yield from (("go", f"{name} {text}") for text in _edges(question, nodes))
     predicate = predicate_named(question.test)
     under = "test" if predicate is None else "params"
@@ -109,6 +110,17 @@ def _edges(question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
             yield f"takes {word!r} for {verdict!r}, which has no edge{near(verdict, question.go)}"
     if UNKNOWN not in question.go and NO not in question.go:
         yield "has no edge for 'unknown' and none for 'no' to go on along"
+
+
+def _against(tree: Tree, question: Question) -> Iterator[str]:
+    for word, told in question.against.items():
+        if word not in question.go:
+            yield f"has {word!r} under against, which has no edge{near(word, question.go)}"
+        id_, _, verdict = told.partition("=")
+        if id_ not in tree.questions:
+            yield f"stands against {id_!r}, which is no question{near(id_, tree.questions)}"
+        elif verdict not in tree.questions[id_].go:
+            yield f"stands against {told!r}, but {id_} has no edge for that{near(verdict, tree.questions[id_].go)}"
 
 
 def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:

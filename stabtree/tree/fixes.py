@@ -2,7 +2,8 @@
 
 `{KNOB}` names a knob in the framework's spelling, `{KNOB/2}` and `{KNOB*2}` change it by a factor, `{KNOB=VALUE}` sets
 it, `{KNOB<VALUE}` lowers it to at most a value; `{batches}` are those of the onset. Each stands behind words that say
-the same without a number, and is told in parentheses: what is not known is left out.
+the same without a number, and is told in parentheses: what is not known is left out. `{checkpoint}` tells nothing: a
+fix that holds it is advised only where a checkpoint is older than the trouble.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BATCHES = "batches"
+CHECKPOINT = "checkpoint"
 _PLACE = re.compile(r"\s?\{(\w+)(?:([/*=<])([^\s{}:]*))?\}")
 _WORDS = frozenset(knob for knob in KNOBS if "=" in knob)  # a knob with the one value that it is spelled for
 
@@ -25,7 +27,7 @@ class Place(NamedTuple):
     """A place of a fix that the run at hand fills.
 
     Attributes:
-        knob: a knob of the table, or `batches`.
+        knob: a knob of the table, `batches` or `checkpoint`.
         how: `/`, `*`, `=`, `<`, or empty.
         value: what stands behind that.
     """
@@ -57,12 +59,12 @@ def plain(fix: str) -> str:
 
 def mistakes(fix: str) -> Iterator[str]:
     """What is wrong with the places of a fix."""
-    known = {*(knob.partition("=")[0] for knob in KNOBS), BATCHES}
+    known = {*(knob.partition("=")[0] for knob in KNOBS), BATCHES, CHECKPOINT}
     for place in places(fix):
         shown = f"{{{place.knob}{place.how}{place.value}}}"
         if place.knob not in known:
             yield f"names {shown} in a fix; {place.knob!r} is not a knob{near(place.knob, known)}"
-        elif place.knob not in (*KNOBS, BATCHES) and f"{place.knob}{place.how}{place.value}" not in _WORDS:
+        elif place.knob not in (*KNOBS, BATCHES, CHECKPOINT) and f"{place.knob}{place.how}{place.value}" not in _WORDS:
             able = ", ".join(sorted(word for word in _WORDS if word.startswith(f"{place.knob}=")))
             yield f"names {shown} in a fix; what can be said of it is {able}"
         elif place.knob in KNOBS and place.how and not _is_number(place.value):

@@ -127,6 +127,7 @@ class Question:
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.
         words: other words that a person may answer with -> verdict.
+        against: a person's verdict -> what in the log contradicts it, another question with its verdict (`O0=yes`).
         quick: row of the quick-reference table.
         see: cross-references.
         source: where the question comes from.
@@ -145,6 +146,7 @@ class Question:
     like: str = ""
     person: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
     quick: Quick | None = None
     see: tuple[str, ...] = ()
     source: str = ""

@@ -15,6 +15,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.render.machine import to_dict
 from stabtree.render.screen import screen
 from stabtree.run import FileUse
+from stabtree.tree.load import load_trees
 from stabtree.tree.model import Cause, Leaf, Severity
 from tests.conftest import falling, make_run
 
@@ -94,6 +95,27 @@ def test_what_is_set_so_already_is_not_advised() -> None:
     assert len(advised(leaf("Clip {grad_clip<0.5}."), (), WHY, found)) == 1
     cause = JudgedCause(Cause("c", "no clipping", fixes=("Clip {grad_clip<1.0}.",)), CauseState.LIKELY)
     assert told_causes([cause], found)[0].cause.fixes == ()
+
+
+@pytest.mark.parametrize(("at", "told"), [(450, True), (150, False)])
+def test_no_checkpoint_is_reloaded_that_is_not_there(at: int, told: bool) -> None:
+    """A fix that takes a checkpoint from before the trouble is told only where one is as old, at every 200 steps."""
+    loss = falling(600) + np.where(np.arange(600) >= at, 3.0, 0.0)
+    found = diagnose(make_run({"loss": loss}, checkpoint_every=200))
+    finding = next(finding for finding in found.findings if finding.leaf.id == "spike-persistent")
+    assert finding.restart is not None
+    assert (finding.restart.checkpoint_step is not None) is told
+    text = " ".join((*finding.fixes, *(fix for judged in finding.causes for fix in judged.cause.fixes)))
+    assert ("Reload the last checkpoint" in text) is told
+    assert ("the checkpoint's optimizer state" in text) is told
+    assert "{" not in text
+
+
+def test_nothing_is_restarted_for_a_note() -> None:
+    """What is a mere note, or well, breaks no weight."""
+    light = [leaf for leaf in load_trees().leaves.values() if leaf.severity.rank < Severity.WARNING.rank]
+    assert light
+    assert not [leaf.id for leaf in light if leaf.restart]
 
 
 def test_fixes_of_what_the_log_shows_come_first_and_of_what_may_be_last() -> None:

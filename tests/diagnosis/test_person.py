@@ -17,6 +17,7 @@ from tests.conftest import falling, make_run
 from tests.predicates.judged import loss as judged_loss
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stabtree.run import Run
@@ -39,6 +40,14 @@ def flat(**columns: float) -> Run:
     """A run that does not learn."""
     loss = 2.3 + np.random.default_rng(0).normal(0, 0.01, 600)
     return make_run({"loss": loss, **{name: np.full(600, value) for name, value in columns.items()}}, dtype="fp32")
+
+
+@pytest.mark.parametrize(("make", "aloud"), [(learning, True), (flat, False)])
+def test_a_loop_that_learns_is_said_to_learn(make: Callable[[], Run], aloud: bool) -> None:
+    """Who answers that it can't memorise a batch is told that the loss has fallen, and is believed all the same."""
+    found = diagnose(make(), TREES, answers={"O1": "no"})
+    assert "loop-broken" in {finding.leaf.id for finding in found.findings}
+    assert any("O1 answered no; the log says otherwise" in text for text in found.said) is aloud
 
 
 @pytest.mark.parametrize(
@@ -129,12 +138,13 @@ def test_an_answer_against_the_log_is_said_aloud() -> None:
     ],
 )
 def test_the_layer_that_was_answered_brings_its_own_fix(word: str, cause: str, fix: str) -> None:
-    """An embedding is clipped by value, a softmax gives log(0); another layer gets neither."""
+    """Likely, since a person said so: an embedding is clipped by value, a softmax gives log(0); others get neither."""
     finding = diagnose(broken(dtype="fp32"), TREES, answers={"Q1.3": word}).findings[0]
     own = {"Q1.4.embedding", "Q1.4.softmax", "Q1.4.log_softmax"}
     told = [judged for judged in finding.causes if judged.cause.id in own]
     assert [judged.cause.id for judged in told] == ([cause] if cause else [])
-    assert all(judged.state == CauseState.POSSIBLE and fix in judged.cause.fixes[0] for judged in told)
+    assert all(judged.state == CauseState.LIKELY and fix in judged.cause.fixes[0] for judged in told)
+    assert all("as answered" in judged.evidence[0].text for judged in told)
 
 
 HOUSE = """

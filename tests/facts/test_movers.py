@@ -130,3 +130,14 @@ def test_clocks_do_not_move() -> None:
     """What tells nothing of learning is not asked."""
     slow = np.where(np.arange(ROWS) < 600, 1.0, 50.0)
     assert not facts_of(make_run({"step_time": slow, "throughput": 1 / slow})).get("movers").by(700)
+
+
+def test_what_moves_long_after_the_onset_does_not_belong_to_it() -> None:
+    """Of two layers that grow after the loss has broken, the one that does within 100 steps is told beside it."""
+    at, random = np.arange(ROWS), np.random.default_rng(0)
+    columns = healthy(random)
+    for name, start in (("early", 380), ("late", 430)):
+        columns[f"weight_norm/{name}"] = 14 * np.exp(random.normal(0, 0.001, ROWS) + np.clip(at - start, 0, 60) / 10)
+    moved = {move.metric for move in facts_of(make_run(columns)).get("movers").around(300)}
+    assert "weight_norm/early" in moved
+    assert "weight_norm/late" not in moved

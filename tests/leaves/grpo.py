@@ -277,6 +277,7 @@ TOLD: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES},
     **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.84)) for bar, build in CUT},
     "G2.function": partial(broken_off, 60),
+    "G2.floor.function": partial(broken_off, 6),
     "G2.function: the row before": partial(broken_off, 60, 0.56),
 }
 NOT_TOLD: dict[str, Maker] = {

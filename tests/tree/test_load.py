@@ -62,6 +62,13 @@ def test_a_good_tree_loads() -> None:
             "no: goood",
             "t.yaml:13: question Q1 goes to 'goood' on no, which does not exist; did you mean 'good'?",
         ),
+        (
+            "    source: a test\n",
+            "    source: a test\n    against: {no: Q2=yes}\n",
+            "stands against 'Q2', which is no question",
+        ),
+        ("    source: a test\n", "    source: a test\n    against: {nope: Q1=yes}\n", "has 'nope' under against"),
+        ("    source: a test\n", "    source: a test\n    against: {no: Q1=maybe}\n", "but Q1 has no edge for that"),
         ("no: good", "nope: good", "question Q1 has no edge for 'no', which spike may answer"),
         ("no: good", "nope: good", "question Q1 has an edge for 'nope', which spike never answers"),
         ("yes: bad", "yes: Q1", "the walk can go round in a circle: Q1 → Q1"),

@@ -213,6 +213,8 @@ def stands_at_chance(
     least_steps: int,
     least_progress: float,
     warm_share: float,
+    late_start_steps: int,
+    late_start_rows: int,
 ) -> Answer:
     """Is the loss at the level of a random guess among the classes, from its first rows on?
 
@@ -221,7 +223,8 @@ def stands_at_chance(
     leave it there. C is configured, or one of 2, 10, 100 and 1000. Not asked of a loss that moves by nature.
     """
     steps, values = finite(loss)
-    early = too_early(run, loss, lr, Young(12, least_steps, least_progress, warm_share, 10, 5))
+    bars = Young(0, least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
+    early = too_early(run, loss, lr, bars)
     if early:
         return inapplicable(early) if run.moves_by_nature else unknown(early)
     later = values[max(1, int(skip * len(values))) :]

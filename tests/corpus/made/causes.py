@@ -13,6 +13,8 @@ from tests.conftest import make_run, series
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import LEVEL, SIGMA, learned, steady
+from tests.leaves.grpo import broken_off, unrewarded, useless
+from tests.leaves.grpo import collapsed as collapsed_reward
 from tests.leaves.signatures import speech
 
 if TYPE_CHECKING:
@@ -108,12 +110,16 @@ def spiking() -> Floats:
     return loss
 
 
-def zero_loss(count: float, *, lr: bool = True, dtype: str = "bf16", **config: Any) -> Run:
-    """A grad_norm that is NaN in all of 100 rows, in so many of which the loss is 0; the rate moves or does not."""
+def zero_loss(count: float, *, lr: bool = True, dtype: str = "bf16", good: float = 0, **config: Any) -> Run:
+    """A grad_norm that is NaN in all but the first `good` of 100 rows, in so many of which the loss is 0.
+
+    The rate moves or does not.
+    """
     loss = learned(100)
-    loss[: int(count)] = 0
+    loss[int(good) : int(good + count)] = 0
     rate = np.full(100, 1e-3) - (1e-6 * np.arange(100) if lr else 0)
-    return make_run({"loss": loss, "grad_norm": np.full(100, np.nan), "lr": rate}, dtype=dtype, **config)
+    norm = np.where(np.arange(100) < good, 1.0, np.nan)
+    return make_run({"loss": loss, "grad_norm": norm, "lr": rate}, dtype=dtype, **config)
 
 
 def first_loss(times: float) -> Run:
@@ -173,6 +179,51 @@ def large_norms(usual: float, scale: float = 0) -> Run:
     norm = np.where(AT % 5 == 0, 1000.0, usual)
     columns = {"loss": learned(ROWS), "grad_norm": norm, "token_accuracy": np.full(ROWS, 0.5)}
     return make_run({**columns, **({"loss_scale": np.full(ROWS, scale)} if scale else {})})
+
+
+def flat(**columns: Any) -> Run:
+    """A loss of 600 steps that does not fall, in a run that clips at 1."""
+    return make_run({"loss": 8 + np.random.default_rng(0).normal(0, 0.01, 600), **columns}, grad_clip=1.0)
+
+
+def clipped(share: float) -> Run:
+    """A gradient that lies twenty times above the clip in a share of the rows, and below it in the others."""
+    return flat(grad_norm=np.where(np.arange(600) % 100 < 100 * share, 20.0, 0.5))
+
+
+def run_out(share: float) -> Run:
+    """A rate that stands at a share of its peak in most rows."""
+    return flat(lr=np.where(np.arange(600) < 100, 1e-3, share * 1e-3))
+
+
+def thrown_up(share: float) -> Run:
+    """A loss that is thrown up for one row after a share of the log, and rises over its second half."""
+    loss = np.concatenate((learned(ROWS // 2), LEVEL + np.linspace(0, 2, ROWS // 2)))
+    loss[int(share * ROWS)] = 2.5 * loss[0]
+    return make_run({"loss": loss}, lr=1e-4, optimizer="adamw")
+
+
+def only_logged(rows: float) -> Run:
+    """A loss that is NaN in its last rows, under a gradient that goes on."""
+    return make_run({"loss": np.where(ROWS - rows > AT, learned(ROWS), np.nan), "grad_norm": gradients()})
+
+
+def loosened(share: float) -> Run:
+    """A reward that collapses beside an entropy that doubles, and lies above 1 in a share of the last rows."""
+    wide = np.where(np.arange(400) % 5 < 5 * share, 1.2, 0.95)
+    return collapsed_reward(entropy=np.where(np.arange(400) < 100, 0.5, wide))
+
+
+def cut(count: float) -> Floats:
+    """A share of answers that are cut off: all in the first row, and in so many of the last five."""
+    return np.where((AT == 0) | (ROWS - count <= AT), 1.0, 0.2)
+
+
+def thrown(row: float) -> Run:
+    """A loss that jumps for good, and a gradient that is high in one row that many rows after it."""
+    norm = gradients()
+    norm[250 + int(row)] *= 15
+    return make_run({"loss": steady(ROWS) + np.where(AT >= 250, 3.0, 0.0), "grad_norm": norm})
 
 
 def said(number: float) -> Run:
@@ -242,6 +293,17 @@ HOLDS = (
     Hold("T2.share", zero_loss, beside("grad-nonfinite", "T2", (33, 27))),
     Hold("T3.share", partial(zero_loss, vocab_size=32_000), beside("grad-nonfinite", "T3", (96, 94))),
     Hold("T4.share", partial(zero_loss, lr=False, dtype="fp16"), beside("grad-nonfinite", "T4", (33, 27))),
+    Hold(
+        "T1.good_rows",
+        lambda good: zero_loss(90, good=good, overlap_comm=True),
+        beside("grad-nonfinite", "T1", (3, 4)),
+    ),
+    Hold("T2.good_rows", lambda good: zero_loss(90, good=good), beside("grad-nonfinite", "T2", (3, 4))),
+    Hold(
+        "T3.good_rows",
+        lambda good: zero_loss(96, good=good, vocab_size=32_000),
+        beside("grad-nonfinite", "T3", (3, 4)),
+    ),
     Hold("T5.factor", first_loss, beside("grad-nonfinite", "T5", (3.3, 2.7))),
     Hold("T7.rows", partial(from_the_start, **PURE), rows_of("T7")),
     Hold("T7.steps", partial(from_the_start, 2, **PURE), beside("fp16-suspected", "T7", (45, 55))),
@@ -255,6 +317,19 @@ HOLDS = (
     Hold("T9.least_rows", lambda rows: climbing(rows=int(rows)), beside("fp16-suspected", "T9", (7, 5))),
     Hold("T10.factor", broken, beside("nan-unlocated", "T10", (1.6, 1.4))),
     Hold("T12.factor", unclipped, beside("nan-backward", "T12", (1.4, 1.6))),
+    Hold("G1.length.share", lambda n: unrewarded(clipped_ratio=cut(n)), beside("reward-zero", "G1.length", (5, 3))),
+    Hold("G5.cut.share", lambda n: useless(clipped_ratio=cut(n)), beside("no-advantage", "G5.cut", (5, 3))),
+    Hold("T32.rows", thrown, beside("spike-persistent", "T32", (6, 4))),
+    Hold("T37.share", clipped, beside("flat-from-start", "T37", (0.97, 0.93))),
+    Hold("T45.share", run_out, beside("flat-from-start", "T45", (0.009, 0.011))),
+    Hold("rate.early_share", thrown_up, beside("slow-rise", "T30", (0.09, 0.11))),
+    Hold("Q1.3.outlive_rows", only_logged, {5: "nan-logged", 4: "no nan-logged"}),
+    Hold(
+        "G2.function.rows",
+        lambda rows: broken_off(int(rows)),
+        beside("reward-falls-through", "G2.floor.function", (5, 4)),
+    ),
+    Hold("G2.entropy.share", loosened, beside("reward-collapse", "G2.entropy", (0.6, 0.4))),
     Hold("T13.longest", partial(isolated, "loss"), beside("nan-skipped", "T13", (2, 3))),
     Hold("T13.most_share", often, beside("nan-unlocated", "T13", (0.45, 0.55))),
     Hold("T14.longest", lambda rows: speech(isolated("grad_norm", rows)), beside("grad-nonfinite", "T14", (2, 3))),
