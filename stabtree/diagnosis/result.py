@@ -240,6 +240,10 @@ class Diagnosis:
     misread: str
     monitor: Replay | None
 
+    def __repr__(self) -> str:
+        found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"
+        return f"Diagnosis({self.run.name!r}: {self.verdict}, {found})"
+
     @property
     def answered(self) -> tuple[Section, ...]:
         """The sections whose entry question has an answer; checks of one question are left out."""
