@@ -16,9 +16,11 @@ ROWS = 2
 
 
 def early_end(run: Run) -> tuple[str, ...]:
-    """A note where the log ends long before the planned steps are done, and no error says why."""
+    """A note where the log ends long before the planned steps are done, and neither an error nor a NaN says why."""
     loss, last, planned = run.get("loss"), run.last_step, run.planned_step
     if loss is None or last is None or len(loss) < ROWS or not math.isfinite(planned):
+        return ()
+    if not math.isfinite(float(loss.values[-1])):  # that says why
         return ()
     if last >= ENOUGH * planned or last + ROWS * interval(loss.steps) >= planned or any(x.at_end for x in run.lines):
         return ()
