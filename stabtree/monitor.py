@@ -111,7 +111,7 @@ class NaNMonitor:
         Raises:
             NonFiniteError: with `action="raise"`, where it is not.
         """
-        value = float(loss)
+        value = _number(loss)
         local = "" if math.isfinite(value) else f"the loss is {value}"
         good = self._check(local, step, f"the loss is finite here, {value:.6g}")
         if good and not self._bad:
@@ -129,7 +129,7 @@ class NaNMonitor:
         Raises:
             NonFiniteError: with `action="raise"`, where they are not.
         """
-        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := float(item))}
+        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := _number(item))}
         local = ""
         if bad:
             name, value = next(iter(bad.items()))
@@ -176,3 +176,9 @@ class NaNMonitor:
         if self.state.last_good_step is None:
             return "no step was good before"
         return f"the last good loss was {self.state.last_good_loss:.6g}, at step {self.state.last_good_step}"
+
+
+def _number(value: SupportsFloat) -> float:
+    """A number as a float; arrays and tensors of one element are numbers, whatever their shape."""
+    item = getattr(value, "item", None)
+    return float(item() if item else value)

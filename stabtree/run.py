@@ -46,6 +46,10 @@ class Series:
     origin: str = ""
     divided_by: str = ""
 
+    def __repr__(self) -> str:
+        where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}" if len(self.steps) else ""
+        return f"Series({self.metric!r}, {len(self.steps):,} values{where})"
+
     def before(self, step: int) -> Series:
         """Its rows before a step."""
         keep = self.steps < step

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import stabtree
@@ -211,3 +212,10 @@ def test_the_names_of_the_package_are_listed_without_importing_numpy() -> None:
     code = "import stabtree, sys; print(set(stabtree.__all__) - set(dir(stabtree)), 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["set()", "False"]
+
+
+def test_a_tensor_of_one_element_is_a_number() -> None:
+    """A loss of shape (1,) is checked as the number that it holds."""
+    monitor = NaNMonitor()
+    assert monitor.check_loss(np.array([4.0]), 1)
+    assert not monitor.check_gradients({"a": np.array([[np.nan]])}, 2)

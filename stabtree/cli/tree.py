@@ -115,10 +115,17 @@ def predicates(
 @tree_app.command(cls=TypedCommand)
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
+    from stabtree.tree.compose import NOTHING
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
-    emit(f"{clean(tree.name)}: no mistake in {len(tree.questions)} questions and {len(tree.leaves)} leaves")
+    own = {section.id for section in tree.sections if section.tree in ("", tree.name)}
+    questions = {question.id for question in tree.questions.values() if question.section in own}
+    homes = questions | {group.id for group in tree.groups.values() if group.section in own}
+    leaves = [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
+    told = f"{len(questions)} questions and {len(leaves)} leaves"
+    others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
+    emit(f"{clean(tree.name)}: no mistake in {told}{others}")
 
 
 @tree_app.command(cls=TypedCommand)

@@ -272,6 +272,10 @@ class Diagnosis:
     misread: str
     monitor: Replay | None
 
+    def __repr__(self) -> str:
+        found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"
+        return f"Diagnosis({self.run.name!r}: {self.verdict}, {found})"
+
     @property
     def reached(self) -> tuple[Finding, ...]:
         """All leaves that are not ok: each finding, and what else tells of its event by itself."""

@@ -21,6 +21,7 @@ from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import Replay
 from stabtree.predicates import predicate_named
+from stabtree.run import Run
 from stabtree.text import near
 from stabtree.tree.model import Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
@@ -28,7 +29,6 @@ from stabtree.tree.params import facts_behind, liked, resolved
 
 if TYPE_CHECKING:
     from stabtree.facts.registry import Facts, Param
-    from stabtree.run import Run
     from stabtree.tree.overrides import Values
     from stabtree.tree.params import Asking
 
@@ -64,6 +64,9 @@ def diagnose(
     Raises:
         StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`.
     """
+    if not isinstance(run, Run):
+        problem = f"takes a run, not {type(run).__name__}"
+        raise StabtreeError(problem, where="diagnose", hint="type diagnose(load_run(PATH))")
     if tree is None:
         from stabtree.tree.load import load_trees
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.columns import to_rows
+from stabtree.loaders.assemble.early_end import early_end
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
@@ -43,6 +44,7 @@ def load_run(
     run: str | None = None,
     checkpoints: str | Path | None = None,
     ranks: bool = False,
+    rerun: str | Path | None = None,
 ) -> Run:
     """Read a run from the files that its trainer wrote.
 
@@ -57,6 +59,7 @@ def load_run(
         run: which run, where a file or folder holds several.
         checkpoints: the folder of the run's checkpoints; their steps are read from their names.
         ranks: whether several paths are said to be ranks or parts of one run; else that must be proved.
+        rerun: another run of the same training, for the questions that compare the two; read with the same options.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -75,7 +78,8 @@ def load_run(
     }
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    return _load(paths, {}, **options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
+    found = _load(paths, {}, **options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
+    return found if rerun is None else replace(found, rerun=_load([rerun], {}, **options))
 
 
 def _load(
@@ -120,6 +124,7 @@ def _load(
         written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
         notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
+    made_run = replace(made_run, notes=(*made_run.notes, *early_end(made_run)))
     return _with_checkpoints(made_run, paths, checkpoints)
 
 

@@ -32,6 +32,7 @@ MARKS = {
     CauseState.RULED_OUT: "–",
 }
 MOST_EVIDENCE = 4
+LEAST_ID = 6
 MOST_CAUSES = 3
 MOST_EVENTS = 6
 TOO_LITTLE = "Too little was logged to judge this run"
@@ -162,26 +163,27 @@ def _path(page: Page, diagnosis: Diagnosis) -> None:
 
 def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> None:
     section = ""
-    width = max(len(_verdict_of(visit)) for visit in visits) + 2
+    widths = (
+        max([LEAST_ID, *(len(visit.question.id) + 2 for visit in visits)]),
+        max(len(_verdict_of(visit)) for visit in visits) + 2,
+    )
     for unasked, group in groupby(visits, key=_unasked):
         chain = list(group)
         for visit in chain if not unasked or len(chain) == 1 else ():
             if visit.question.section != section:
                 section = visit.question.section
                 page.line((diagnosis.tree.section(section).heading, "dim"), indent=1)
-            _visit(page, visit, width)
+            _visit(page, visit, widths)
         if unasked and len(chain) > 1:
             ids = ", ".join(visit.question.id for visit in chain)
             told = f"{len(chain)} questions for a person ({ids}): --interactive asks them"
-            page.rows(
-                [((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=(6, width)
-            )
+            page.rows([((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=widths)
     title = end.title
     blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
     if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
         title = "nothing wrong in the little that could be checked"
     elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
-        title = f"nothing wrong on this path; section {diagnosis.findings[0].section} found what is reported above"
+        title = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
     page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
 
 
@@ -194,7 +196,7 @@ def _verdict_of(visit: Visit) -> str:
     return visit.answer.verdict.replace("_", " ") if visit.answer.verdict != UNKNOWN else "not checked"
 
 
-def _visit(page: Page, visit: Visit, width: int) -> None:
+def _visit(page: Page, visit: Visit, widths: tuple[int, int]) -> None:
     answer = visit.answer
     checked = answer.verdict != UNKNOWN
     by = " (answered by a person)" if visit.given_by == "person" else ""
@@ -211,7 +213,7 @@ def _visit(page: Page, visit: Visit, width: int) -> None:
             *((("", ""), ("", ""), (text, "dim")) for text in told),
         ],
         indent=3,
-        widths=(6, width),
+        widths=widths,
     )
 
 

@@ -254,3 +254,21 @@ def test_by_the_letter_any_rise_of_the_rate_counts() -> None:
         diagnose(make_run({"loss": 2 + np.arange(400) / 100, "lr": np.full(400, 1e-3)}), TREE, literal=True).end.id
         != "lr-rising"
     )
+
+
+def test_a_run_is_shown_in_a_line_and_a_path_is_no_run() -> None:
+    """A notebook shows no arrays, and `diagnose("run.csv")` says what to type instead."""
+    found = diagnose(load_run(FIXTURES / "phase19" / "nan-forward"))
+    assert len(repr(found)) < 200
+    assert "nan-forward" in repr(found)
+    assert "array" not in repr(found.run)
+    with pytest.raises(StabtreeError, match=r"takes a run, not str.*load_run"):
+        diagnose("run.csv")  # type: ignore[arg-type]
+
+
+def test_a_rerun_is_read_with_the_run() -> None:
+    """`load_run(..., rerun=...)` holds the other run, as --rerun does."""
+    folder = FIXTURES / "phase19"
+    run = load_run(folder / "nan-forward", rerun=folder / "healthy")
+    assert run.rerun is not None
+    assert run.rerun.series["loss"].values[-1] == load_run(folder / "healthy").series["loss"].values[-1]

@@ -43,6 +43,8 @@ LINES: dict[str, str] = {
     "loss-not-attached": "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
     "size-mismatch": "RuntimeError: size mismatch for head.weight: copying a param with shape [10, 64]",
     "target-form": "RuntimeError: 0D or 1D target tensor expected, multi-target not supported",
+    "nan-operation": "RuntimeError: Function 'LogBackward0' returned nan values in its 0th output.",
+    "adapter-not-found": "ValueError: Target modules {'q_proj'} not found in the base model.",
     "exception": "ValueError: something else",
     "scheduler-order": "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
     "overflow-lines": "WARNING Gradient overflow. A step is left out.",

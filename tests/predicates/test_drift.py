@@ -75,3 +75,12 @@ def test_the_reward_says_whether_the_run_goes_on_learning() -> None:
     rising = make_run({"loss": noise(0.01), "reward": SHARE + noise(0.02, 1)})
     still = make_run({"loss": noise(0.01), "reward": np.minimum(SHARE, 0.3) + noise(0.003, 1)})
     assert (ask("settled", rising).verdict, ask("settled", still).verdict) == ("falling", "flat")
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(16.0, "no"), (16.08, "up"), (4.0, "no"), (3.99, "down")])
+def test_weights_that_double_or_halve_exactly_are_no_more_than_that(end: float, verdict: str) -> None:
+    """More than twice, or less than half, within the window counts, by the letter."""
+    values = np.concatenate((np.full(400, 8.0), np.linspace(8.0, end, 201)))
+    run = make_run({"loss": np.linspace(1, 2, 601), "weight_norm/a": values})
+    found = diagnose(run, TREE, literal=True)
+    assert next(visit.answer.verdict for visit in found.path if visit.question.id == "Q4.3") == verdict

@@ -116,33 +116,37 @@ def weight_norm_change(
     it is unknown.
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
-    best: tuple[float, float, int, int, str] | None = None
+    best: tuple[float, int, int, str] | None = None
     for name, series in weight_norm.items():
         steps, values = _within(series, start, last)
         keep = values > 0
-        change = _largest_change(steps[keep], np.log(values[keep]), window_steps)
-        if change and (best is None or abs(change[0]) > abs(best[0])):
-            best = (change[0], float(np.exp(np.clip(change[0], -690, 690))), change[1], change[2], name)
+        change = _largest_change(steps[keep], values[keep], window_steps)
+        if change and (best is None or _size(change[0]) > _size(best[0])):
+            best = (*change, name)
     if best is None:
         return unknown(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
-    log_ratio, ratio, at, to, name = best
-    bar = factor if log_ratio > 0 else 1 / factor
+    ratio, at, to, name = best
+    bar = factor if ratio > 1 else 1 / factor
     text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
     text += f"the largest change of a group within {window_steps} steps"
     found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
-    return Answer("no" if abs(log_ratio) <= np.log(factor) else "up" if log_ratio > 0 else "down", found)
+    return Answer("up" if ratio > factor else "down" if ratio < 1 / factor else "no", found)
 
 
-def _largest_change(steps: Ints, logs: Floats, window_steps: int) -> tuple[float, int, int] | None:
-    """Largest change between a row and the first row at most `window_steps` before it."""
+def _size(ratio: float) -> float:
+    return abs(float(np.log(max(ratio, 1e-300))))
+
+
+def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[float, int, int] | None:
+    """Largest ratio between a row and the first row at most `window_steps` before it, up or down, and both steps."""
     if len(steps) < 2 or interval(steps) > window_steps:
         return None
     first = np.searchsorted(steps, steps - window_steps)
-    change = logs - logs[first]
-    at = int(np.argmax(np.abs(change)))
-    return float(change[at]), int(steps[first[at]]), int(steps[at])
+    ratio = np.clip(values / values[first], 1e-300, 1e300)
+    at = int(np.argmax(np.abs(np.log(ratio))))
+    return float(ratio[at]), int(steps[first[at]]), int(steps[at])
 
 
 @predicate(source="phase19 Q4.4", min_points=2)
