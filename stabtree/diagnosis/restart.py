@@ -37,8 +37,8 @@ def advise(
     trouble, good, late = onset_step, last_good_step, onset_step
     # A rise begins at the lowest level of the loss, which is sound itself.
     if good == onset_step and (risen := known.risen(onset_step, known.risen_share)) is not None:
-        trouble, late = risen, known.risen(onset_step, HALF) or risen
-        good = None if take is Take.TURN else good
+        late = known.risen(onset_step, HALF) or risen
+        trouble, good = (risen, None) if take is Take.TURN else (trouble, good)
     before = known.step_before(trouble)
     good = before if good is None else good
     if take is Take.NEWEST:
@@ -50,7 +50,7 @@ def advise(
     if newest is None and (take is Take.LOW or good == before):
         trouble = max(trouble, late)
         newest = _between(known, good, trouble)
-    elif take is not Take.NEWEST and newest != known.newest(trouble - 1):
+    elif take not in (Take.NEWEST, Take.LOW) and newest != known.newest(trouble - 1):
         trouble = known.step_after(good) or trouble
     older = known.newest(good - known.fresh_steps) if storm else newest
     chosen = newest if older is None else older
