@@ -32,7 +32,7 @@ def advise(
     """
     if take is Take.BEST:
         return _best(known, onset_step)
-    if take is Take.UNLESS_OVER and known.is_over(onset_step):
+    if take is Take.UNLESS_OVER and known.is_over(onset_step - 1 if last_good_step is None else last_good_step):
         return None
     trouble, good, late = onset_step, last_good_step, onset_step
     # A rise begins at the lowest level of the loss, which is sound itself.
@@ -49,7 +49,9 @@ def advise(
     newest = known.newest(good)
     if newest is None and (take is Take.LOW or good == before):
         trouble = max(trouble, late)
-        newest = _between(known, good, trouble)
+        # Between the best and the trouble a run may have lost most of it already.
+        fading = late == onset_step and good != before
+        newest = _between(known, good, (good + trouble) // 2 + 1 if fading else trouble)
     elif take not in (Take.NEWEST, Take.LOW) and newest != known.newest(trouble - 1):
         trouble = known.step_after(good) or trouble
     older = known.newest(good - known.fresh_steps) if storm else newest

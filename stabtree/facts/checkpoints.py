@@ -129,17 +129,14 @@ class Checkpoints:
                 return int(steps[place])
         return None
 
-    def is_over(self, onset: int) -> bool:
-        """Whether the loss ends no higher than it was before some step."""
-        found = self._levels(onset)
-        if found is None:
+    def is_over(self, good: int) -> bool:
+        """Whether the loss ends no higher than it was up to some step."""
+        found = self._levels(good)
+        if self.loss is None or found is None or not np.isfinite(self.loss.values[-1]):
             return False
         steps, values, rows = found
-        before = values[steps < onset][-rows:]
-        own = self.loss
-        if own is None or not len(before) or not np.isfinite(own.values[-1]):
-            return False
-        return len(values) - rows >= len(values[steps < onset]) and median(values[-rows:]) <= median(before)
+        before, after = values[steps <= good][-rows:], values[steps > good]
+        return len(before) > 0 and len(after) >= rows and median(after[-rows:]) <= median(before)
 
     def _levels(self, step: int) -> tuple[Ints, Floats, int] | None:
         """The steps and values of the loss, and how many rows make a level; None without rows after a step."""

@@ -90,7 +90,7 @@ def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: st
 def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> None:
     """A loader bug is restarted from before the first repeat, a schedule bug from before the jump."""
     repeats = np.where((AT >= 420) & (AT < 500), 420, AT)
-    values = loss(spike=(500, 4)) + np.where(AT > 500, 0.3, 0)
+    values = loss(spike=(500, 4)) + np.where(AT > 500, 0.5, 0)
     run = make_run({"loss": values, "batch_id": repeats}, checkpoint_every=50)
     finding = diagnose(run, TREE).findings[0]
     assert finding.leaf.id == "spike-duplicate-batch"
