@@ -124,10 +124,12 @@ class Checkpoints:
         begin, end = median(values[max(0, at - rows // 2) : at + rows // 2 + 1]), median(values[-rows:])
         bar = begin + share * (end - begin)
         bar = min(bar, math.sqrt(begin * end)) if begin > 0 and end > 0 else bar
-        for place in range(at + 1, len(values)):
-            if values[place] > bar and median(values[max(at + 1, place - rows // 2) : place + rows // 2 + 1]) > bar:
-                return int(steps[place])
-        return None
+        # The median of the rows around one lies above the bar where most of them do.
+        places = np.arange(at + 1, len(values))
+        above = np.concatenate(([0], np.cumsum(values > bar)))
+        first, last = np.maximum(at + 1, places - rows // 2), np.minimum(len(values), places + rows // 2 + 1)
+        left = places[(values[places] > bar) & (2 * (above[last] - above[first]) > last - first)]
+        return int(steps[left[0]]) if len(left) else None
 
     def is_over(self, good: int) -> bool:
         """Whether the loss ends no higher than it was up to some step."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from stabtree._lazy import Bools, Ints
     from stabtree.loaders.table import Column, Save
 
+MOST_EPOCHS = 100_000  # what is counted further is rows or episodes
+
 
 def epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mapping[int, int]:
     """The epochs that end within a log, as they are counted there, by the last step that was logged in each.
@@ -32,6 +34,8 @@ def epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mappin
         return {}
     done = np.ceil(count)
     last = np.flatnonzero(np.diff(done) > 0)
+    if len(last) > MOST_EPOCHS:
+        return {}
     return {int(at[row]): int(done[row]) for row in last if at[row] > 0}
 
 

@@ -33,7 +33,8 @@ def restart_line(restart: Restart) -> list[Piece]:
         sound = "the newest with sound weights, since steps that overflow are skipped"
         text = f"{where}, {sound}{known}{_fresh(restart, unit)}"
         return [("Restart from ", ""), (named, "number"), (text, "")]
-    text = f"{where}, before {place}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
+    when = f"before {place}" if restart.checkpoint_step < restart.before_step else "the last sound one"
+    text = f"{where}, {when}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
     return [("Restart from ", ""), (named, "number"), (text, "")]
 
 
