@@ -195,6 +195,8 @@ class Run:
         step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
             or tokens.
         checkpoints: the checkpoints that lie with the log or in the folder that the user named: their paths by step.
+        epoch_ends: the epochs that end in a log of steps, by the last step that was logged in each.
+        saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
     """
 
@@ -210,6 +212,8 @@ class Run:
     rerun: Run | None = None
     step_size: int = 1
     checkpoints: Mapping[int, str] = field(default_factory=dict)
+    epoch_ends: Mapping[int, int] = field(default_factory=dict)
+    saved: Mapping[int, int] = field(default_factory=dict)
     written: Mapping[str, Series] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.facts.checkpoints import ASSUMED, Told
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -62,11 +63,17 @@ class Restart:
     Attributes:
         checkpoint_step: the newest checkpoint not after the last good step, and none from right before a NaN storm
             where an older one exists; None when there is none.
-        every: steps between checkpoints; `assumed` when nothing says so.
+        told: what tells where the checkpoints are.
+        every: steps between checkpoints.
         lost_steps: steps of the log that are run again.
         fresh_step: the newest checkpoint before a NaN storm, when it was written right before it: passed over, or
             the same as `checkpoint_step` when no other is older than the trouble. None where that is no concern.
         path: where that checkpoint lies, where there is none the oldest one; empty where it was not seen.
+        epoch: the epoch at whose end it was written; None where it was not, or the log does not tell.
+        line: the line of the log that says that it was saved.
+        nothing: why there is nothing in the log to go back to; empty where there may be.
+        useless: of the checkpoint that is nearest to the best one, its step and the eval loss there and at the best,
+            where it is of no use; else None.
         lost_hours: hours that went into the steps that are run again; None where no time was logged.
         before_step: the first step of the trouble that it must be older than, of an earlier finding where there is one;
             for the best one the step that it is nearest to.
@@ -76,16 +83,25 @@ class Restart:
     """
 
     checkpoint_step: int | None
+    told: Told
     every: int
-    assumed: bool
     lost_steps: int
+    before_step: int
     fresh_step: int | None = None
     path: str = ""
     lost_hours: float | None = None
-    before_step: int | None = None
     take: Take = Take.BEFORE
     listed: tuple[int, ...] | None = None
     by_epoch: bool = False
+    epoch: int | None = None
+    line: int | None = None
+    nothing: str = ""
+    useless: tuple[int, float, float] | None = None
+
+    @property
+    def assumed(self) -> bool:
+        """Whether nothing says where the checkpoints are."""
+        return self.told in ASSUMED
 
 
 @dataclass(frozen=True, slots=True)

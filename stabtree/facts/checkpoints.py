@@ -2,62 +2,162 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.facts.registry import Count, fact, finite
+from stabtree.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from stabtree._lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 HOUR = 3600.0
+LEAST_LEVEL_ROWS, MOST_LEVEL_ROWS = 3, 15  # the rows of a level: a twentieth of all, within these
 
 
-class Checkpoints(NamedTuple):
+class Told(StrEnum):
+    """What tells where the checkpoints are."""
+
+    LISTED = "listed"  # a folder, or a list of their steps
+    LOGGED = "logged"  # the log says of each that it was saved
+    CONFIGURED = "configured"
+    EVALS = "evals"  # an assumption: trainers save what they evaluate
+    EPOCHS = "epochs"  # an assumption: else at the end of an epoch
+    NOTHING = "nothing"  # the distance is one that is assumed
+
+
+ASSUMED = frozenset((Told.EVALS, Told.EPOCHS, Told.NOTHING))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
     """Where checkpoints are, and which of them are too fresh.
 
     Attributes:
-        listed: their steps, None where nobody lists them.
+        told: what tells of them.
+        steps: their steps; None where they come at even distances without an end.
+        every: steps between two of them.
         paths: those that were seen, by step.
-        every: steps between two of them; `assumed` when nothing says so.
+        epochs: which epoch ended, by step, where the log tells.
+        lines: the line of the log that says that it was saved, by step.
         fresh_steps: a checkpoint from so few steps before the loss goes NaN holds the state that was about to break it.
+        risen_share: a loss that has gone so much of its whole rise has left its lowest level.
         loss: the loss, in which the last step before some other is looked up.
+        eval_loss: the eval loss, which tells how good a checkpoint is.
         last_step: the last step of the log.
         clock: wall-clock time in seconds, where it was logged.
         by_epoch: whether the log counts epochs.
     """
 
-    listed: tuple[int, ...] | None
-    paths: Mapping[int, str]
+    told: Told
+    steps: tuple[int, ...] | None
     every: int
-    assumed: bool
+    paths: Mapping[int, str]
+    epochs: Mapping[int, int]
+    lines: Mapping[int, int]
     fresh_steps: int
+    risen_share: float
     loss: Series | None
+    eval_loss: Series | None
     last_step: int | None
     clock: Series | None
     by_epoch: bool
 
     def newest(self, limit: int) -> int | None:
-        """The newest checkpoint up to a step, None when there is none; step 0 is the beginning, not a checkpoint."""
-        known = [limit // self.every * self.every] if self.listed is None else [s for s in self.listed if s <= limit]
-        return max((step for step in known if step > 0), default=None)
+        """The newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
+        known = [limit // self.every * self.every] if self.steps is None else [s for s in self.steps if s <= limit]
+        first = int(self.loss.steps[0]) if self.by_epoch and self.loss is not None and len(self.loss) else 1
+        return max((step for step in known if step >= first), default=None)
 
     def before(self, onset_step: int, last_good_step: int | None) -> int | None:
         """The newest checkpoint from before some trouble, None when there is none."""
         good = last_good_step if last_good_step is not None else self.step_before(onset_step)
         return None if good is None else self.newest(good)
 
-    def nearest(self, step: int) -> int | None:
-        """The newest checkpoint up to a step; the oldest one after it where there is none."""
-        later = [listed for listed in self.listed or () if listed > step]
-        return self.newest(step) or min(later, default=None)
+    def oldest(self, after: int) -> int | None:
+        """The oldest checkpoint after a step that the run came to."""
+        known = [(after // self.every + 1) * self.every] if self.steps is None else [s for s in self.steps if s > after]
+        end = self.last_step if self.last_step is not None and self.steps is None else None
+        return min((step for step in known if end is None or step <= end), default=None)
+
+    def best(self, step: int) -> int | None:
+        """Of the checkpoints on both sides of a step the one with the lower eval loss, else the older one."""
+        sides = [side for side in (self.newest(step), self.oldest(step)) if side is not None]
+        return min(sides, key=lambda side: self.eval_at(side) or 0.0, default=None)
+
+    def eval_at(self, step: int) -> float | None:
+        """The eval loss at a step, between two evaluations what lies between them."""
+        if self.eval_loss is None:
+            return None
+        steps, values = finite(self.eval_loss)
+        return float(np.interp(step, steps, values)) if len(steps) else None
+
+    def useless(self, step: int, best_step: int) -> tuple[int, float, float] | None:
+        """A checkpoint's step, its eval loss and the best, where half of all gained is lost, more than scatter."""
+        here, best, first = self.eval_at(step), self.eval_at(best_step), self.eval_at(0)
+        if self.eval_loss is None or here is None or best is None or first is None:
+            return None
+        scatter = median(np.abs(np.diff(finite(self.eval_loss)[1])))
+        return (step, here, best) if here - best > max((first - best) / 2, scatter) else None
+
+    def step_after(self, step: int) -> int | None:
+        """The first step of the loss after some other."""
+        after = self.loss.steps[self.loss.steps > step] if self.loss is not None else None
+        return int(after[0]) if after is not None and len(after) else None
 
     def step_before(self, step: int) -> int | None:
         """The last step of the loss before some other."""
         before = self.loss.steps[self.loss.steps < step] if self.loss is not None else None
         return int(before[-1]) if before is not None and len(before) else None
+
+    def risen(self, low: int, share: float) -> int | None:
+        """The first step at which the loss has gone a share of its rise since its lowest step; None without a rise.
+
+        And never more than half of its factors: a loss that rises from 1 to 1e10 has left its level long before 1e9.
+        """
+        found = self._levels(low)
+        if found is None:
+            return None
+        steps, values, rows = found
+        at = int(np.searchsorted(steps, low))
+        begin, end = median(values[max(0, at - rows // 2) : at + rows // 2 + 1]), median(values[-rows:])
+        bar = begin + share * (end - begin)
+        bar = min(bar, math.sqrt(begin * end)) if begin > 0 and end > 0 else bar
+        # The median of the rows around one lies above the bar where most of them do.
+        places = np.arange(at + 1, len(values))
+        above = np.concatenate(([0], np.cumsum(values > bar)))
+        first, last = np.maximum(at + 1, places - rows // 2), np.minimum(len(values), places + rows // 2 + 1)
+        left = places[(values[places] > bar) & (2 * (above[last] - above[first]) > last - first)]
+        return int(steps[left[0]]) if len(left) else None
+
+    def is_over(self, good: int) -> bool:
+        """Whether the loss ends no higher than it was up to some step."""
+        found = self._levels(good)
+        if self.loss is None or found is None or not np.isfinite(self.loss.values[-1]):
+            return False
+        steps, values, rows = found
+        before, after = values[steps <= good][-rows:], values[steps > good]
+        return len(before) > 0 and len(after) >= rows and median(after[-rows:]) <= median(before)
+
+    def _levels(self, step: int) -> tuple[Ints, Floats, int] | None:
+        """The steps and values of the loss, and how many rows make a level; None without rows after a step."""
+        if self.loss is None:
+            return None
+        steps, values = finite(self.loss)
+        rows = max(LEAST_LEVEL_ROWS, min(MOST_LEVEL_ROWS, len(values) // 20))
+        return (steps, values, rows) if len(steps) and steps[-1] > step else None
+
+    def untrained(self, step: int) -> bool:
+        """Whether the model was not trained yet at a step: by more than two rows before the first loss."""
+        if self.loss is None or len(self.loss) < 2:
+            return False
+        return bool(step < self.loss.steps[0] - median(np.diff(self.loss.steps)))
 
     @property
     def last_finite(self) -> int | None:
@@ -85,38 +185,92 @@ class Checkpoints(NamedTuple):
 def checkpoints(
     run: Run,
     loss: Series | None = None,
+    eval_loss: Series | None = None,
     wall_time: Series | None = None,
     *,
     assumed_every_steps: Count,
     fresh_steps: int,
+    risen_share: float,
 ) -> Checkpoints:
-    """Where checkpoints lie, else where the configuration says so, else every `assumed_every_steps` (the document's).
+    """Where checkpoints lie, else where the log or the configuration says so, else where trainers write them.
 
-    Of a log of epochs one is assumed after each. A trainer that keeps a few only has deleted the older ones.
+    That is where the run was evaluated, else at the end of an epoch; a log that tells neither gets one every
+    `assumed_every_steps`. Of a log of epochs one is assumed after each. A trainer that keeps a few only has deleted the
+    older ones. A loss that has gone `risen_share` of its rise has left its lowest level.
     """
-    period, listed = run.setting("checkpoint_every"), run.setting("checkpoints")
-    every = period if isinstance(period, int) and period >= 1 and not run.by_epoch else None
-    steps = listed if isinstance(listed, tuple) else None
-    if steps is None:
-        steps = _kept(run, every)
+    told, steps, every = _known(run) or _said(run, eval_loss) or _likely(run, loss, eval_loss, assumed_every_steps)
     return Checkpoints(
-        listed=steps,
+        told=told,
+        steps=steps,
+        every=every,
         paths=run.checkpoints,
-        every=every or (1 if run.by_epoch else assumed_every_steps),
-        assumed=every is None and steps is None,
+        epochs=run.epoch_ends,
+        lines=run.saved,
         fresh_steps=min(fresh_steps, 1) if run.by_epoch else fresh_steps,
+        risen_share=risen_share,
         loss=loss,
+        eval_loss=eval_loss,
         last_step=run.last_step,
         clock=wall_time,
         by_epoch=run.by_epoch,
     )
 
 
-def _kept(run: Run, every: int | None) -> tuple[int, ...] | None:
-    """The steps of the checkpoints that the trainer was told to keep; None where all are, or nobody knows."""
+_Where = tuple[Told, "tuple[int, ...] | None", int]
+
+
+def _known(run: Run) -> _Where | None:
+    """The checkpoints that somebody lists, or the log says to have been saved."""
+    listed = run.setting("checkpoints")
+    if isinstance(listed, tuple):
+        return Told.LISTED, listed, _distance(listed)
     if run.setting("save_strategy") in ("no", "none"):
-        return ()
+        return Told.CONFIGURED, (), 1
+    if run.saved:
+        return Told.LOGGED, _kept(run, run.saved), _distance(run.saved)
+    return None
+
+
+def _said(run: Run, eval_loss: Series | None) -> _Where | None:
+    """Where the configuration has them written."""
+    period = run.setting("checkpoint_every")
+    if run.setting("save_strategy") == "epoch" and run.epoch_ends:
+        return Told.CONFIGURED, _kept(run, run.epoch_ends), _distance(run.epoch_ends)
+    if isinstance(period, int) and period >= 1 and not run.by_epoch:
+        known = range(period, (run.last_step or 0) + 1, period)
+        limited = isinstance(run.setting("save_total_limit"), int)
+        return Told.CONFIGURED, _kept(run, known) if limited else None, period
+    always = run.setting("always_save_checkpoint")
+    if isinstance(always, bool) and eval_loss is not None:
+        steps, values = finite(eval_loss)
+        least = np.minimum.accumulate(values) if len(values) else values
+        saved = [
+            step for step, value, best in zip(steps.tolist(), values, least, strict=True) if always or value <= best
+        ]
+        return Told.CONFIGURED, tuple(saved), _distance(saved)
+    return None
+
+
+def _likely(run: Run, loss: Series | None, eval_loss: Series | None, assumed_every_steps: int) -> _Where:
+    """Where trainers write them if nobody says otherwise."""
+    if run.by_epoch:
+        return Told.EPOCHS, None, 1
+    rows = len(loss) if loss is not None else 0
+    if eval_loss is not None and 1 < len(eval_loss) < rows:
+        steps = tuple(eval_loss.steps.tolist())
+        return Told.EVALS, steps, _distance(steps)
+    if run.epoch_ends:
+        return Told.EPOCHS, tuple(run.epoch_ends), _distance(run.epoch_ends)
+    return Told.NOTHING, None, assumed_every_steps
+
+
+def _distance(steps: Iterable[int]) -> int:
+    """How far apart they lie, as a rule."""
+    known = sorted({0, *steps})
+    return max(1, int(median(np.diff(known)))) if len(known) > 1 else 1
+
+
+def _kept(run: Run, steps: Iterable[int]) -> tuple[int, ...]:
+    """Those that the trainer was told to keep: the newest ones, or all."""
     most = run.setting("save_total_limit")
-    if every is None or not isinstance(most, int) or run.last_step is None:
-        return None
-    return tuple(range(every, run.last_step + 1, every))[-most:]
+    return tuple(sorted(steps))[-most:] if isinstance(most, int) else tuple(sorted(steps))

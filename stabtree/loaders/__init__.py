@@ -121,6 +121,8 @@ def _load(
         lines=tuple(line for table in found.tables for line in table.lines),
         sources=tuple(part.source for part in rows),
         step_size=size,
+        epoch_ends={step: epoch for part in rows for step, epoch in part.epoch_ends.items()},
+        saved={step: line for part in rows for step, line in part.saved.items()},
         written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
         notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )

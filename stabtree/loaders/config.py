@@ -132,6 +132,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         ),
     ),
     "save_strategy": (_text, "save_policy"),
+    "always_save_checkpoint": (_flag, ""),
     "save_total_limit": (_positive, "keep_checkpoints max_to_keep keep_last"),
     "checkpoints": (_steps, "checkpoint_steps_list saved_steps checkpoint_list"),
     "n_classes": (_positive, "num_classes classes num_labels n_labels"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
@@ -85,6 +85,14 @@ class Column:
         return replace(self, logged=self.mask & ~rows, garbled=garbled)
 
 
+class Save(NamedTuple):
+    """A line that says that a checkpoint was saved: the row before it, its own number, and the numbers in it."""
+
+    row: int
+    line: int
+    numbers: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """The rows of one file.
@@ -102,6 +110,7 @@ class Table:
         ended_in_error: whether these lines say that the program ended in an error.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
         config_from: the file beside this one that `config` is from; empty for this file itself.
+        saves: where a text log says that a checkpoint was saved.
     """
 
     path: str
@@ -117,6 +126,7 @@ class Table:
     ended_in_error: bool = False
     lost_share: float = 0.0
     config_from: str = ""
+    saves: tuple[Save, ...] = ()
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

@@ -30,6 +30,11 @@ class Take(StrEnum):
     """Which checkpoint a leaf advises."""
 
     BEFORE = "before"  # the newest one from before the trouble
+    UNLESS_OVER = "unless over"  # the same, and none where the loss came back to where it was before the onset
+    LOW = (
+        "low"  # the newest one up to the last good step, where the run was at its best; else the next before the onset
+    )
+    TURN = "turn"  # the newest one from before the loss left its lowest level, where the onset is
     BEST = "best"  # the one nearest to the onset, where the run was at its best: it is kept, and not trained on
     NEWEST = "newest"  # the trouble has not touched the weights
 

@@ -72,6 +72,7 @@ def test_other_trouble_takes_the_newest_checkpoint_before_it() -> None:
     """A jump of the schedule comes from outside the weights: the checkpoint of the step before it is sound."""
     loss, at = falling(1000, 0.01), np.arange(1000)
     loss[500:504] += 4
+    loss[504:] += 1
     run = make_run({"loss": loss, "lr": np.where(at < 500, 1e-3, 1e-2)}, checkpoint_every=1)
     restart = diagnose(run).findings[0].restart
     assert restart is not None
@@ -89,12 +90,13 @@ def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: st
 def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> None:
     """A loader bug is restarted from before the first repeat, a schedule bug from before the jump."""
     repeats = np.where((AT >= 420) & (AT < 500), 420, AT)
-    run = make_run({"loss": loss(spike=(500, 4)), "batch_id": repeats}, checkpoint_every=50)
+    values = loss(spike=(500, 4)) + np.where(AT > 500, 0.5, 0)
+    run = make_run({"loss": values, "batch_id": repeats}, checkpoint_every=50)
     finding = diagnose(run, TREE).findings[0]
     assert finding.leaf.id == "spike-duplicate-batch"
     assert finding.restart is not None
     assert finding.restart.checkpoint_step == 400
-    run = make_run({"loss": loss(spike=(500, 4)), "lr": np.where(AT < 497, 1e-3, 1e-2)}, checkpoint_every=1)
+    run = make_run({"loss": values, "lr": np.where(AT < 497, 1e-3, 1e-2)}, checkpoint_every=1)
     finding = diagnose(run, TREE).findings[0]
     assert finding.restart is not None
     assert (finding.leaf.id, finding.restart.checkpoint_step) == ("spike-lr-jump", 496)
@@ -194,9 +196,94 @@ def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
     told = "".join(text for text, _ in restart_line(best.restart))
     assert told.startswith("Use the checkpoint of step 200")
     assert "again" not in told
-    late = next(f for f in diagnose(make_run(columns, checkpoints=(700, 900))).findings if f.leaf.id == "overfitting")
+    late = next(f for f in diagnose(make_run(columns, checkpoints=(400, 900))).findings if f.leaf.id == "overfitting")
     assert late.restart is not None
-    assert late.restart.checkpoint_step == 700
+    assert late.restart.checkpoint_step == 400
+
+
+def test_a_checkpoint_that_has_lost_what_the_best_one_knew_is_not_advised() -> None:
+    """Half of what the eval loss had fallen is lost at 700: training again is better."""
+    at = np.arange(0, 1000)
+    columns = {"loss": 3 * np.exp(-at / 300), "eval_loss": 2 + ((at - 300) / 300.0) ** 2 + 0.01 * np.sin(at)}
+    told = words(make_run(columns, checkpoints=(700, 900)))
+    assert told.startswith("No checkpoint that was kept is of use: at the nearest, of step 700, the eval loss is 3.78")
+    assert "train again and stop at step 306" in told
+
+
+def test_a_run_that_got_over_it_is_not_sent_back() -> None:
+    """A jump of the schedule whose spike healed by itself has no restart; one that left the loss higher has."""
+    loss, at = falling(1000, 0.01), np.arange(1000)
+    loss[500:504] += 4
+    lr = np.where(at < 500, 1e-3, 1e-2)
+    healed = diagnose(make_run({"loss": loss, "lr": lr}, checkpoint_every=100)).findings[0]
+    higher = diagnose(make_run({"loss": loss + np.where(at < 504, 0, 1), "lr": lr}, checkpoint_every=100)).findings[0]
+    assert healed.leaf.id == "spike-lr-jump"
+    assert healed.restart is None
+    assert higher.restart is not None
+    assert higher.restart.checkpoint_step == 400
+
+
+def test_what_the_log_tells_goes_before_what_is_assumed() -> None:
+    """Lines that say so, then the configuration, then evaluations, then the ends of epochs, then every 200 steps."""
+    run = broken_at(650)
+    assert "step 600, before" in words(run)
+    run = replace(run, epoch_ends={250: 0, 500: 1})
+    assert "step 500, the end of epoch 1, before step 650" in words(run)
+    assert "assuming one every epoch" in words(run)
+    evals = make_run({"eval_loss": [2.0, 1.5, 1.2]}, steps=[300, 450, 750]).series["eval_loss"]
+    run = replace(run, series={**run.series, "eval_loss": evals})
+    assert "step 450, before" in words(run)
+    assert "assuming one at each evaluation" in words(run)
+    config = make_run({"loss": [1.0]}, always_save_checkpoint=False).config
+    assert "step 450, before" in words(replace(run, config=config))
+    assert "the configuration writes one" in words(replace(run, config=config))
+    assert "step 620, before step 650; 379 steps are run again (saved there by line 93 of the log" in words(
+        replace(run, saved={300: 40, 620: 93})
+    )
+
+
+def test_no_run_is_lost_on_an_assumption() -> None:
+    """Where nothing says where the checkpoints are there may be one that is old enough."""
+    assert "Restart from the beginning, unless a checkpoint older than step 150 was kept" in words(broken_at(150))
+    assert "the whole run is lost" in words(broken_at(150, checkpoint_every=200))
+
+
+def test_a_checkpoint_between_the_last_good_row_and_the_trouble_will_do() -> None:
+    """A log of every 50th step is broken at 650: nothing bad is known of the oldest checkpoint, of 620."""
+    at = np.arange(0, 1000, 50)
+    run = make_run({"loss": np.where(at < 650, falling(20), np.nan)}, steps=at.tolist(), checkpoints=(620, 700))
+    assert words(run).startswith("Restart from the checkpoint of step 620, before step 650")
+
+
+def test_nothing_is_to_be_gone_back_to_where_the_run_is_broken_from_its_first_row() -> None:
+    """The cause is mended, and the run starts again."""
+    told = words(make_run({"loss": [np.nan] * 100}, checkpoint_every=10))
+    assert told == "Nothing to go back to: the run is broken from its first row. Mend the cause and start again"
+
+
+def test_the_best_reward_of_an_untrained_policy_is_nothing_to_go_back_to() -> None:
+    """A reward that falls once the first updates are made was never learned."""
+    at = np.arange(0, 4000, 10)
+    reward = np.where(at < 2000, 10.0, 1.0) + 0.1 * np.sin(at)
+    run = make_run({"reward": reward}, steps=at.tolist(), checkpoint_every=100)
+    late = make_run({"loss": falling(200)}, steps=at[200:].tolist()).series["loss"]
+    found = {f.leaf.id: f for f in diagnose(replace(run, series={**run.series, "loss": late})).findings}
+    restart = found["reward-collapse"].restart
+    assert restart is not None
+    assert restart.nothing == "at its best the model was not trained yet"
+
+
+def test_a_rise_is_restarted_from_before_the_loss_left_its_lowest_level() -> None:
+    """The lowest level is where the rise is dated from; checkpoints are sound until the loss climbs."""
+    at = np.arange(1200)
+    values = 1 + 2 * np.exp(-at / 50) + np.clip((at - 600) / 500, 0, 1) + 0.02 * np.sin(at * 1.7)
+    found = diagnose(make_run({"loss": values}, checkpoints=(100, 550, 900))).findings[0]
+    assert found.leaf.id == "slow-rise"
+    assert found.restart is not None
+    assert found.restart.checkpoint_step == 550
+    none_older = diagnose(make_run({"loss": values}, checkpoints=(750, 900))).findings[0].restart
+    assert none_older is not None
+    assert none_older.checkpoint_step == 750  # not halfway up yet: better than the beginning
 
 
 def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
@@ -208,6 +295,7 @@ def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
     }
     known = facts_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
     restart = advise(known, 500, 499, storm=False, take=Take.NEWEST)
+    assert restart is not None
     assert (restart.checkpoint_step, restart.lost_steps) == (900, 99)
     assert "the newest with sound weights" in "".join(text for text, _ in restart_line(restart))
 

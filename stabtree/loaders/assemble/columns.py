@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble import steps as steps_
+from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
 from stabtree.loaders.assemble.choice import choose
 from stabtree.loaders.assemble.loss_parts import with_total
 from stabtree.loaders.assemble.misread import misread
@@ -54,6 +55,8 @@ class MetricRows:
         source: how the file was read.
         notes: what was assumed or ignored.
         loss_kind: of a loss that moves by nature which it is, `adversarial`, `policy` or `value`; else nothing.
+        epoch_ends: the epochs that end in a table of steps, by their last step.
+        saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
     """
 
     steps: Ints
@@ -63,6 +66,8 @@ class MetricRows:
     source: FileUse
     notes: tuple[str, ...]
     loss_kind: str = ""
+    epoch_ends: Mapping[int, int] = field(default_factory=dict)
+    saved: Mapping[int, int] = field(default_factory=dict)
 
 
 def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
@@ -94,6 +99,9 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     steps = _steps(table, used, asked=names.step_column is not None)
     ranks = _ranks(table, used.get("rank"))
     at = steps.values
+    epochs = table.columns.get(used.get("epoch", ""))
+    ends = {} if steps.source == used.get("epoch") else epoch_ends(at, epochs, steps.keep)
+    saves = saved(at, table.saves)
     if steps.keep is not None:
         at, ranks = at[steps.keep], None if ranks is None else ranks[steps.keep]
         metrics = {name: column.pick(steps.keep) for name, column in metrics.items()}
@@ -115,6 +123,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         source=source,
         notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(table, used, wrong)),
         loss_kind=choice.kind,
+        epoch_ends=ends,
+        saved=saves,
     )
 
 

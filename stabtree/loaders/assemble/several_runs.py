@@ -205,4 +205,6 @@ def _named(table: Table, role: str, names: Names) -> list[str]:
 def _rows_of(table: Table, keep: Bools, run: str) -> Table:
     """The kept rows as the table of a run. What could not be read may be of any run, so it stays with each."""
     columns = {name: column and column.pick(keep) for name, column in table.columns.items()}
-    return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80))
+    places = np.cumsum(keep) - 1
+    saves = tuple(save._replace(row=int(places[save.row])) for save in table.saves if keep[save.row])
+    return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80), saves=saves)

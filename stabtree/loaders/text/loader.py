@@ -119,7 +119,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     more = (f"{telling.left:,} more lines that look like warnings or errors were not kept.",) if telling.left else ()
     notes = (*lines.notes, *more)
     if reader.rows.count:
-        return tables(source, reader.rows, reader.skips, reader.config, telling, notes)
+        return tables(source, reader, notes)
     kept = telling.between(0, 0)
     if ENDING.search("\n".join(line.text for line in kept)):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")

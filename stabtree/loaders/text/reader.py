@@ -14,6 +14,7 @@ from stabtree.loaders.text.forms import NO_FORM, Forms
 from stabtree.loaders.text.line import MAX_STEP, Line, Pair, parse, to_float
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
 from stabtree.loaders.text.rows import LogRows
+from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.spellings import spelled
 from stabtree.metrics.table import normalize
@@ -37,6 +38,7 @@ class LogReader:
         skips: lines that look like metrics and can't be read.
         config: the settings that the log prints.
         chatter: what its other lines say.
+        saves: those of them that say that a checkpoint was saved.
     """
 
     def __init__(self, names: Names, *, kinds: bool = False) -> None:
@@ -44,6 +46,7 @@ class LogReader:
         self.skips = Skips()
         self.config = ConfigDump()
         self.chatter = Chatter()
+        self.saves = Saves()
         self._names = names
         self._anchor = grammar.anchor(names)
         self._forms = Forms(self.rows)
@@ -82,6 +85,7 @@ class LogReader:
             text = grammar.ANSI.sub("", text)
         text = spelled(text)
         before = self.rows.count
+        self.saves.look(text, place, before)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
             form = grammar.DIGITS.sub("", text) if len(text) <= MAX_FORM else ""

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
-    from stabtree.loaders.text.messages import Telling
+    from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows
-    from stabtree.loaders.text.settings import ConfigDump
 
 MIN_NEXT_ROWS = 2
 MAX_RUNS = 500
@@ -54,19 +53,15 @@ class _Log:
     event: Bools
 
 
-def tables(
-    source: Source, rows: LogRows, skips: Skips, config: ConfigDump, telling: Telling, notes: tuple[str, ...]
-) -> Table | tuple[Table, ...]:
+def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
     """One table for each run of a log.
 
     Args:
         source: the file.
-        rows: what was read of it.
-        skips: its lines that could not be read.
-        config: the settings that it prints.
-        telling: its lines that may tell of errors.
+        reader: what was read of it.
         notes: what was changed while decoding it.
     """
+    rows, telling = reader.rows, reader.chatter.telling
     dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name in _losses(dense, rows):
@@ -96,22 +91,25 @@ def tables(
     log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rank, event)
     parts = []
     for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
-        count, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
+        kept, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
         # Nobody can tell which run a line that was not read belongs to: the first one names them all.
-        mine = skips if number == 1 else Skips()
+        mine = reader.skips if number == 1 else Skips()
         parts.append(
             Table(
                 path=source.path,
                 format=source.describe("text"),
-                rows=count,
+                rows=len(kept),
                 columns=columns,
-                config=config.until(int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end),
+                config=reader.config.until(
+                    int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end
+                ),
                 skipped=tuple(mine.first),
                 skipped_count=mine.count,
                 notes=(*notes, *attempt(number, len(starts), begin)),
                 lines=telling.between(begin, end),
                 ended_in_error=telling.ended_in_error(begin, end),
                 run="" if len(starts) == 1 else str(number),
+                saves=reader.saves.within(begin, end, kept),
             )
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
@@ -167,8 +165,8 @@ def _apart(
     return apart
 
 
-def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[str, Column | None]]:
-    """The columns of one run, and how many rows they have."""
+def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[Ints, dict[str, Column | None]]:
+    """The columns of one run, and which rows of its span they have."""
     here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
     names = log.rows.names
     kept, own = place_events(here, names, log.step[0][span], log.step[1][span], log.event[span])
@@ -180,7 +178,7 @@ def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[int, dict[s
     for name, wanted in log.rows.columns.items():
         columns[name] = column(*here[name], kept) if wanted else None
     mark_sporadic(columns, here, names, log.event[span])
-    return len(kept), {name: found for name, found in columns.items() if found is None or found.count}
+    return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
 
 def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.facts.checkpoints import Told
 from stabtree.text import clean
 from stabtree.tree.model import Take
 
@@ -11,16 +12,19 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Restart
     from stabtree.render.plot import Piece
 
+OPTION = "; --checkpoints DIR names their folder"
 LEAST_HOURS = 0.1  # less is told in minutes
 
 
 def restart_line(restart: Restart) -> list[Piece]:
     """The advice as a line of pieces."""
     unit = "epoch" if restart.by_epoch else "step"
-    place = f"{unit} {restart.before_step:,}" if restart.before_step is not None else "the trouble"
+    place = f"{unit} {restart.before_step:,}"
     if restart.checkpoint_step is None:
         return _without(restart, place, unit)
     named = f"the checkpoint of {unit} {restart.checkpoint_step:,}"
+    if restart.epoch is not None:
+        named += f", the end of epoch {restart.epoch:,}"
     where = f" ({clean(restart.path)})" if restart.path else ""
     known = _known(restart, unit)
     if restart.take is Take.BEST:
@@ -29,14 +33,17 @@ def restart_line(restart: Restart) -> list[Piece]:
         sound = "the newest with sound weights, since steps that overflow are skipped"
         text = f"{where}, {sound}{known}{_fresh(restart, unit)}"
         return [("Restart from ", ""), (named, "number"), (text, "")]
-    text = f"{where}, before {place}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
+    when = f"before {place}" if restart.checkpoint_step < restart.before_step else "the last sound one"
+    text = f"{where}, {when}; {_lost(restart, unit)} run again{known}{_fresh(restart, unit)}"
     return [("Restart from ", ""), (named, "number"), (text, "")]
 
 
 def _best(restart: Restart, place: str, unit: str) -> str:
     """What is to be known of the checkpoint that is nearest to where the run was at its best."""
-    late = (restart.checkpoint_step or 0) - (restart.before_step or 0)
-    if late <= 0:
+    late = (restart.checkpoint_step or 0) - restart.before_step
+    if late == 0:
+        return ", where the run was at its best; don't train on with the same settings"
+    if late < 0:
         return f", the last one up to {place}, where the run was at its best; don't train on with the same settings"
     past = f"{late:,} {unit}{'' if late == 1 else 's'} past its best, at {place}"
     return f", the nearest that was kept: it is {past}; keep more of them next time"
@@ -44,8 +51,13 @@ def _best(restart: Restart, place: str, unit: str) -> str:
 
 def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
     """What to say where no checkpoint will do."""
-    if restart.take is not Take.BEFORE:
-        return [("No checkpoint is known", "number"), (f": there is no way back to {place}", "")]
+    if restart.take is Take.BEST:
+        return _train_again(restart, place, unit)
+    if restart.nothing:
+        return [("Nothing to go back to", "number"), (f": {restart.nothing}. Mend the cause and start again", "")]
+    if restart.assumed:
+        text = f", unless a checkpoint older than {place} was kept: none was found with the log{OPTION}"
+        return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
     if restart.listed:
         where = f" ({clean(restart.path)})" if restart.path else ""
         count, oldest = len(restart.listed), f"{unit} {restart.listed[0]:,}"
@@ -53,19 +65,42 @@ def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
         if count > 1:
             why = f"none of the {count:,} checkpoints is older than {place}, the oldest is of {oldest}{where}"
         return [("Restart from ", ""), ("the beginning", "number"), (f": {why}; the whole run is lost", "")]
-    why = "no checkpoint was kept" if restart.listed is not None else f"no checkpoint is older than {place}"
-    text = f": {why}{_known(restart, unit)}; the whole run is lost"
-    return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
+    why = f"no checkpoint is older than {place} (the configuration writes one {_period(restart, unit)})"
+    why = "no checkpoint was kept" if restart.listed is not None else why
+    return [("Restart from ", ""), ("the beginning", "number"), (f": {why}; the whole run is lost", "")]
+
+
+def _train_again(restart: Restart, place: str, unit: str) -> list[Piece]:
+    """What to say where no checkpoint is near to where the run was at its best."""
+    again = f"train again and stop at {place}, or keep the best one"
+    if restart.useless is None:
+        return [
+            ("No checkpoint is known", "number"),
+            (f" from around {place}, where the run was at its best: {again}", ""),
+        ]
+    step, here, best = restart.useless
+    nearest = f"at the nearest, of {unit} {step:,}, the eval loss is {here:.4g}, and {best:.4g} at its lowest"
+    return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
 
 
 def _known(restart: Restart, unit: str) -> str:
     """How it is known that there is such a checkpoint, where none was seen."""
-    if restart.path or restart.listed is not None:
+    if restart.line is not None:
+        return f" (saved there by line {restart.line:,} of the log; if no later one was written over it)"
+    if restart.path or (restart.told is Told.LISTED):
         return ""
-    period = f"every {restart.every:,} {unit}s" if restart.every > 1 else f"every {unit}"
     if restart.assumed:
-        return f" (assuming one {period}, since none was found with the log; --checkpoints DIR names their folder)"
-    return f" (the configuration writes one {period}; if it was kept)"
+        return f" (assuming one {_period(restart, unit)}, since none was found with the log{OPTION})"
+    return f" (the configuration writes one {_period(restart, unit)}; if it was kept)"
+
+
+def _period(restart: Restart, unit: str) -> str:
+    """How often checkpoints are written."""
+    if restart.told is Told.EVALS:
+        return "at each evaluation"
+    if restart.told is Told.EPOCHS:
+        return "every epoch"
+    return f"every {restart.every:,} {unit}s" if restart.every > 1 else f"every {unit}"
 
 
 def _lost(restart: Restart, unit: str) -> str:
