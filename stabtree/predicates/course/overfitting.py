@@ -173,13 +173,9 @@ def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_f
     before = median(early) if len(early) else float(trained[0])
     gap, fall = median(evals[:third]) - before, float(trained.max()) - median(trained[-max(3, len(trained) // 20) :])
     rise, noise = median(evals[-third:]) - median(evals[:third]), change_noise(evals)
-    text = (
-        f"in its first third eval_loss lies {gap:.3g} above the training loss, which falls by {fall:.3g} in all (limit "
-    )
-    text += (
-        f"{gap_factor:g}×); the last third lies {abs(rise):.3g} {'higher' if rise > 0 else 'lower'}, its scatter is "
-    )
-    text += f"{noise:.3g} (limit {noise_factor:g}×)"
+    text = f"in its first third eval_loss lies {gap:.3g} above the training loss, which falls by {fall:.3g} in all "
+    text += f"(limit {gap_factor:g}×); its last third lies {abs(rise):.3g} {'higher' if rise > 0 else 'lower'}, its "
+    text += f"scatter is {noise:.3g} (limit {noise_factor:g}×)"
     likely = gap > gap_factor * fall > 0 and rise < noise_factor * noise
     found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
     return Answer(LIKELY if likely else POSSIBLE, (found,))
