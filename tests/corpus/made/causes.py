@@ -281,7 +281,7 @@ HOLDS = (
     Hold("Q4.2.schedule.factor", climbing_on, beside("spike-persistent", "Q4.2.schedule", (2.2, 1.8))),
     Hold("T50.share", skipped, beside("flat-from-start", "T50", (0.95, 0.85))),
     Hold("O27.eval.gap_factor", held_out, beside("overfitting", "O27.eval", (1.6, 1.4))),
-    Hold("O27.eval.noise_factor", partial(held_out, 3.0), beside("overfitting", "O27.eval", (1.8, 2.4))),
+    Hold("O27.eval.noise_factor", partial(held_out, 3.0), beside("overfitting", "O27.eval", (0.9, 1.2))),
     Hold("T2.share", zero_loss, beside("grad-nonfinite", "T2", (33, 27))),
     Hold("T3.share", partial(zero_loss, vocab_size=32_000), beside("grad-nonfinite", "T3", (96, 94))),
     Hold("T4.share", partial(zero_loss, lr=False, dtype="fp16"), beside("grad-nonfinite", "T4", (33, 27))),
