@@ -190,8 +190,8 @@ def collecting(begun: int) -> Run:
 
 
 TOLD: dict[str, Maker] = {
-    "T30": partial(risen, lr=0.0112, optimizer="adamw"),
-    "T30: another optimizer": partial(risen, lr=1.12, optimizer="sgd"),
+    "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
+    "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
     "T31": lambda: replace(healing(11), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.94),
     "T51": partial(huge, 1.9e7),
