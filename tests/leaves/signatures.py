@@ -243,8 +243,8 @@ TOLD: dict[str, Maker] = {
 
 
 NOT_TOLD: dict[str, Maker] = {
-    "T30": partial(risen, lr=2.64e-4, optimizer="adamw"),
-    "T30: another optimizer": partial(risen, lr=0.0264, optimizer="sgd"),
+    "T30": lambda: with_config(jumped(), lr=2.64e-4, optimizer="adamw"),
+    "T30: another optimizer": lambda: with_config(jumped(), lr=0.0264, optimizer="sgd"),
     "T31": lambda: replace(healing(9), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.86),
     "T51": partial(huge, 1.5e7),

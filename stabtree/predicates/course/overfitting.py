@@ -158,13 +158,13 @@ def overfits(
     return Answer(verdict, tuple(told), onset_step=turn.step, last_good_step=turn.step)
 
 
-@predicate(source="convergence O5", labels=(LIKELY, POSSIBLE), min_points=3)
+@predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
 def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_factor: float) -> Answer:
     """Does the eval loss stand far above the training loss from its first third on, and scatter rather than rise?
 
     Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
     that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
-    heart takes time.
+    heart takes time. Possible where it rises by more.
     """
     steps, evals = finite(eval_loss)
     own, trained = finite(loss)
@@ -176,9 +176,10 @@ def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_f
     text = f"in its first third eval_loss lies {gap:.3g} above the training loss, which falls by {fall:.3g} in all "
     text += f"(limit {gap_factor:g}×); its last third lies {abs(rise):.3g} {'higher' if rise > 0 else 'lower'}, its "
     text += f"scatter is {noise:.3g} (limit {noise_factor:g}×)"
-    likely = gap > gap_factor * fall > 0 and rise < noise_factor * noise
     found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
-    return Answer(LIKELY if likely else POSSIBLE, (found,))
+    if not gap > gap_factor * fall > 0:
+        return Answer(NO, (found,))
+    return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
 
 
 def _of_fall(turn: Rebound, range_share: float) -> str:
