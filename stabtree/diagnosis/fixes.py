@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_BATCHES = 4
 LONG_CAUSE = 110
+EARLY_ROWS = 3  # a trouble within so few rows was there from the start
 # A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.
 _CLAUSE = re.compile(
     r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|had|earns?|differ)\b"
@@ -40,12 +42,14 @@ class Filling:
         onset_step: the first step of the trouble, None where it has none.
         last_good_step: the last step before it.
         checkpoints: where the run's checkpoints lie; None where that does not matter.
+        most_lr: the learning rate that the run's optimizer hardly ever takes; no lower one is advised at or above it.
     """
 
     run: Run
     onset_step: int | None
     last_good_step: int | None
     checkpoints: Checkpoints | None = None
+    most_lr: float = math.inf
 
     @cached_property
     def framework(self) -> str:
@@ -79,10 +83,8 @@ class Filling:
         return 0 < now <= float(place.value) if place.how == "<" else now == float(place.value)
 
     def _told(self, place: Place) -> str:
-        if place.knob == CHECKPOINT:
-            return ""
-        if place.knob == BATCHES:
-            return self._batches()
+        if place.knob in (CHECKPOINT, BATCHES):
+            return self._batches() if place.knob == BATCHES else ""
         spelled = KNOBS.get(f"{place.knob}{place.how}{place.value}")
         if spelled is not None:
             return spelled.get(self.framework, spelled[""])
@@ -93,15 +95,26 @@ class Filling:
         name = name or spellings[""]
         if not place.how:
             return f"{name} {_shown(now)}"
-        return f"{name} {_shown(now)} → {_shown(_changed(place, now))}"
+        wanted = _changed(place, now)
+        if place.knob == "lr" and place.how == "/" and wanted >= self.most_lr:
+            lower = now / 10 ** math.ceil(math.log10(now / self.most_lr) + 1e-9)
+            return f"{name} {_shown(now)} → {_shown(lower)}; {_shown(wanted)} is still far too high"
+        return f"{name} {_shown(now)} → {_shown(wanted)}"
 
     def _value(self, knob: str) -> object:
-        """A knob's value: as configured, else the highest rate that was logged up to the onset."""
+        """A knob's value: as configured, else the highest rate that was logged up to the onset.
+
+        A row of the warm-up is no rate to change: where the rate has only climbed up to the onset, it is the highest of
+        the first quarter of the log.
+        """
         known = self.run.setting(knob)
         if knob != "lr" or known is not None or (series := self.run.get("lr")) is None:
             return known
         steps, values = finite(series)
-        before = values[steps <= self.onset_step] if self.onset_step is not None else values
+        end = len(values) if self.onset_step is None else int((steps <= self.onset_step).sum())
+        before = values[:end]
+        if end < EARLY_ROWS or (before[-1] > before[0] and bool((before[1:] >= before[:-1]).all())):
+            before = values[: max(end, EARLY_ROWS, len(values) // 4)]
         peak = float(before.max()) if len(before) else 0.0
         return peak if peak > 0 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
 from stabtree.diagnosis.timeline import precursors, timeline
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
+from stabtree.facts.rate import Rate
 from stabtree.facts.replay import Replay
 from stabtree.predicates import predicate_named
 from stabtree.run import Run
@@ -252,9 +254,12 @@ class _Walk:
         judged = judged_causes(leaf, self.facts, self.params, onset)
         start = onset if leaf.restart else None
         known = self.facts.get("checkpoints")
-        filling = Filling(self.run, onset, good, known)
+        rate = self.facts.get("rate")
+        filling = Filling(self.run, onset, good, known, rate.bar if isinstance(rate, Rate) else math.inf)
         causes = told_causes(judged, filling)
         evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
+        # The number format is on the way to many leaves, and is the reason for the fixes of none.
+        dated = next((v.answer for v in told_by if v.answer.onset_step is not None), None)
         finding = Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -262,7 +267,7 @@ class _Walk:
             last_good_step=good,
             evidence=evidence,
             causes=causes,
-            advice=advised(leaf, causes, evidence, filling),
+            advice=advised(leaf, causes, dated.evidence if dated else evidence, filling),
             precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
             restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
         )

@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
 
 class Rate(NamedTuple):
-    """How likely the rate is too high (likely, possible or no), whether it is next to nothing, and what says so."""
+    """How likely the rate is too high.
+
+    Attributes:
+        too_high: likely, possible or no.
+        too_low: whether it is next to nothing.
+        evidence: what says so.
+        bar: what its optimizer hardly ever takes; a rate that is advised lies below it.
+    """
 
     too_high: str
     too_low: bool
     evidence: tuple[Evidence, ...]
+    bar: float
 
 
 @fact(min_points=1)
@@ -51,14 +59,14 @@ def rate(
     rates = rates[: max(3, len(rates) // 4)]
     known = run.setting("lr")
     top = float(rates.max()) if len(rates) else float(known) if isinstance(known, int | float) else None
-    if top is None:
-        return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,))
     family = circumstances.known["optimizer"]
     bar = adam if family.get("adam") else other
+    if top is None:
+        return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
     text = f"lr is at most {top:.3g} with {name} (far too high above {bar:g}, far too low below {least:g})"
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
-        return Rate(LIKELY, False, (found,) if top > bar else (thrown,))
+        return Rate(LIKELY, False, (found,) if top > bar else (thrown,), bar)
     possible = top > near * bar or (not family and top >= least)
-    return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,))
+    return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,), bar)

@@ -15,6 +15,7 @@ from stabtree.predicates import (
     spike_panels,
     spikes,
     traces,
+    updates,
 )
 from stabtree.predicates.course import drift, end, overfitting, start
 from stabtree.predicates.metric import moves, stays
@@ -42,6 +43,7 @@ PREDICATES: dict[str, Predicate] = {
         precision.overflow_fingerprint,
         drift.loss_rising,
         drift.lr_rising,
+        drift.lr_climbs_along,
         drift.warming_up,
         drift.weight_norm_change,
         drift.grad_norm_rising,
@@ -54,7 +56,9 @@ PREDICATES: dict[str, Predicate] = {
         layers.updates_small,
         cross_entropy.double_softmax,
         schedule.schedule_followed,
+        schedule.climbs_past_plan,
         overfitting.overfits,
+        overfitting.apart_at_once,
         layers.units_die,
         gradients.gradients_add_up,
         stays.never_pays,
@@ -98,6 +102,9 @@ PREDICATES: dict[str, Predicate] = {
         traces.zero_at_once,
         traces.rises_to,
         traces.above_throughout,
+        updates.all_skipped,
+        updates.beyond_resolution,
+        updates.best_untrained,
         log.line_says,
         gradients.norm_is_scaled,
         gradients.gradients_underflow,

@@ -245,12 +245,18 @@ def loss_repeats(
         last_digit = resolution(values)
         begin, end = _longest(same & (np.abs(values) >= digits * last_digit))
     count = end - begin + 1
-    text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
-    text += f"{int(steps[begin - 1]):,} (limit {rows:,}); {len(different) or f'more than {values_most:,}'} different "
-    text += f"values in {len(values):,} rows"
-    found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
     most = values_most if len(values) >= few_rows else 1
     few = len(different) <= most and _repeats_few(different, digits * last_digit if last_digit < 1 else math.inf, plain)
+    if few and count < rows:
+        text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
+        text += (
+            f"{'s' if len(different) > 1 else ''} (limit {most}): {', '.join(f'{value:.6g}' for value in different)}"
+        )
+        found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), float(len(different)), float(most)),)
+    else:
+        text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
+        text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
+        found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
     if count < rows and not few:
         return Answer(NO, found)
     at = 0 if few else begin - 1

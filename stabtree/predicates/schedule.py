@@ -6,13 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import finite
+from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import resolution, stretches
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
+    from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
@@ -149,6 +151,27 @@ def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, wa
         else above
     )
     return Answer(YES, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+
+
+@predicate(source="measured: warm-ups that never end", labels=(LIKELY, NO), min_points=8)
+def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, factor: float) -> Answer:
+    """Is the learning rate still climbing, past its warm-up and far above its configured value, where the loss breaks?
+
+    Likely where at the spike, or at the end of the log without one, it is above `factor` times the configured `lr`, no
+    row before is higher, most differ, and `warmup_steps` are over.
+    """
+    planned, warmup = run.setting("lr"), run.setting("warmup_steps")
+    if not isinstance(planned, int | float) or not isinstance(warmup, int) or planned <= 0:
+        return unknown("the configuration names no lr or no warmup_steps", "warmup_steps")
+    steps, values = finite(lr)
+    at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
+    before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
+    times = float(np.clip(before[-1] / planned, 0, 1e300))
+    text = f"lr is {before[-1]:.3g} at step {at:,}, {times:.3g}× the {planned:.3g} that is configured (limit "
+    text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
+    climbs = float(before.max()) <= before[-1] and len(np.unique(before)) > len(before) // 2
+    past = at > warmup and times > factor and climbs
+    return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))
 
 
 @predicate(source="measured: resumed runs whose schedule began anew", min_points=8)

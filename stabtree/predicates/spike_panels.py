@@ -141,8 +141,10 @@ def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *,
     start = float(max(values[0], median(values[: max(start_rows, 1)])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
     took = (top.recovered_step if top.recovered_step is not None else int(steps[-1])) - top.step
-    text = f"it reaches {times:.3g}× the loss of the beginning (limit {start_factor:g}×) and takes {took:,} "
-    text += f"step{'s' if took != 1 else ''} to come back (limit {horizon_steps})"
+    text = f"it reaches {times:.3g}× the loss of the beginning (limit {start_factor:g}×) and "
+    text += "takes" if top.recovered_step is not None else "is not back after"
+    text += f" {took:,} step{'s' if took != 1 else ''}{' to come back' if top.recovered_step is not None else ''} "
+    text += f"(limit {horizon_steps})"
     slow = took > max(horizon_steps, interval(steps))
     found = (Evidence(text, "loss", (top.step, top.peak_step), times, start_factor),)
     high = times > start_factor

@@ -75,17 +75,30 @@ def norm_sums_up(grad_norm: Series, *, rows: Count, growth: float) -> Answer:
     return Answer(LIKELY if times > growth and bool((np.diff(first) > 0).all()) else NO, found)
 
 
-@predicate(source="phase19 Q2.4", labels=(LIKELY, NO))
-def heals_slowly(spike: Spike, loss: Series, *, rows: Count) -> Answer:
+@predicate(source="phase19 Q2.4", labels=(LIKELY, POSSIBLE, NO))
+def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count) -> Answer:
     """Does the loss take many rows to come back from the spike?
 
-    One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more.
+    One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more, and so
+    does what too high a rate did. Likely where the run was resumed within `rows` rows before: there a state can be
+    lost.
     """
     top = spike.top
     back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
     took = int(((loss.steps >= top.step) & (loss.steps < back)).sum())
-    found = (Evidence(f"the loss took {took:,} rows to come back (limit {rows})", "loss", (top.step,), took, rows),)
-    return Answer(LIKELY if took >= rows else NO, found)
+    text = f"the loss took {took:,} rows to come back (limit {rows})"
+    if top.recovered_step is None:
+        text = f"the loss is not back at its level before after {took:,} rows (limit {rows})"
+    found = [Evidence(text, "loss", (top.step,), took, rows)]
+    if took < rows:
+        return Answer(NO, tuple(found))
+    since = int(loss.steps[max(int(np.searchsorted(loss.steps, top.step)) - rows, 0)])
+    resumed = next((item.to_step for item in run.resumes if since <= item.to_step <= top.step), None)
+    if resumed is None:
+        found.append(Evidence("the log shows no resume there, at which a state could be lost", "loss"))
+        return Answer(POSSIBLE, tuple(found))
+    found.append(Evidence(f"the run was resumed at step {resumed:,}", "loss", (resumed,)))
+    return Answer(LIKELY, tuple(found))
 
 
 @predicate(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
@@ -205,6 +218,8 @@ def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float)
     last = int(alive[-1])
     zeros = len(values) - 1 - last
     level = abs(median(values[: last + 1]))
+    if not zeros:
+        return Answer(NO, (Evidence(f"{metric} ends at {values[last]:.3g}, not at 0", metric, (int(steps[last]),)),))
     text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {values[last]:.3g}"
     text += f" (usually {level:.3g})"
     found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
+from stabtree.run import Resume
 from stabtree.tree.load import build, load_trees
 from tests.conftest import ask, facts_of, make_run
 from tests.leaves.make import AT, ROWS, healthy, nan_from, noisy
@@ -199,3 +201,45 @@ def test_a_condition_that_is_none_is_a_mistake(holds: str, told: str) -> None:
     """`tree check` names the key or the word that is not known."""
     with pytest.raises(StabtreeError, match=told):
         build(TREE.format(holds=holds), "own.yaml")
+
+
+def test_a_damaged_optimizer_state_is_likely_only_at_a_resume() -> None:
+    """Any rate that is too high makes a loss slow to come back; a state is lost where one is loaded."""
+    loss = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
+    run = make_run(healthy(loss=loss))
+    assert causes(run, "spike-unexplained")["T31"].state is CauseState.POSSIBLE
+    again = replace(run, resumes=(Resume(299, 294, 5),))
+    assert causes(again, "spike-unexplained")["T31"].state is CauseState.LIKELY
+
+
+def test_a_loss_that_never_comes_back_is_not_told_to_have() -> None:
+    """Neither the headline nor the evidence says so of a loss that ends a little above its old level."""
+    loss = np.where(AT < 60, 4e4, 1.0) * noisy(1.0, ROWS, 0.01)
+    loss[300:400] = 9e4
+    loss[400:] += 2.0
+    finding = diagnose(make_run({"loss": loss}), TREES).findings[0]
+    told = " ".join([finding.leaf.title, *(item.text for item in finding.evidence)])
+    assert finding.leaf.id == "spike-unexplained"
+    assert "is not back after" in told
+    assert "came back" not in told
+    assert "to come back" not in told
+
+
+def test_a_loss_that_was_thrown_up_has_not_hardly_fallen() -> None:
+    """It falls, and stays above its first level: that is worse than at the start."""
+    loss = np.interp(AT, [0, 30, 90, 150, ROWS], [5.0, 5.0, 20.0, 6.5, 5.4]) * noisy(1.0, ROWS, 0.02)
+    ids = {finding.leaf.id for finding in diagnose(make_run({"loss": loss}), TREES).findings}
+    assert "worse-than-start" in ids
+    assert not ids & {"slow-learning", "flat-from-start"}
+
+
+def test_an_eval_loss_that_never_fell_is_said_so() -> None:
+    """No share of nothing."""
+    evals = np.linspace(1.0, 4.0, 30)
+    loss = {"loss": np.linspace(1.0, 0.2, ROWS)}
+    run = make_run(loss)
+    run = replace(
+        run, series={**run.series, "eval_loss": make_run({"eval_loss": evals}, 20 * np.arange(30)).series["eval_loss"]}
+    )
+    finding = next(item for item in diagnose(run, TREES).findings if item.leaf.id == "overfitting")
+    assert "and it never fell" in finding.evidence[0].text

@@ -124,7 +124,7 @@ def test_weights_that_moved_first_are_the_first_cause(name: str) -> None:
     made = CHAINS[name].make(np.random.default_rng(1))
     finding = diagnose(make_run(made) if isinstance(made, dict) else made, TREES).findings[0]
     first = finding.causes[0]
-    assert (first.cause.id, first.state) == ("T50", CauseState.LIKELY)
+    assert (first.cause.id, first.state) == ("T53", CauseState.LIKELY)
     assert first.evidence[0].metric == CHAINS[name].leader
 
 
@@ -140,4 +140,4 @@ def test_weights_that_moved_after_the_break_are_no_cause() -> None:
     weights = np.where(AT >= 430, 14.0 * 1.1 ** np.clip(AT - 430.0, 0, 200), 14.0) * noisy(1.0, sigma=0.001)
     run = make_run({**healthy(loss=JUMPED), "weight_norm/blocks": weights})
     causes = {judged.cause.id for judged in diagnose(run, TREES).findings[0].causes}
-    assert "T50" not in causes
+    assert "T53" not in causes

@@ -164,3 +164,32 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
     assert f"and {len(finding.fixes) - 3} more: stabtree explain {finding.leaf.id}" in text
     assert any("lr 0.003 → 0.0015" in fix for fix in finding.fixes)
     assert not any("Should it be" in fix or "{" in fix for fix in finding.fixes)
+
+
+def test_a_rate_that_is_advised_is_below_what_is_far_too_high() -> None:
+    """Where the change that a fix asks for would still be far too high, it goes down tenfold until it is not."""
+    told = Filling(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).text("Lower it {lr/10}.")
+    assert told == "Lower it (lr 1.0 → 0.001; 0.1 is still far too high)."
+    assert Filling(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).text("{lr/10}") == " (lr 0.05 → 0.005)"
+
+
+@pytest.mark.parametrize(("onset", "peak"), [(0, "0.0002"), (10, "0.0002"), (300, "0.0002"), (390, "0.0002")])
+def test_a_row_of_the_warm_up_is_no_rate_to_change(onset: int, peak: str) -> None:
+    """Trouble in the first rows is that of the peak that the warm-up leads to."""
+    lr = np.interp(np.arange(400), [0, 60, 399], [2e-6, 2e-4, 1e-5])
+    run = make_run({"loss": falling(400), "lr": lr})
+    assert Filling(run, onset, None).text("Halve it {lr/2}.") == f"Halve it (lr {peak} → 0.0001)."
+
+
+def test_a_rate_that_jumps_with_the_trouble_is_not_the_one_to_change() -> None:
+    """What the schedule did from the onset on is another matter than the rate that the run held."""
+    run = make_run({"loss": falling(400), "lr": np.where(np.arange(400) < 300, 1e-3, 0.2)})
+    assert Filling(run, 299, 298).text("Halve it {lr/2}.") == "Halve it (lr 0.001 → 0.0005)."
+
+
+def test_the_number_format_is_the_reason_for_no_fix() -> None:
+    """A rise in a run whose format is known: the reason is the rise."""
+    loss = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
+    finding = diagnose(make_run({"loss": loss}, dtype="fp32")).findings[0]
+    assert finding.leaf.id == "slow-rise"
+    assert finding.advice[0].reason.startswith("from a level of")

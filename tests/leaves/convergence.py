@@ -365,7 +365,17 @@ def leaps(times: float) -> Run:
     return make_run({"loss": noisy(np.where(AT < 2, 2.3, 2.3 * times), sigma=0.005)})
 
 
+def held_out(gap: float) -> Run:
+    """Evaluations that scatter and dip once, so far above a training loss that falls by 1."""
+    evals = np.resize([0.0, 0.6, -0.2, 0.5, -0.6, 0.3, -0.4], 30)
+    evals[12:15] -= 4
+    run = make_run({"loss": np.linspace(2, 1, ROWS)})
+    eval_loss = make_run({"eval_loss": 1.75 + gap + evals}, ROWS // 30 * np.arange(30)).series["eval_loss"]
+    return replace(run, series={**run.series, "eval_loss": eval_loss})
+
+
 TOLD: dict[str, Maker] = {
+    "O27.eval": partial(held_out, 2.5),
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
     "O15.padding": partial(padded, 0.29, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
@@ -376,6 +386,7 @@ TOLD: dict[str, Maker] = {
 }
 
 NOT_TOLD: dict[str, Maker] = {
+    "O27.eval": partial(held_out, 1.2),
     "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
     "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),
     "O1.one.high": lambda: (with_config(flat(), lr=1e-4, optimizer="adamw"), {"answers": {"O1": "yes"}}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import ColumnUse, FileUse, Gap, Resume
+from stabtree.run import ColumnUse, FileUse, Gap, Resume, Series
 from tests.conftest import falling, make_run
 from tests.leaves.make import logged, nan_from, noisy
 
@@ -167,10 +167,30 @@ def decayed(share: float) -> Run:
     return still(lr=np.where(np.arange(600) < 600 * (1 - share), 1e-3, 0.5e-5))
 
 
+def skipping(share: float) -> Run:
+    """A flat loss beside a counter by which such a share of the updates was skipped."""
+    return still(skipped_steps=np.floor(share * (1 + np.arange(600))))
+
+
+def huge(level: float) -> Run:
+    """A flat loss at a level."""
+    return make_run({"loss": still().series["loss"].values * level / 8})
+
+
+def collecting(begun: int) -> Run:
+    """A reward that collapses from step 100 on, and a loss that is logged from a step on."""
+    run = make_run({"loss": noisy(1.0, ROWS, 0.1), "reward": noisy(np.where(AT < 100, 0.8, 0.1), ROWS, 0.01)})
+    loss = run.series["loss"]
+    return replace(run, series={**run.series, "loss": Series("loss", loss.steps[begun:], loss.values[begun:])})
+
+
 TOLD: dict[str, Maker] = {
-    "T30": partial(risen, lr=0.0112, optimizer="adamw"),
-    "T30: another optimizer": partial(risen, lr=1.12, optimizer="sgd"),
-    "T31": partial(healing, 11),
+    "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
+    "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
+    "T31": lambda: replace(healing(11), resumes=(Resume(299, 294, 5),)),
+    "T50": partial(skipping, 0.94),
+    "T51": partial(huge, 1.9e7),
+    "T52": partial(collecting, 100),
     "T33": partial(overfitted, 18),
     "T36": partial(risen, weight_decay=1.12),
     "T37": lambda: with_config(still(grad_norm=11.2), grad_clip=1.0),
@@ -217,9 +237,12 @@ TOLD: dict[str, Maker] = {
 
 
 NOT_TOLD: dict[str, Maker] = {
-    "T30": partial(risen, lr=2.64e-4, optimizer="adamw"),
-    "T30: another optimizer": partial(risen, lr=0.0264, optimizer="sgd"),
-    "T31": partial(healing, 9),
+    "T30": lambda: with_config(jumped(), lr=2.64e-4, optimizer="adamw"),
+    "T30: another optimizer": lambda: with_config(jumped(), lr=0.0264, optimizer="sgd"),
+    "T31": lambda: replace(healing(9), resumes=(Resume(299, 294, 5),)),
+    "T50": partial(skipping, 0.86),
+    "T51": partial(huge, 1.5e7),
+    "T52": partial(collecting, 0),
     "T33": partial(overfitted, 23),
     "T36": partial(risen, weight_decay=0.88),
     "T37": lambda: with_config(still(grad_norm=8.8), grad_clip=1.0),

@@ -96,7 +96,7 @@ def test_a_gradient_that_is_lost_for_good_is_told_once() -> None:
 
 
 def test_few_values_are_counted_and_many_are_not() -> None:
-    """A log of three values says so; one of hundreds is only said to have more."""
+    """A log of three values says which they are; of one of hundreds the longest stretch is told."""
     few = np.tile([0.7312, 0.7313, 0.7314], 100)
     many = falling(600)
     texts = {
@@ -104,6 +104,6 @@ def test_few_values_are_counted_and_many_are_not() -> None:
         for name, loss in (("few", few), ("many", many))
     }
     assert texts["few"].verdict == "yes"
-    assert "; 3 different values in 300 rows" in texts["few"].evidence[0].text
+    assert "all 300 rows of the loss hold 3 different values (limit 3)" in texts["few"].evidence[0].text
     assert texts["many"].verdict == "no"
-    assert "; more than 3 different values in 600 rows" in texts["many"].evidence[0].text
+    assert "the longest stretch of one value is 1 rows" in texts["many"].evidence[0].text

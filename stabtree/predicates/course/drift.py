@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
     from stabtree.facts.batches import Batches
     from stabtree.facts.levels import Levels
+    from stabtree.facts.rate import Rate
     from stabtree.run import Run, Series
+
+CLIMB_BLOCKS = 40  # how finely it is looked at when a rise was made
 
 
 def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
@@ -81,6 +84,29 @@ def lr_rising(
     text += f", medians of {part} rows" if part > 1 else ""
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
     return Answer(YES if ratio > least_factor else NO, found)
+
+
+@predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
+def lr_climbs_along(
+    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float, share: float
+) -> Answer:
+    """Did the learning rate climb while the loss made its rise, whatever it did later?
+
+    Compared are the medians of its first and last tenth from the low of the loss to where `share` of the rise is made:
+    more than `factor` times. A schedule that warms up and decays ends lower than it began, and broke the run on its way
+    up. Where it did not climb, it is as for `rate_too_high`.
+    """
+    if isinstance(rise, Rise) and lr is not None:
+        steps, values = _within(loss, rise.low_step, rise.last_step)
+        medians, starts = blocks(values, min(CLIMB_BLOCKS, len(values)))
+        up = int(starts[int(np.argmax(medians >= rise.low + share * (rise.end - rise.low)))])
+        at, rates = _within(lr, rise.low_step, int(steps[up]))
+        part = max(1, len(rates) // 10)
+        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
+            text = f"lr goes from {median(rates[:part]):.3g} to {median(rates[-part:]):.3g} ({ratio:.3g}×, limit "
+            text += f"{factor:g}×) over steps {int(at[0]):,} to {int(at[-1]):,}, in which the loss makes its rise"
+            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, factor),))
+    return Answer(rate.too_high, rate.evidence)
 
 
 @predicate(source="phase19 Q4.2, the warm-up that never ends")

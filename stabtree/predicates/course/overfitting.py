@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
@@ -123,15 +123,15 @@ def overfits(
     level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
     text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
     text += f"{turn.end:.4g}: "
-    text += f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%}), "
-    text += f"{against(_times(turn.rise, turn.fallen), range_share, '.1%')} of what it "
-    text += f"had fallen (limit {range_share:.0%}), "
-    text += f"{against(_times(turn.rise, turn.noise), noise_factor)}× its scatter (limit {noise_factor:g})"
     text += (
-        f"; that is {against(turn.rise, least_rise)} nats (limit {least_rise:g})"
-        if far and not turn.relative > rise
-        else ""
+        f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%}), {_of_fall(turn, range_share)}, "
     )
+    if wide and not lasting:
+        text += f"further above the training loss than {gap_factor:g}× all that this has fallen"
+    else:
+        text += f"{against(_times(turn.rise, turn.noise), noise_factor)}× its scatter (limit {noise_factor:g})"
+    if far and not turn.relative > rise:
+        text += f"; that is {against(turn.rise, least_rise)} nats (limit {least_rise:g})"
     found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), min(turn.relative, 1e300), rise)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
@@ -163,6 +163,37 @@ def overfits(
     if verdict == NO:
         return Answer(NO, tuple(told))
     return Answer(verdict, tuple(told), onset_step=turn.step, last_good_step=turn.step)
+
+
+@predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
+def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_factor: float) -> Answer:
+    """Does the eval loss stand far above the training loss from its first third on, and scatter rather than rise?
+
+    Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
+    that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
+    heart takes time. Possible where it rises by more.
+    """
+    steps, evals = finite(eval_loss)
+    own, trained = finite(loss)
+    third = max(1, len(evals) // 3)
+    early = trained[own <= steps[third - 1]]
+    before = median(early) if len(early) else float(trained[0])
+    gap, fall = median(evals[:third]) - before, float(trained.max()) - median(trained[-max(3, len(trained) // 20) :])
+    rise, noise = median(evals[-third:]) - median(evals[:third]), change_noise(evals)
+    text = f"in its first third eval_loss lies {gap:.3g} above the training loss, which falls by {fall:.3g} in all "
+    text += f"(limit {gap_factor:g}×); its last third lies {abs(rise):.3g} {'higher' if rise > 0 else 'lower'}, its "
+    text += f"scatter is {noise:.3g} (limit {noise_factor:g}×)"
+    found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
+    if not gap > gap_factor * fall > 0:
+        return Answer(NO, (found,))
+    return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
+
+
+def _of_fall(turn: Rebound, range_share: float) -> str:
+    """The rise as a share of what the evaluations had fallen before, in words."""
+    if turn.fallen <= 0:
+        return "and it never fell"
+    return f"{_times(turn.rise, turn.fallen):.1%} of what it had fallen (limit {range_share:.0%})"
 
 
 def _times(rise: float, of: float) -> float:

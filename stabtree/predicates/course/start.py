@@ -102,7 +102,8 @@ def leaves_start(
     """Does the loss fall clearly below the level at which it began?
 
     `flat`: its lowest level lies less than `least_share` of the first one below it, and there is no trend; `slow`:
-    there is one; `worse`: even its lowest level since lies more than `worse_share` above. Labelled runs that do not
+    there is one; `worse`: even its lowest level since lies more than `worse_share` above, or above at all where another
+    lies more than `thrown` times the first one above it. Labelled runs that do not
     learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged from the
     beginning (by step `late_start_steps`, or `late_start_rows` rows), for `least_rows` rows, `least_steps` steps and
     `least_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
@@ -145,7 +146,9 @@ def leaves_start(
     text += f"{against(abs(share), least_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
     text += f"(limit {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
-    if not below and (share > least_share or -share > worse_share):
+    # A level that the first updates threw up, and that never comes down to the first one, has not "hardly fallen".
+    above = share < 0 and float(medians.max()) - first > thrown * abs(first)
+    if not below and (share > least_share or -share > worse_share or above):
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
     trend = kendall_z(medians)
     falls = trend < -trend_z

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stabtree.run import LogLine, Setting
+from stabtree.stats import change_noise
 from tests.conftest import make_run, series
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold
@@ -245,6 +246,42 @@ WARNINGS = (
 )
 
 
+def warmed(times: float, late: float = 0) -> Run:
+    """A loss that rises from step 150 to 350 while the rate warms up to so many times what it was, and decays then.
+
+    With `late` the rate climbs only once the loss has made so much of its rise.
+    """
+    loss = np.interp(AT, [0, 100, 150, 350, ROWS], [4.0, 1.0, 1.0, 3.0, 3.0]) + 0.1 * (gradients() - 1)
+    begins = 150 + 200 * late
+    lr = np.interp(AT, [0, begins, begins + 1 if late else 350, 360, ROWS], [1e-3, 1e-3, times * 1e-3, 1e-4, 1e-5])
+    return make_run({"loss": loss, "lr": lr})
+
+
+def climbing_on(times: float) -> Run:
+    """A loss that jumps for good at step 300, where the rate has climbed to so many times its configured value."""
+    lr = 1e-3 * np.interp(AT, [0, 300, ROWS], [0.01, times, 2 * times])
+    return make_run({"loss": spiking() + np.where(AT >= 300, 8.0, 0.0), "lr": lr}, lr=1e-3, warmup_steps=20)
+
+
+def skipped(share: float) -> Run:
+    """A flat loss beside a counter of skipped steps."""
+    return make_run({"loss": 8 + 0.01 * gradients(), "skipped_steps": np.floor(share * (AT + 1))})
+
+
+def held_out(gap: float = 2.0, rise: float = 0.5) -> Run:
+    """Evaluations that scatter far above a training loss that falls by 1, and dip once.
+
+    They begin `gap` above it and rise by so many times their scatter.
+    """
+    at = np.arange(30)
+    evals = np.resize([0.0, 0.6, -0.2, 0.5, -0.6, 0.3, -0.4], 30)
+    evals = evals - np.median(evals[:10]) + np.where(at >= 20, rise * change_noise(evals), 0.0)
+    evals[12:15] -= 4
+    run = make_run({"loss": np.linspace(2, 1, ROWS)})
+    values = float(np.median(run.series["loss"].values[:118])) + gap + evals
+    return replace(run, series={**run.series, "eval_loss": series("eval_loss", values, at * 13)})
+
+
 def beside(leaf: str, cause: str, values: tuple[float, float]) -> dict[float, str]:
     """A cause that the first value bears out and the second does not."""
     return {values[0]: f"{leaf} {cause}", values[1]: f"no {leaf} {cause}"}
@@ -290,6 +327,12 @@ HOLDS = (
         partial(zero_loss, overlap_comm=True),
         beside("grad-nonfinite", "T1", (33, 27)),
     ),
+    Hold("Q4.5.rate.factor", warmed, beside("slow-rise", "Q4.5.rate", (2.0, 1.4))),
+    Hold("Q4.5.rate.share", partial(warmed, 3.0), beside("slow-rise", "Q4.5.rate", (0.7, 0.9))),
+    Hold("Q4.2.schedule.factor", climbing_on, beside("spike-persistent", "Q4.2.schedule", (2.2, 1.8))),
+    Hold("T50.share", skipped, beside("flat-from-start", "T50", (0.95, 0.85))),
+    Hold("O27.eval.gap_factor", held_out, beside("overfitting", "O27.eval", (1.6, 1.4))),
+    Hold("O27.eval.noise_factor", partial(held_out, 3.0), beside("overfitting", "O27.eval", (0.9, 1.2))),
     Hold("T2.share", zero_loss, beside("grad-nonfinite", "T2", (33, 27))),
     Hold("T3.share", partial(zero_loss, vocab_size=32_000), beside("grad-nonfinite", "T3", (96, 94))),
     Hold("T4.share", partial(zero_loss, lr=False, dtype="fp16"), beside("grad-nonfinite", "T4", (33, 27))),
