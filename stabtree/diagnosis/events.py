@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.diagnosis.causes import by_strength
-from stabtree.diagnosis.fixes import Filling, advised
+from stabtree.diagnosis.fixes import advised
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts import facts_of
@@ -16,7 +16,9 @@ from stabtree.tree.model import Severity, Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.diagnosis.result import Finding
+    from stabtree.answer import Evidence
+    from stabtree.diagnosis.fixes import Filling
+    from stabtree.diagnosis.result import Finding, Restart
     from stabtree.facts.registry import Facts
 
 
@@ -27,11 +29,15 @@ class Seen(NamedTuple):
         finding: the finding.
         storm: whether the loss went NaN.
         by_levels: whether its onset is that of a level, and not of a row.
+        filling: what fills its fixes.
+        reasons: what speaks for its own fixes.
     """
 
     finding: Finding
     storm: bool
     by_levels: bool
+    filling: Filling
+    reasons: tuple[Evidence, ...]
 
 
 def one_each(seen: Iterable[Seen], facts: Facts) -> list[Finding]:
@@ -78,34 +84,37 @@ def _at_once(one: Finding, other: Finding, facts: Facts) -> bool:
 def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
     """One finding of several: the first one's leaf, the earliest onset, and what each of them knows."""
     findings = [item.finding for item in group]
-    head, *others = findings
+    head, *others = group
     # "Nothing to do" of a note is not to be read under a failure.
-    heavy = [item for item in others if item.leaf.severity.rank >= min(Severity.WARNING.rank, head.leaf.severity.rank)]
+    least = min(Severity.WARNING.rank, head.finding.leaf.severity.rank)
+    heavy = [item for item in others if item.finding.leaf.severity.rank >= least]
     begins = _begins(group, facts)
-    causes = by_strength(head.causes, (judged for item in heavy for judged in item.causes))
-    told = [(item.leaf, item.evidence, Filling(facts.run, item.onset_step, item.last_good_step)) for item in heavy]
-    own = Filling(facts.run, head.onset_step, head.last_good_step)
-    restarts = [item for item in findings if item.restart]
-    whole = replace(
-        head,
-        onset_step=begins.onset_step,
+    causes = by_strength(head.finding.causes, (judged for item in heavy for judged in item.finding.causes))
+    told = [(item.finding.leaf, item.reasons, item.filling) for item in heavy]
+    restart, onset = _restart(group, begins, facts), begins.onset_step
+    asked = onset is not None and any(item.leaf.restart for item in findings)
+    filling = replace(head.filling, has_older=restart is None or restart.checkpoint_step is not None)
+    return replace(
+        head.finding,
+        onset_step=onset,
         last_good_step=begins.last_good_step,
         evidence=tuple(dict.fromkeys(evidence for item in findings for evidence in item.evidence)),
         causes=causes,
-        advice=advised(head.leaf, causes, head.evidence, own, also=told),
+        advice=advised(head.finding.leaf, causes, head.reasons, filling, also=told),
+        precursors=precursors(facts.get("movers"), onset) if asked and onset is not None else (),
+        restart=restart,
         seen_as=tuple(findings),
     )
-    onset = begins.onset_step
-    if not restarts or onset is None:
-        return whole
-    takes = {item.leaf.take for item in restarts}
-    take = takes.pop() if len(takes) == 1 else Take.BEFORE
+
+
+def _restart(group: Sequence[Seen], begins: Finding, facts: Facts) -> Restart | None:
+    """The restart from before the whole event, as the leaf that it begins with asks for it."""
+    takes = {item.finding.leaf.take for item in group if item.finding.restart}
+    if not takes or begins.onset_step is None:
+        return None
+    take = begins.leaf.take if begins.restart else takes.pop() if len(takes) == 1 else Take.BEFORE
     storm = any(item.storm for item in group)
-    return replace(
-        whole,
-        restart=advise(facts.get("checkpoints"), onset, begins.last_good_step, storm=storm, take=take),
-        precursors=precursors(facts.get("movers"), onset),
-    )
+    return advise(facts.get("checkpoints"), begins.onset_step, begins.last_good_step, storm=storm, take=take)
 
 
 def _begins(group: Sequence[Seen], facts: Facts) -> Finding:

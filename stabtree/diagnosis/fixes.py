@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from stabtree.answer import Evidence
     from stabtree.diagnosis.result import CauseState, JudgedCause
-    from stabtree.facts.checkpoints import Checkpoints
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
@@ -41,15 +40,15 @@ class Filling:
         run: the run.
         onset_step: the first step of the trouble, None where it has none.
         last_good_step: the last step before it.
-        checkpoints: where the run's checkpoints lie; None where that does not matter.
         most_lr: the learning rate that the run's optimizer hardly ever takes; no lower one is advised at or above it.
+        has_older: whether a checkpoint is older than the trouble, as far as anybody knows.
     """
 
     run: Run
     onset_step: int | None
     last_good_step: int | None
-    checkpoints: Checkpoints | None = None
     most_lr: float = math.inf
+    has_older: bool = True
 
     @cached_property
     def framework(self) -> str:
@@ -63,13 +62,6 @@ class Filling:
     def idle(self, fix: str) -> bool:
         """Whether all that a fix sets is set so already, or whether it takes a checkpoint that there is not."""
         return self.done(fix) or (not self.has_older and any(place.knob == CHECKPOINT for place in places(fix)))
-
-    @cached_property
-    def has_older(self) -> bool:
-        """Whether a checkpoint is older than the trouble, as far as anybody knows."""
-        if self.checkpoints is None or self.onset_step is None:
-            return True
-        return self.checkpoints.before(self.onset_step, self.last_good_step) is not None
 
     def done(self, fix: str) -> bool:
         """Whether all that a fix sets is set so already."""

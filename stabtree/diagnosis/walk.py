@@ -253,13 +253,19 @@ class _Walk:
         storm = any(visit.answer.storm for visit in told_by)
         judged = judged_causes(leaf, self.facts, self.params, onset)
         start = onset if leaf.restart else None
-        known = self.facts.get("checkpoints")
-        rate = self.facts.get("rate")
-        filling = Filling(self.run, onset, good, known, rate.bar if isinstance(rate, Rate) else math.inf)
+        known, rate = self.facts.get("checkpoints"), self.facts.get("rate")
+        restart = advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None
+        filling = Filling(
+            self.run,
+            onset,
+            good,
+            most_lr=rate.bar if isinstance(rate, Rate) else math.inf,
+            has_older=restart is None or restart.checkpoint_step is not None,
+        )
         causes = told_causes(judged, filling)
         evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
         # The number format is on the way to many leaves, and is the reason for the fixes of none.
-        dated = next((v.answer for v in told_by if v.answer.onset_step is not None), None)
+        dated = next((visit.answer.evidence for visit in told_by if visit.answer.onset_step is not None), evidence)
         finding = Finding(
             leaf=leaf,
             section=visits[-1].question.section,
@@ -267,11 +273,12 @@ class _Walk:
             last_good_step=good,
             evidence=evidence,
             causes=causes,
-            advice=advised(leaf, causes, dated.evidence if dated else evidence, filling),
+            advice=advised(leaf, causes, dated, filling),
             precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
-            restart=advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None,
+            restart=restart,
         )
-        return Seen(finding, storm, by_levels=asked is not None and "levels" in facts_behind(asked))
+        by_levels = asked is not None and "levels" in facts_behind(asked)
+        return Seen(finding, storm, by_levels, filling, dated)
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         worst = findings[0].leaf.severity if findings else end.severity
