@@ -27,7 +27,7 @@ def of_fixture(name: str, memorises: str = "") -> Diagnosis:
 
 def test_a_person_parts_a_weak_rate_from_a_broken_loop() -> None:
     """A loop that can't memorise one batch is broken; one that can is sound, and no proof of a rate too low."""
-    assert of_fixture("flat-from-start", "yes").findings[0].leaf.id == "flat-from-start"
+    assert of_fixture("flat-from-start", "yes").findings[0].leaf.id == "learns-one-batch"
     assert of_fixture("flat-from-start", "no").findings[0].leaf.id == "loop-broken"
 
 
