@@ -29,6 +29,7 @@ def nan_origin(
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
     activation_max: Groups | None = None,
+    eval_loss: Series | None = None,
     *,
     exploding_factor: float,
     sparse_steps: int,
@@ -41,7 +42,7 @@ def nan_origin(
     With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
     stood above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
-    finite ever after (`gradient_outlives`); `forward` when grad_norm was ordinary up to the last finite loss.
+    finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the last finite loss.
     Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value for
     `flat_rows` rows), an ordinary grad_norm proves nothing.
     Healthy labelled runs hardly reach 10 times their median grad_norm.
@@ -60,12 +61,17 @@ def nan_origin(
             return found
     if grad_norm is not None:
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
-        if alive.verdict == LIKELY:
+        if alive.verdict == LIKELY and not _breaks_too(eval_loss, broke.step):
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
         if circumstances.known["logging"].get("mean") and interval(loss.steps) > 1:
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
+
+
+def _breaks_too(eval_loss: Series | None, step: int) -> bool:
+    """Whether an evaluation from then on is not finite: no logger's mean does that."""
+    return eval_loss is not None and not bool(np.isfinite(eval_loss.values[eval_loss.steps >= step]).all())
 
 
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:

@@ -192,4 +192,4 @@ def test_the_number_format_is_the_reason_for_no_fix() -> None:
     loss = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
     finding = diagnose(make_run({"loss": loss}, dtype="fp32")).findings[0]
     assert finding.leaf.id == "slow-rise"
-    assert finding.advice[0].reason.startswith("from a level of")
+    assert finding.advice[0].reason.startswith("the loss goes from a level of")
