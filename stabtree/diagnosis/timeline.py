@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
         # What shows a cause may reach back to where no course was yet known that a series could leave.
-        if item.metric and item.steps and item.steps[0] < earliest.get(item.metric, onset + 1):
+        if item.metric and item.steps and item.steps[0] < min(earliest.get(item.metric, onset), onset):
             earliest[item.metric] = item.steps[0]
             events.append(_told(item))
     marked = _with_first(sorted(events, key=lambda event: event.step))
@@ -48,8 +49,8 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
 
 
 def _told(item: Evidence) -> Happening:
-    """The first clause of what was seen."""
-    return Happening(item.steps[0], item.metric, item.text.partition("; ")[0])
+    """What was seen, without what explains it."""
+    return Happening(item.steps[0], item.metric, re.split(r"; | \(", item.text)[0])
 
 
 def _placed(events: Sequence[Happening], event: Happening) -> tuple[Happening, ...]:
