@@ -42,7 +42,8 @@ def nan_origin(
     With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
     stood above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
-    finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the last finite loss.
+    finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the
+    last finite loss.
     Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value for
     `flat_rows` rows), an ordinary grad_norm proves nothing.
     Healthy labelled runs hardly reach 10 times their median grad_norm.
