@@ -42,6 +42,7 @@ from stabtree.errors import StabtreeError
 from stabtree.loaders import LOADERS, load_runs
 from stabtree.render import machine
 from stabtree.render.inspect import inspect_json, inspect_text
+from stabtree.render.look import Look
 from stabtree.render.outputs import JSON, OUTPUTS, tables
 from stabtree.render.several import Outcome
 from stabtree.tree.load import load_trees
@@ -173,10 +174,10 @@ def _all(file: Path, forced: str | None, number: int) -> str:
         _json(inspect_json(run))
     only = outcomes[0].found if len(outcomes) == 1 else None
     if isinstance(only, Diagnosis):
-        _outputs(lambda name, width, color: OUTPUTS[name](only, width=width, color=color), number)
+        _outputs(lambda name, look: OUTPUTS[name](only, look), number)
     elif only is None:
         known = tables()
-        _outputs(lambda name, width, color: known[name](outcomes, width=width, color=color), number)
+        _outputs(lambda name, look: known[name](outcomes, look), number)
     if number % COMMAND_EVERY == 0:
         _command(str(file), forced)
     if any(isinstance(outcome.found, Diagnosis) for outcome in outcomes):
@@ -184,14 +185,14 @@ def _all(file: Path, forced: str | None, number: int) -> str:
     return "refused"
 
 
-def _outputs(text: Callable[[str, int, bool], str], number: int) -> None:
+def _outputs(text: Callable[[str, Look], str], number: int) -> None:
     for name in OUTPUTS:
-        told = text(name, WIDTH, False)
+        told = text(name, Look(width=WIDTH))
         _plain(told, name)
         if name == JSON:
             _json(told)
         elif number % COLOUR_EVERY == 0:
-            _plain(_COLOUR.sub("", text(name, 40, True)), name)
+            _plain(_COLOUR.sub("", text(name, Look(width=40, color=True))), name)
 
 
 def _plain(text: str, name: str) -> None:

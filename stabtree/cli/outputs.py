@@ -10,6 +10,7 @@ import typer
 
 from stabtree.cli.options import emit, screen
 from stabtree.errors import StabtreeError
+from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.render.several import Outcome
     from stabtree.run import Run
-
-FILE_WIDTH = 100
 
 OutputOpt = Annotated[
     list[str] | None,
@@ -93,7 +92,7 @@ def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str]) -> None:
     Raises:
         StabtreeError: where one can't be written.
     """
-    _deliver(lambda name, width, color: OUTPUTS[name](diagnosis, width=width, color=color), places)
+    _deliver(lambda name, look: OUTPUTS[name](diagnosis, look), places)
 
 
 def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) -> None:
@@ -108,15 +107,16 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) 
             raise StabtreeError(
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
-    _deliver(lambda name, width, color: known[name](outcomes, width=width, color=color), places)
+    _deliver(lambda name, look: known[name](outcomes, look), places)
 
 
-def _deliver(text: Callable[[str, int, bool], str], places: Mapping[Path | None, str]) -> None:
+def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str]) -> None:
     for place, name in places.items():
         if place is not None:
-            write(place, text(name, FILE_WIDTH, False))
+            write(place, text(name, LOOK))
     if None in places:
-        emit(text(places[None], *screen()))
+        width, color = screen()
+        emit(text(places[None], Look(width=width, color=color)))
 
 
 def write(path: Path, text: str) -> None:

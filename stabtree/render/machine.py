@@ -29,6 +29,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
+from stabtree.render.look import LOOK, Look
 
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
@@ -77,7 +78,7 @@ def error(problem: StabtreeError) -> dict[str, Any]:
     return {"schema": SCHEMA, "error": {"problem": problem.problem, "where": problem.where, "hint": problem.hint}}
 
 
-def to_json(diagnosis: Diagnosis, **_look: object) -> str:
+def to_json(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
     """The diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
     return json.dumps(to_dict(diagnosis), indent=2, allow_nan=False) + "\n"
 

@@ -8,31 +8,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.render.look import Look
     from stabtree.render.several import Outcome
 
 
 class Output(Protocol):
-    """Writes a diagnosis; what has no use for a width or for colour takes them as `**_look`."""
+    """Writes a diagnosis."""
 
-    def __call__(self, diagnosis: Diagnosis, /, *, width: int, color: bool) -> str:
-        """The whole text, for a screen so wide and with or without colour."""
+    def __call__(self, diagnosis: Diagnosis, look: Look, /) -> str:
+        """The whole text."""
 
 
 class TableOutput(Protocol):
     """Writes what became of several runs."""
 
-    def __call__(self, outcomes: Sequence[Outcome], /, *, width: int, color: bool) -> str:
+    def __call__(self, outcomes: Sequence[Outcome], look: Look, /) -> str:
         """The whole text, as of an `Output`."""
 
 
 def _in(module: str, name: str) -> Output:
     """The function of that name, imported at its first use: `--help` names the outputs and needs none of them."""
 
-    def output(diagnosis: Diagnosis, /, *, width: int, color: bool) -> str:
+    def output(diagnosis: Diagnosis, look: Look, /) -> str:
         from importlib import import_module
 
         found: Output = getattr(import_module(module), name)
-        return found(diagnosis, width=width, color=color)
+        return found(diagnosis, look)
 
     return output
 

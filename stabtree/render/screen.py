@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import SILENT, CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
+from stabtree.render.look import LOOK, Look
 from stabtree.render.page import Page
 from stabtree.render.reference import reference_to
 from stabtree.render.sections.figures import plots
@@ -39,9 +40,9 @@ TOO_LITTLE = "Too little was logged to judge this run"
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
 
-def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> str:
+def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """The whole diagnosis for a terminal: verdict, path, plots, causes, fixes, restart, and what was not checked."""
-    page = Page(width=width, color=color)
+    page = Page(width=look.width, color=look.color)
     _verdict(page, diagnosis)
     _path(page, diagnosis)
     main = main_finding(diagnosis)
@@ -58,7 +59,7 @@ def screen(diagnosis: Diagnosis, *, width: int = 100, color: bool = False) -> st
     return page.text()
 
 
-def headline(diagnosis: Diagnosis, **_look: object) -> str:
+def headline(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
     """The verdict in one line."""
     finding = main_finding(diagnosis)
     leaf = f" [{finding.leaf.id}]" if finding else ""

@@ -12,6 +12,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.errors import StabtreeError
 from stabtree.render import machine, screen
+from stabtree.render.look import LOOK, Look
 from stabtree.render.page import Page, styled
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
@@ -67,9 +68,9 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     return f"{len(verdicts):,} runs: {', '.join(parts)}"
 
 
-def table(outcomes: Sequence[Outcome], *, width: int, color: bool) -> str:
+def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """The runs, worst first, a line each; those that ended at one leaf stand together."""
-    page = Page(width=width, color=color)
+    page, width = Page(width=look.width, color=look.color), look.width
     folder = _folder([outcome.name for outcome in outcomes])
     longest = max(SHORTEST_NAME, width * 2 // 5)
     ordered = _ordered(outcomes)
@@ -141,7 +142,7 @@ def _shared_notes(outcomes: Sequence[Outcome]) -> list[str]:
     return [note for note in judged[0] if all(note in notes for notes in judged)] if judged else []
 
 
-def headlines(outcomes: Sequence[Outcome], **_look: object) -> str:
+def headlines(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
     """A line a run, in the order of the paths, each with its path."""
     return "\n".join(_line(outcome) for outcome in outcomes)
 
@@ -153,7 +154,7 @@ def _line(outcome: Outcome) -> str:
     return clean(f"{word}  {outcome.name}  {rest}", 400)
 
 
-def to_json(outcomes: Sequence[Outcome], **_look: object) -> str:
+def to_json(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
     """`{"schema": 1, "verdict": worst, "runs": [...]}`, each as alone, with its `path`; a bad log has an `error`."""
     runs: list[dict[str, Any]] = []
     for outcome in outcomes:

@@ -14,7 +14,7 @@ from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import EVENTS, Case, Cause, FactParams, Group, Question, Signature, Tree
+from stabtree.tree.model import EVENTS, SHORT, Case, Cause, FactParams, Group, Question, Signature, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
         yield "section", f"{name} is in section {question.section!r}, which does not exist"
     if not question.source:
         yield "source", f"{name} lacks a source"
+    if len(question.short) > SHORT:
+        yield "short", f"{name} has a short of {len(question.short)} characters; {SHORT} is the most"
     yield from (("against", f"{name} {text}") for text in _against(tree, question))
     yield from (("go", f"{name} {text}") for text in _edges(question, nodes))
     predicate = predicate_named(question.test)

@@ -106,6 +106,7 @@ def expanded(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Qu
                 id=check.id,
                 section=check.section or check.id,
                 ask=check.ask,
+                short=check.short,
                 go={**go, NO: then} if NO in verdicts else {**go, UNKNOWN: then},
                 why=check.why or check.means,
                 rule=check.rule or (predicate.rule if predicate else ""),

@@ -113,6 +113,9 @@ class Quick:
     letter: str = ""
 
 
+SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A turn of the walk.
@@ -121,6 +124,7 @@ class Question:
         id: the source document's id.
         section: id of its section.
         ask: the question.
+        short: the question in at most `SHORT` characters, for a path that is told in lines.
         why: why it matters.
         rule: the exact rule, with parameters in braces.
         test: name of the predicate; empty for a question to a person.
@@ -142,6 +146,7 @@ class Question:
     section: str
     ask: str
     go: Mapping[str, str]
+    short: str = ""
     why: str = ""
     rule: str = ""
     test: str = ""
@@ -246,6 +251,7 @@ class Check:
         id: the question's id.
         leaf: the leaf's id, for any verdict but no and unknown.
         ask: the question.
+        short: the question in at most `SHORT` characters.
         title: the diagnosis.
         severity: how bad it is.
         means: what it means.
@@ -264,6 +270,7 @@ class Check:
     means: str
     fixes: tuple[str, ...]
     source: str
+    short: str = ""
     when: tuple[str, ...] = ()
     why: str = ""
     rule: str = ""

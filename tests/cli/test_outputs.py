@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.render.look import Look
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 
@@ -99,8 +100,8 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
 def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is put into the table can be printed, written, and is named where an output is unknown."""
 
-    def shout(diagnosis: Diagnosis, /, *, width: int, color: bool) -> str:
-        return f"{diagnosis.verdict.upper()} {width} {color}"
+    def shout(diagnosis: Diagnosis, look: Look, /) -> str:
+        return f"{diagnosis.verdict.upper()} {look.width} {look.color}"
 
     monkeypatch.setitem(OUTPUTS, "shout", shout)
     assert run("diagnose", NAN, "--output", "shout").stdout == "CRITICAL 100 False\n"

@@ -14,6 +14,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.replay import replay
 from stabtree.loaders import load_run
 from stabtree.monitor import NaNMonitor
+from stabtree.render.look import Look
 from stabtree.render.machine import to_dict, to_json
 from stabtree.render.screen import screen
 from tests.conftest import FIXTURES, falling, make_run, series
@@ -50,7 +51,7 @@ def ranked(starts: dict[str, int | None]) -> Run:
 
 def shown(run: Run, width: int = 400) -> str:
     """The block on the screen, empty where there is none."""
-    text = screen(diagnose(run), width=width)
+    text = screen(diagnose(run), Look(width=width))
     return text.partition("NaN monitor\n")[2].partition("\n\n")[0]
 
 

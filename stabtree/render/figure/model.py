@@ -1,0 +1,73 @@
+"""A figure as data: strips over one axis of steps, with what is marked on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Bools, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One series, drawn into columns of equal width.
+
+    Attributes:
+        metric: the series.
+        lows: float64 (columns,), the lowest finite value of each column; NaN where none falls into it.
+        highs: the highest.
+        bad: bool (columns,), whether a value that is not finite falls into the column.
+        joined: bool (columns,), whether the line goes on from the last filled column before: no value that is not
+            finite lies between.
+        low: the lower end of the axis, of what is not far off most of the series.
+        high: the upper end; values beyond it are drawn at the edge, and `clipped` says so.
+        log: whether the axis is logarithmic.
+        clipped: the highest finite value where it lies beyond the axis, else None.
+        first: whether it moved before all others.
+    """
+
+    metric: str
+    lows: Floats
+    highs: Floats
+    bad: Bools
+    joined: Bools
+    low: float
+    high: float
+    log: bool
+    clipped: float | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A step that is marked on the axis.
+
+    Attributes:
+        step: where.
+        kind: `onset`, `restart` or `first`.
+        label: what it is called.
+    """
+
+    step: int
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Strips over one axis of steps.
+
+    Attributes:
+        first_step: the left end of the axis.
+        last_step: the right end, at least one more.
+        columns: into how many columns of equal width the axis is cut.
+        strips: the series, the most telling first.
+        marks: what is marked, by step.
+    """
+
+    first_step: int
+    last_step: int
+    columns: int
+    strips: tuple[Strip, ...]
+    marks: tuple[Mark, ...]

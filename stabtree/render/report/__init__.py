@@ -1,0 +1,1 @@
+"""What a report says, in its order: the same for screen, Markdown and page."""

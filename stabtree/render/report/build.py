@@ -1,0 +1,177 @@
+"""A diagnosis as a report."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from stabtree.answer import UNKNOWN
+from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.words import answer_of, facts, main_finding, step_of, title
+from stabtree.render.sections.restart import restart_line
+from stabtree.render.verdicts import LOOKS
+from stabtree.tree.model import Leaf, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
+
+MOST_TO_DO = 3
+MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
+
+
+def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
+    """What to say of a diagnosis.
+
+    Args:
+        diagnosis: what was found.
+        exit_code: the code that the command will end with, for the last line.
+    """
+    finding = main_finding(diagnosis)
+    also = diagnosis.findings[1:] if finding else diagnosis.findings
+    told = tuple(f for f in also if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE)
+    return Report(
+        diagnosis=diagnosis,
+        verdict=str(diagnosis.verdict),
+        title=step_of(finding) + title(diagnosis),
+        finding=finding,
+        facts=facts(diagnosis.run),
+        why=finding.leaf.why if finding else "",
+        careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
+        seen_as=tuple(_seen_as(finding)) if finding else (),
+        do_now=tuple(_do_now(finding)) if finding else (),
+        events=diagnosis.timeline,
+        causes=tuple(_causes(finding)) if finding else (),
+        walks=tuple(_walks(diagnosis, finding)),
+        also=told,
+        notes=len(also) - len(told),
+        open=tuple(_open(diagnosis)),
+        ticks=tuple(_ticks(diagnosis)),
+        closing=_closing(diagnosis, finding, exit_code),
+    )
+
+
+def _seen_as(finding: Finding) -> Iterator[str]:
+    """What else tells of the same event, and where; notes only of a note."""
+    least = min(finding.leaf.severity.rank, Severity.WARNING.rank)
+    others = [item for item in finding.also if item.leaf.severity.rank >= least]
+    yield from (f"{item.leaf.id}{_at(item.onset_step)}" for item in others)
+    if finding.own_onset_step != finding.onset_step:
+        yield f"{finding.leaf.id} itself{_at(finding.own_onset_step)}"
+
+
+def _at(step: int | None) -> str:
+    return f" at step {step:,}" if step is not None else ""
+
+
+def _do_now(finding: Finding) -> Iterator[Action]:
+    """The restart and the first fixes, at most a few."""
+    restart = [_restart(finding)] if finding.restart else []
+    fixes = (Action(fix.text, fix.reason) for fix in finding.first_fixes)
+    yield from [*restart, *fixes][:MOST_TO_DO]
+
+
+def _restart(finding: Finding) -> Action:
+    assert finding.restart is not None  # noqa: S101 - asked by the caller
+    pieces = restart_line(finding.restart)
+    return Action("".join(text for text, _ in pieces), strong=next((text for text, style in pieces if style), ""))
+
+
+def _causes(finding: Finding) -> Iterator[CauseRow]:
+    for judged in finding.causes:
+        why = judged.evidence[0].text if judged.evidence else judged.reason
+        yield CauseRow(judged, why, judged.cause.fixes)
+
+
+def _walks(diagnosis: Diagnosis, finding: Finding | None) -> Iterator[Walk]:
+    """The path, and the walk that the verdict rests on where that is another."""
+    yield _walk(diagnosis, diagnosis.path, diagnosis.end)
+    if finding and finding.leaf is not diagnosis.end:
+        walks = [v for v in diagnosis.further if v and v[-1].question.section == finding.section]
+        # A walk from a person's answer shares its section with another one.
+        visits = next((v for v in walks if finding.leaf.id in v[-1].question.go.values()), walks[0])
+        yield _walk(diagnosis, visits, finding.leaf)
+
+
+def _walk(diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> Walk:
+    ends = end.title
+    blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
+    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
+        ends = "nothing wrong in the little that could be checked"
+    elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+        ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
+    return Walk(tuple(_turn(visit) for visit in visits), ends, end.of, end.id)
+
+
+def _turn(visit: Visit) -> Turn:
+    answer, question = visit.answer, visit.question
+    checked = answer.verdict != UNKNOWN
+    evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
+    return Turn(
+        id=question.id,
+        section=question.section,
+        short=question.short or question.ask,
+        ask=question.ask,
+        answer=answer_of(visit),
+        number=evidence[0].partition("; ")[0] if evidence else "",
+        evidence=evidence,
+        checked=checked,
+        by_person=visit.given_by == "person",
+    )
+
+
+def _open(diagnosis: Diagnosis) -> Iterator[Open]:
+    """What was not checked; what keeps the run from a verdict and is no matter of logging goes first."""
+    vital = {miss.id for miss in diagnosis.lacking}
+    reasons = _reasons(diagnosis, vital)
+    first = [Open(reason, tuple(ids)) for reason, ids in reasons.items() if not vital.isdisjoint(ids)]
+    yield from first
+    for item in diagnosis.log_next:
+        names = " and ".join(filter(None, [", ".join(item.names[:-1]), item.names[-1]]))
+        yield Open(names, item.unlocks, item.log, item.decides)
+    yield from (Open(reason, tuple(ids)) for reason, ids in reasons.items() if vital.isdisjoint(ids))
+
+
+def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
+    """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
+    found: dict[str, list[str]] = {}
+    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):
+        if not miss.metrics:
+            found.setdefault(_reason(diagnosis, miss), []).append(miss.id)
+    return found
+
+
+def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
+    if not diagnosis.tree.questions[miss.id].test:
+        return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
+    return f"not a logging matter: {miss.reason}"
+
+
+def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
+    """The numbered sections of the main tree, and what became of each."""
+    found = {finding.section for finding in diagnosis.findings if finding.leaf.severity.rank >= Severity.WARNING.rank}
+    answered = {section.id for section in diagnosis.answered}
+    seen = {visit.question.section for visit in chain(diagnosis.path, *diagnosis.further)}
+    for item in diagnosis.sections:
+        id_ = item.section.id
+        if not id_.isdigit():
+            continue
+        if id_ in found:
+            yield id_, Tick.FOUND
+        elif id_ in answered:
+            yield id_, Tick.PASSED
+        else:
+            yield id_, Tick.OPEN if item.walked or id_ in seen else Tick.SKIPPED
+
+
+def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | None) -> str:
+    word = LOOKS[diagnosis.verdict].word.lower()
+    parts = [word]
+    if finding:
+        at = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
+        parts = [f"{word}: {finding.leaf.id}{at}"]
+        restart = finding.restart
+        if restart and restart.checkpoint_step is not None:
+            parts.append(f"restart from {restart.checkpoint_step:,}")
+    return " · ".join([*parts, *([f"exit {exit_code}"] if exit_code is not None else [])])

@@ -1,0 +1,32 @@
+"""The report as data: what it says, in its order, of whole runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.render.figure.build import figure
+from stabtree.render.report.build import MOST_TO_DO, report
+from stabtree.tree.load import load_trees
+
+FIXTURES = sorted(path for path in (Path(__file__).resolve().parents[2] / "fixtures").glob("*/*") if path.is_dir())
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+def test_a_report_says_what_the_diagnosis_found(path: Path) -> None:
+    """Verdict, path and last line are those of the diagnosis, and a run with a finding is told what to do."""
+    run = load_run(path)
+    found = diagnose(run, load_trees(run))
+    told = report(found, exit_code=1)
+    assert told.verdict == found.verdict
+    assert [turn.id for turn in told.walks[0].turns] == [visit.question.id for visit in found.path]
+    assert told.closing.endswith("exit 1")
+    assert bool(told.do_now) == bool(told.finding)
+    assert len(told.do_now) <= MOST_TO_DO
+    drawn = figure(found, told.finding, 80)
+    assert drawn is not None
+    assert drawn.strips[0].metric == "loss"
+    assert all(drawn.first_step <= mark.step <= drawn.last_step for mark in drawn.marks)
