@@ -38,6 +38,7 @@ class Series:
         values: float64 (n,); a logged NaN or inf is a value, what was not logged is not there.
         origin: the column it was read from.
         divided_by: the metric that its values were divided by on reading: it was logged multiplied by that.
+        labels: the text that a value stands for, of values that do.
     """
 
     metric: str
@@ -45,6 +46,7 @@ class Series:
     values: Floats
     origin: str = ""
     divided_by: str = ""
+    labels: Mapping[float, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}" if len(self.steps) else ""
@@ -169,11 +171,13 @@ class LogLine:
         line: its 1-based number in the file.
         text: the line, made safe to print and cut.
         at_end: whether no row of metrics came after it.
+        source: whether it stands further in, as the source does that a traceback quotes.
     """
 
     line: int
     text: str
     at_end: bool = False
+    source: bool = False
 
 
 @dataclass(frozen=True, slots=True)

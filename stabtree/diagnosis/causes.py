@@ -52,12 +52,33 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
     own = list(causes)
     known = {item.cause.id for item in own}
     more = {item.cause.id: _at_most_possible(item) for item in others if item.cause.id not in known}
-    judged = [*own, *more.values()]
+    judged = list(_without_consequences([*own, *more.values()]))
     if any(item.state is CauseState.CONFIRMED for item in judged):
         judged = [_at_most_possible(item) for item in judged]
-    return tuple(
-        sorted(judged, key=lambda item: (_band(item), item.cause.id in more, list(CauseState).index(item.state)))
-    )
+    return tuple(sorted(judged, key=lambda item: (_band(item), item.cause.id in more, *_rank(item))))
+
+
+def _rank(judged: JudgedCause) -> tuple[int, bool]:
+    """By its state; of those that may be, what needs something that is not known comes last."""
+    return list(CauseState).index(judged.state), judged.state is CauseState.POSSIBLE and bool(judged.reason)
+
+
+def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
+    """The causes; what is seen only after one that is proved follows from it, as far as the log can tell."""
+    proved = [since for item in judged if item.state is CauseState.CONFIRMED and (since := _since(item)) is not None]
+    first = min(proved, default=None)
+    for item in judged:
+        since = _since(item)
+        if first is not None and item.state in STRONG and since is not None and since > first:
+            reason = f"what speaks for it, at step {since:,}, comes after another cause, at step {first:,}"
+            yield replace(item, state=CauseState.NOT_CONFIRMED, evidence=(), reason=reason)
+        else:
+            yield item
+
+
+def _since(judged: JudgedCause) -> int | None:
+    """The first step at which what speaks for a cause was seen."""
+    return min((step for item in judged.evidence for step in item.steps), default=None)
 
 
 def _at_most_possible(judged: JudgedCause) -> JudgedCause:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.circumstances import framework_of
 from stabtree.facts.registry import finite
+from stabtree.text import clean
 from stabtree.tree.fixes import BATCHES, CHECKPOINT, Place, filled, places
 from stabtree.tree.knobs import KNOBS
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Leaf
 
 MOST_BATCHES = 4
+MOST_NAME = 40
 LONG_CAUSE = 110
 EARLY_ROWS = 3  # a trouble within so few rows was there from the start
 # A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.
@@ -77,7 +79,7 @@ class Filling:
     def _told(self, place: Place) -> str:
         if place.knob in (CHECKPOINT, BATCHES):
             return self._batches() if place.knob == BATCHES else ""
-        spelled = KNOBS.get(f"{place.knob}{place.how}{place.value}")
+        spelled = KNOBS.get(f"{place.knob}={place.value}") if place.how == "=" else None
         if spelled is not None:
             return spelled.get(self.framework, spelled[""])
         spellings, now = KNOBS[place.knob], self._value(place.knob)
@@ -118,10 +120,11 @@ class Filling:
         after = self.last_good_step if self.last_good_step is not None else self.onset_step - 1
         steps, values = finite(series)
         inside = (steps > min(after, self.onset_step - 1)) & (steps <= self.onset_step)
-        ids = list(dict.fromkeys(f"{value:.0f}" for value in values[inside]))
+        ids = list(dict.fromkeys(series.labels.get(float(value)) or f"{value:.0f}" for value in values[inside]))
         if not ids or len(ids) > MOST_BATCHES:
             return ""
-        return f"batch{'es' if len(ids) > 1 else ''} {', '.join(ids)}, up to step {self.onset_step:,}"
+        told = ", ".join(clean(name, MOST_NAME) for name in ids)
+        return f"batch{'es' if len(ids) > 1 else ''} {told}, {'up to ' if len(ids) > 1 else ''}step {self.onset_step:,}"
 
 
 def _changed(place: Place, now: float) -> float:

@@ -102,13 +102,15 @@ def batches(
     and the same number of rows, it may be any number, if `others` times as many had been seen, or if batches come later
     that had not been seen: then no epoch was over.
 
-    Where an epoch is reshuffled, a few batches come back early by chance: about 2 in 100 steps with 100 batches an
-    epoch.
+    Where an epoch is reshuffled, its first batches may be the last ones of the epoch before: a batch is early only
+    within one pass over all of them.
     """
     since_steps, since_rows = _since(batch_id)
     known = np.cumsum(since_rows == 0)
     soon, rewound = others * since_rows < known, np.zeros(len(known), dtype=np.bool_)
     early = (since_steps > 0) & soon & (since_steps <= recent_steps)
+    if early.any():
+        early &= np.arange(len(known)) - since_rows >= _pass_starts(batch_id)
     again = (since_steps > 0) & (soon | ((since_rows < known) & (known < known[-1])))
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
@@ -116,6 +118,20 @@ def batches(
     return Batches(
         batch_id, since_steps, known, early, rewound, recent_steps, ahead_rows, stuck_share, stuck_rows, skip_rows
     )
+
+
+def _pass_starts(batch_id: Series) -> Ints:
+    """The first row of the pass over all batches that each row belongs to, (n,); a pass ends once it had each."""
+    everything = len(np.unique(batch_id.values))
+    starts = np.zeros(len(batch_id), dtype=np.int64)
+    seen: set[float] = set()
+    start = 0
+    for row, batch in enumerate(batch_id.values.tolist()):
+        if len(seen) == everything:
+            seen, start = set(), row
+        seen.add(batch)
+        starts[row] = start
+    return starts
 
 
 def _since(batch_id: Series) -> tuple[Ints, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.facts.registry import fact
@@ -17,8 +18,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "precision": ("fp32", "fp16", "bf16", "fp8", "pure-fp16"),
     "optimizer": ("adam", "adamw", "sgd", "rmsprop", "adafactor", "lion", "muon"),
     "framework": ("huggingface", "deepspeed", "megatron", "lightning", "keras", "ultralytics", "sb3"),
+    "library": ("torch", "keras"),
     "device": ("cpu", "cuda", "mps", "tpu", "gtx16"),
-    "task": ("language-model", "classifier", "ctc", "preference", "reinforcement"),
+    "task": ("language-model", "classifier", "regression", "ctc", "preference", "reinforcement"),
     "clipping": ("on", "off"),
     "overlap": ("on", "off"),
     "logging": ("mean", "step"),
@@ -60,8 +62,13 @@ _COLUMNS: tuple[tuple[str, frozenset[str]], ...] = tuple(
 _AXOLOTL = "memory_max_"
 AVERAGED = ("huggingface", "megatron", "keras", "ultralytics")  # a row of theirs is the mean since the row before
 _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy")
+# How a configuration names its task: next-char, CAUSAL_LM, text-generation; SEQ_CLS, image classification.
+_SAYS_TEXT = re.compile(r"language|next.?(?:char|token|word)|causal|text.?gen|(?:^|[^a-z])lm(?:$|[^a-z])")
+_SAYS_CLASS = re.compile(r"classif|(?:^|[^a-z])cls(?:$|[^a-z])")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
 _RIGHT = ("accuracy", "acc")
+# Errors of numbers, and the terms of an autoencoder's loss; each may be the end of a longer name.
+_NUMBERS = ("mse", "rmse", "mae", "mape", "nse", "r2", "psnr", "recon", "reconstruction", "kld")
 _ANSWERS = ("completion_length", "token_accuracy")
 _PREFERENCE = ("preference_margin", "reward_accuracy")
 
@@ -99,6 +106,8 @@ def circumstances(run: Run) -> Circumstances:
             "precision": _precision(run),
             "optimizer": _optimizer(run),
             "framework": framework,
+            # Nearly all that is not known to be Keras is PyTorch, and told of in its words.
+            "library": _only("library", "keras" if framework.get("keras") else "torch"),
             "device": _device(run),
             "task": _task(run, ends),
             "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
@@ -199,11 +208,14 @@ def _device(run: Run) -> dict[str, bool]:
 
 
 def _task(run: Run, columns: set[str]) -> dict[str, bool]:
-    language = run.setting("vocab_size") is not None or bool(columns.intersection(_LANGUAGE))
+    said = str(run.setting("task") or "").lower()
+    language = run.setting("vocab_size") is not None or bool(columns.intersection(_LANGUAGE) or _SAYS_TEXT.search(said))
     language = language or any(metric in run.series for metric in _ANSWERS)
+    classes = run.setting("n_classes") is not None or bool(columns.intersection(_RIGHT) or _SAYS_CLASS.search(said))
     found = {
         "language-model": language,
-        "classifier": not language and (run.setting("n_classes") is not None or bool(columns.intersection(_RIGHT))),
+        "classifier": not language and classes,
+        "regression": not language and not classes and bool(columns.intersection(_NUMBERS) or "regress" in said),
         "ctc": not columns.isdisjoint(_SPEECH),
         "preference": any(metric in run.series for metric in _PREFERENCE),
         "reinforcement": "reward" in run.series,

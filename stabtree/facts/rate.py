@@ -9,6 +9,7 @@ from stabtree.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
+    from stabtree._lazy import Floats
     from stabtree.facts.circumstances import Circumstances
     from stabtree.run import Run, Series
 
@@ -45,22 +46,24 @@ def rate(
 ) -> Rate:
     """Whether the rate is too high: by its value, or by a loss that it threw up at once.
 
-    The highest rate of the first quarter of the rows (a later one is the schedule's doing), else the configured one,
-    above `adam` for the optimizers of the Adam family and above `other` for the rest; or a loss that reaches `leap`
-    times its first value within the first `early_share` of its rows. Possible down to `near` of that value, and where
-    no rate is known. Too low is one below `least`.
+    The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
+    loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
+    rest; or a loss that reaches `leap` times its first value within the first `early_share` of its rows. Possible down
+    to `near` of that value, and where no rate is known. Too low is one below `least`.
     """
     _, values = finite(loss)
     early = values[: max(3, int(early_share * len(values)))]
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
     text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
     thrown = Evidence(text, "loss", (), times, leap)
-    rates = finite(lr)[1] if lr is not None else values[:0]
-    rates = rates[: max(3, len(rates) // 4)]
+    rates = _rates(lr, loss) if lr is not None else values[:0]
     known = run.setting("lr")
     top = float(rates.max()) if len(rates) else float(known) if isinstance(known, int | float) else None
     family = circumstances.known["optimizer"]
     bar = adam if family.get("adam") else other
+    if top is None and times <= leap:
+        text = f"no rate is known; the loss reaches no more than {times:.3g}× its first value in its first "
+        thrown = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
     if top is None:
         return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
@@ -70,3 +73,11 @@ def rate(
         return Rate(LIKELY, False, (found,) if top > bar else (thrown,), bar)
     possible = top > near * bar or (not family and top >= least)
     return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,), bar)
+
+
+def _rates(lr: Series, loss: Series) -> Floats:
+    """The rates that count: those of the first rows, or all up to where the loss breaks."""
+    steps, rates = finite(lr)
+    broken = loss.steps[~np.isfinite(loss.values)]
+    end = int((steps < broken[0]).sum()) if len(broken) else len(rates) // 4
+    return rates[: max(3, end)]

@@ -145,6 +145,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         _positive,
         "max_response_length max_new_tokens generate_max_len max_tokens_per_completion",
     ),
+    "task": (_text, "task_type task_name"),
     "device": (lambda value: _text(str(value)), "gpu_name device_name"),
     "overlap_comm": (_flag, "zero_overlap_comm"),
     "seed": (_count, "random_seed"),

@@ -44,7 +44,7 @@ class Column:
         bad: cells that hold text which is no number (they count as not logged).
         bad_example: the first such cell as `line N: 'text'`.
         coded: whether the values are codes of text labels, fit for comparing for equality only.
-        labels: the text behind each code, where there are few.
+        labels: the text behind each code.
         garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """

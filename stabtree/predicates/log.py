@@ -90,7 +90,7 @@ def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
         elif HEAD in line.text:
             if not chained and HEAD not in raised.text:
                 break  # another process, or another failure, which may be a consequence
-        elif line in matched and (chained or HEAD in raised.text):
+        elif line in matched and not line.source and (chained or HEAD in raised.text):
             raised, chained = line, False
     return raised
 

@@ -20,12 +20,15 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
     "lr": {
         "": "lr",
         **_alike("learning_rate", *_HF, "axolotl", "nanogpt", "keras", "sb3"),
+        "ultralytics": "lr0",
         "deepspeed": "optimizer.params.lr",
         "megatron": "--lr",
     },
     "warmup_steps": {
         "": "warmup_steps",
-        **_alike("warmup_steps", *_HF, "axolotl", "keras"),
+        **_alike("warmup_steps", *_HF, "axolotl"),
+        "keras": "CosineDecay(warmup_steps)",
+        "ultralytics": "warmup_epochs",
         "nanogpt": "warmup_iters",
         "deepspeed": "scheduler.params.warmup_num_steps",
         "megatron": "--lr-warmup-iters",
@@ -41,7 +44,8 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
     },
     "weight_decay": {
         "": "weight_decay",
-        **_alike("weight_decay", *_HF, "axolotl", "nanogpt", "keras"),
+        **_alike("weight_decay", *_HF, "axolotl", "nanogpt", "keras", "ultralytics"),
+        "sb3": "policy_kwargs: optimizer_kwargs: weight_decay",
         "deepspeed": "optimizer.params.weight_decay",
         "megatron": "--weight-decay",
     },
@@ -52,6 +56,21 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
         "axolotl": "micro_batch_size",
         "deepspeed": "train_batch_size",
         "megatron": "--global-batch-size",
+        "ultralytics": "batch",
+    },
+    "micro_batch_size": {
+        "": "",
+        **_alike("per_device_train_batch_size", *_HF),
+        **_alike("batch_size", "nanogpt", "keras", "sb3", "lightning"),
+        "axolotl": "micro_batch_size",
+        "deepspeed": "train_micro_batch_size_per_gpu",
+        "megatron": "--micro-batch-size",
+        "ultralytics": "batch",
+    },
+    "accumulation_steps": {
+        "": "gradient_accumulation_steps",
+        **_alike("gradient_accumulation_steps", *_HF, "axolotl", "deepspeed", "nanogpt", "keras"),
+        "lightning": "accumulate_grad_batches",
     },
     "adam_eps": {
         "": "eps",
@@ -70,6 +89,7 @@ KNOBS: Mapping[str, Mapping[str, str]] = {
         "megatron": "--save-interval",
         "nanogpt": "eval_interval",
         "keras": "ModelCheckpoint(save_freq)",
+        "ultralytics": "save_period",
         "sb3": "CheckpointCallback(save_freq)",
     },
     "save_total_limit": {

@@ -63,6 +63,31 @@ def test_what_is_proved_leaves_the_others_possible_at_most() -> None:
     assert ranks == sorted(ranks)
 
 
+def test_what_is_seen_only_after_a_proved_cause_is_its_consequence() -> None:
+    """A gradient that explodes some steps after the rate jumped confirms no bad batch; one at the same step does."""
+    rate = np.where(AT >= 399, 1e-2, 1e-3)
+    late = make_run(healthy(loss=JUMPED, lr=rate, grad_norm=noisy(1.0) * np.where(AT >= 403, 50.0, 1.0)))
+    found = causes(late, "spike-persistent")["Q2.4.grad_norm"]
+    assert found.state is CauseState.NOT_CONFIRMED
+    assert found.reason == "what speaks for it, at step 403, comes after another cause, at step 399"
+    at_once = make_run(healthy(loss=JUMPED, lr=rate, grad_norm=noisy(1.0) * np.where(AT == 399, 50.0, 1.0)))
+    assert causes(at_once, "spike-persistent")["Q2.4.grad_norm"].state is CauseState.CONFIRMED
+
+
+def test_what_needs_something_unknown_comes_after_what_may_be_anyway() -> None:
+    """A loss of 0 is first blamed on masked labels where a language model is trained, else on the term's weight."""
+    zero = {"loss": np.zeros(ROWS)}
+    assert next(iter(causes(make_run(zero, task="CAUSAL_LM"), "loss-zero"))) == "O14.masked"
+    assert next(iter(causes(make_run(zero), "loss-zero"))) == "O14.weight"
+
+
+def test_up_to_a_break_each_rate_counts() -> None:
+    """A warm-up that reaches SGD's limit after a third of the run, where the loss breaks, was too high by then."""
+    run = make_run(healthy(loss=nan_from(500, healthy()["loss"]), lr=AT / 250), optimizer="sgd")
+    rate = ask("rate_too_high", run)
+    assert (rate.verdict, rate.evidence[0].observed) == ("likely", pytest.approx(499 / 250))
+
+
 def test_a_rate_inside_its_bar_is_no_more_than_possible() -> None:
     """Adam above 0.01 is likely too high, below it possible down to a share of 0.03, and then not confirmed."""
     states = []
@@ -156,6 +181,10 @@ def test_a_flat_loss_in_fp16_may_be_skipped_steps(dtype: str, told: bool) -> Non
         ({"device": "NVIDIA A100"}, {"device": ("gtx16",)}, False),
         ({"device": "cpu"}, {"device": ("cuda",)}, False),
         ({"dtype": "bf16"}, {"precision": ("bf16",), "framework": ("deepspeed",)}, None),
+        ({"task": "classification"}, {"task": ("language-model",)}, False),
+        ({"task": "next-char"}, {"task": ("language-model",)}, True),
+        ({"task": "regression"}, {"task": ("classifier", "language-model")}, False),
+        ({}, {"library": ("torch",)}, True),
     ],
 )
 def test_what_a_cause_needs_is_known_or_not(

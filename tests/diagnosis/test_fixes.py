@@ -12,6 +12,7 @@ from stabtree.answer import Evidence
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
 from stabtree.render.look import Look
 from stabtree.render.machine import to_dict
 from stabtree.render.screen import screen
@@ -21,6 +22,8 @@ from stabtree.tree.model import Cause, Leaf, Severity
 from tests.conftest import falling, make_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stabtree.run import Run
 
 HF = (FileUse("out", "trainer_state", 1),)
@@ -43,6 +46,8 @@ def leaf(*fixes: str) -> Leaf:
         ("Halve it {lr/2}.", {"lr": 3e-3}, "Halve it (lr 0.003 → 0.0015)."),
         ("Halve it {lr/2}.", {"lr": 3e-5}, "Halve it (lr 3e-5 → 1.5e-5)."),
         ("Halve it {lr/2}.", {}, "Halve it."),
+        ("Look at it {lr}.", {"lr": 3e-3}, "Look at it (lr 0.003)."),
+        ("Look at it {lr}.", {}, "Look at it."),
         ("Clip {grad_clip<0.5}.", {"grad_clip": 1.0}, "Clip (max_grad_norm 1.0 → 0.5)."),
         ("Clip {grad_clip/2}.", {"grad_clip": 0.0}, "Clip."),
         ("Clip {grad_clip<0.5}.", {"grad_clip": 0.0}, "Clip (max_grad_norm 0.0 → 0.5)."),
@@ -72,6 +77,16 @@ def test_a_knob_is_called_as_the_framework_calls_it(fix: str, config: dict[str, 
     assert Filling(replace(found.run, sources=HF), 50, 49).text(fix) == told
 
 
+def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
+    """A hash of the batch is told, not the number that it is compared by; also where it is written in digits."""
+    rows = [f"{step},{4 - step / 50},{'af5dd8' if step == 50 else step}" for step in range(100)]
+    (tmp_path / "log.csv").write_text("\n".join(["step,loss,batch_id", *rows]) + "\n", encoding="utf-8")
+    assert (
+        Filling(load_run(tmp_path / "log.csv"), 50, 48).text("{batches}").strip()
+        == "(batches 49, af5dd8, up to step 50)"
+    )
+
+
 def test_a_rate_that_is_not_configured_is_the_highest_one_logged_before_the_trouble() -> None:
     """What came after the onset is not what broke the run."""
     rate = np.where(np.arange(100) < 50, 2e-3, 9e-3)
@@ -83,7 +98,7 @@ def test_the_batches_to_skip_are_those_since_the_last_good_step() -> None:
     """A few are named; many, or none that were logged, are not."""
     run = make_run({"batch_id": np.arange(1000, 1100)})
     assert Filling(run, 50, 48).text("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
-    assert Filling(run, 50, None).text("Skip it {batches}.") == "Skip it (batch 1050, up to step 50)."
+    assert Filling(run, 50, None).text("Skip it {batches}.") == "Skip it (batch 1050, step 50)."
     assert Filling(run, 50, 10).text("Skip it {batches}.") == "Skip it."
     assert filling().text("Skip it {batches}.") == "Skip it."
 

@@ -80,6 +80,7 @@ CHAIN = (
     ("During handling of the above exception, another exception occurred:",),
     ("Traceback (most recent call last):", "RuntimeError: the collator got no input_ids"),
     ("Traceback (most recent call last):", "ChildFailedError: train.py FAILED"),
+    ("Traceback (most recent call last):", "    except BaseException: raise", "OSError: no such shard"),
 )
 
 
@@ -90,6 +91,7 @@ CHAIN = (
         ((0, 1, 2), "line 24: RuntimeError: the collator got no input_ids (it begins at line 20)"),
         ((0, 1, 2, 3), "line 24: RuntimeError"),  # the launcher tells of the consequence
         ((0, 3), "line 21: KeyError"),
+        ((4,), "line 22: OSError: no such shard (it begins at line 20)"),
     ],
 )
 def test_of_a_chain_of_tracebacks_the_last_exception_is_told(tmp_path: Path, parts: tuple[int, ...], told: str) -> None:

@@ -20,6 +20,11 @@ CASES: dict[str, Case] = {
         {},
         "spike-unexplained",
     ),
+    "the first batches of a shuffled epoch are the last ones of the epoch before": (
+        {"loss": loss(spike=(482, 4)), "batch_id": np.where(AT // 30 % 2, 29 - AT % 30, AT % 30)},
+        {},
+        "spike-unexplained",
+    ),
     "a loader that goes back by 50 batches": (
         {"loss": loss(spike=(540, 4)), "batch_id": np.where((AT >= 490) & (AT < 560), AT - 50, AT)},
         {},

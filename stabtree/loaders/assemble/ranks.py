@@ -85,7 +85,8 @@ def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
         logged = np.concatenate([part.mask for part in parts])
         values = np.concatenate([part.values for part in parts])
         sporadic = any(part.sporadic for part in parts)
-        metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic)
+        labels = {code: text for part in parts for code, text in part.labels.items()}
+        metrics[metric] = Column(values, None if logged.all() else logged, sporadic=sporadic, labels=labels)
     origins = {metric: name for rows in reversed(files) for metric, name in rows.origins.items()}
     return replace(
         files[0],
@@ -118,7 +119,8 @@ def _series(rows: MetricRows) -> tuple[dict[str, Series], int]:
             repeated = max(repeated, len(values) - len(steps))
             if len(values) > len(steps) and not np.isfinite(values).all():
                 order = _worst_of_each(own, values)
-            series[metric] = frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
+            found = frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
+            series[metric] = replace(found, labels=column.labels) if column.labels else found
     return series, repeated
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 Comma = Literal["decimal", "thousands"]
 Cell = str | float | bool | None
 
-# So many names of runs may be asked for; a hash for each batch is not worth keeping.
-KEPT_LABELS = 1000
 # Room for so many times as many cells when there is no more: what is not written to takes no memory, a copy takes time.
 GROWTH = 4
 # What stands for the cell of a row that has too few: nobody wrote it, not even empty.
@@ -238,5 +236,5 @@ def _label_column(cells: Sequence[Cell]) -> Column:
         values,
         ~missing if missing.any() else None,
         coded=coded,
-        labels=texts if len(texts) <= KEPT_LABELS else {},
+        labels=texts,
     )

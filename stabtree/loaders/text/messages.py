@@ -36,6 +36,9 @@ ENDING = re.compile(
     re.MULTILINE,
 )
 
+# A line of a traceback that quotes the source stands further in than what was raised; a group of exceptions has bars.
+SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
+
 
 class Chatter:
     """Lines without metrics, told by their words once they were looked at: chatter, or lines that tell of errors.
@@ -104,4 +107,7 @@ class Telling:
         """The lines after row `begin`, up to the rows that come after row `end`; with none begun, those before too."""
         kept = [*self._first, *self._last]
         inside = [item for item in kept if begin < item[2] <= end or (not begin and not item[2])]
-        return tuple(LogLine(place, clean(text, MAX_TEXT), rows >= end) for place, text, rows in inside)
+        return tuple(
+            LogLine(place, clean(text, MAX_TEXT), rows >= end, SOURCE.match(text) is not None)
+            for place, text, rows in inside
+        )
