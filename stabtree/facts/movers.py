@@ -101,7 +101,19 @@ class Movers:
             return Move(series.metric, int(steps[dead]), "not finite", math.inf) if new else None
         if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
             return None
+        left = self._jumped(alive, left, side)
         return Move(series.metric, int(steps[left.row]), _told(name, steps, values, scaled, left, unit), left.times)
+
+    def _jumped(self, alive: Floats, left: Departure, side: int) -> Departure:
+        """The same, from the row that makes nearly all of its way, where the rows before that are on their course."""
+        ways = np.abs(np.diff(alive[left.row - 1 :]))
+        row = left.row + int(np.argmax(ways))
+        way = abs(float(alive[-1]) - left.level)
+        if row == left.row or float(ways.max()) < AT_ONCE * way:
+            return left
+        if departure(alive[:row], self._bars, len(self._series), side):
+            return left
+        return Departure(row, float(alive[row - 1]), left.times)
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:
@@ -138,10 +150,11 @@ def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departur
         return "not finite"
     last = int(finite[-1])
     way, done = scaled[last] - left.level, scaled[left.row] - left.level
+    at_once = min(abs(done), abs(scaled[left.row] - scaled[left.row - 1]))
     half = scaled[(left.row + last) // 2] - left.level
     ends = f"{_figure(uneven(left.level, unit))} → {_figure(float(values[last]))}"
     rises = way > 0
-    if abs(done) >= AT_ONCE * abs(way):
+    if at_once >= AT_ONCE * abs(way):
         told = f"{'jumps' if rises else 'drops'} {ends}"
     elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
         each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
