@@ -140,15 +140,19 @@ def _begins(group: Sequence[Seen], facts: Facts) -> Finding:
     The lowest level of a loss that jumped lies anywhere before the jump. It is the onset only where the loss had risen
     by then: where the rise would have been found had the log ended before the jump.
     """
-    # What asks for no restart may be found by a row that the trouble only passes.
     known = [item for item in group if item.finding.onset_step is not None]
-    sure = [item for item in known if item is group[0] or item.finding.leaf.restart]
+    sure = [item for item in known if item is group[0] or not _passes(item.finding)]
     dated = sorted(sure or known, key=_onset)
     if not dated:
         return group[0].finding
     exact = next((item for item in dated if not item.by_levels), dated[0])
     early = dated[0] is exact or _risen_before(_onset(exact), facts)
     return dated[0].finding if early else exact.finding
+
+
+def _passes(finding: Finding) -> bool:
+    """Whether it may stand on a row that the rise only passes: what knows where a loss began to rise has a restart."""
+    return "rise" in finding.leaf.events and not finding.leaf.restart
 
 
 def _risen_before(step: int, facts: Facts) -> bool:

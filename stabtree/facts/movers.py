@@ -134,7 +134,7 @@ def _jumped(alive: Floats, left: Departure) -> Departure:
     early = side * alive[left.row : row]
     if not len(early) or float(ways.max()) < AT_ONCE * (side * float(alive[-1]) - median(early)):
         return left
-    usual = side * alive[max(0, left.row - REFERENCE * len(early)) : left.row]
+    usual = side * alive[max(0, left.row - REFERENCE * max(len(early), REFERENCE)) : left.row]
     if early.max() > usual.max():
         return left
     return Departure(row, float(alive[row - 1]), left.times)
