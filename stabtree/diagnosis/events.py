@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree._lazy import np
 from stabtree.diagnosis.causes import by_strength
 from stabtree.diagnosis.fixes import advised
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts import facts_of
+from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.tree.model import Severity, Take
 
@@ -43,8 +45,9 @@ class Seen(NamedTuple):
 def one_each(seen: Iterable[Seen], facts: Facts) -> list[Finding]:
     """The findings, one for each event, worst first.
 
-    Findings tell of one event where their leaves share a kind of it, and both last to the end of the log or both begin
-    at the same time: within one level of the loss, or with no row between them that could tell them apart.
+    Findings tell of one event where their leaves share a kind of it, and both last to the end of the log, both begin
+    at the same time (within one level of the loss, or with no row between them that could tell them apart), or both
+    speak of the highest row of the loss.
 
     Args:
         seen: all that was found; of equally bad ones the first gives the event its leaf.
@@ -67,7 +70,21 @@ def _one_event(one: Seen, other: Seen, facts: Facts) -> bool:
         return False
     if one.finding.leaf.lasting and other.finding.leaf.lasting:
         return True
+    if all(_holds_peak(item, facts) for item in (one, other)):
+        return True
     return not (one.by_levels or other.by_levels) and _at_once(one.finding, other.finding, facts)
+
+
+def _holds_peak(item: Seen, facts: Facts) -> bool:
+    """Whether the highest row of the loss is named as what was found, or lies in a rise that no earlier row shows."""
+    loss, onset = facts.run.get("loss"), item.finding.onset_step
+    if loss is None or onset is None:
+        return False
+    steps, values = finite(loss)
+    peak = int(steps[np.argmax(values)]) if len(steps) else onset - 1
+    if item.finding.leaf.lasting and "rise" in item.finding.leaf.events:
+        return onset <= peak
+    return any(evidence.metric == "loss" and peak in evidence.steps[1:2] for evidence in item.finding.evidence)
 
 
 def _at_once(one: Finding, other: Finding, facts: Facts) -> bool:
@@ -123,12 +140,19 @@ def _begins(group: Sequence[Seen], facts: Facts) -> Finding:
     The lowest level of a loss that jumped lies anywhere before the jump. It is the onset only where the loss had risen
     by then: where the rise would have been found had the log ended before the jump.
     """
-    dated = sorted((item for item in group if item.finding.onset_step is not None), key=_onset)
+    known = [item for item in group if item.finding.onset_step is not None]
+    sure = [item for item in known if item is group[0] or not _passes(item.finding)]
+    dated = sorted(sure or known, key=_onset)
     if not dated:
         return group[0].finding
     exact = next((item for item in dated if not item.by_levels), dated[0])
     early = dated[0] is exact or _risen_before(_onset(exact), facts)
     return dated[0].finding if early else exact.finding
+
+
+def _passes(finding: Finding) -> bool:
+    """Whether it may stand on a row that the rise only passes: what knows where a loss began to rise has a restart."""
+    return "rise" in finding.leaf.events and not finding.leaf.restart
 
 
 def _risen_before(step: int, facts: Facts) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stabtree.facts.checkpoints import Checkpoints
 
-HALF = 0.5  # of a rise: a checkpoint from before that is better than none
+FROM_THE_START = "the trouble is there from the first rows"
 
 
 def advise(
@@ -34,26 +34,23 @@ def advise(
         return _best(known, onset_step)
     if take is Take.UNLESS_OVER and known.is_over(onset_step - 1 if last_good_step is None else last_good_step):
         return None
-    trouble, good, late = onset_step, last_good_step, onset_step
-    # A rise begins at the lowest level of the loss, which is sound itself.
-    if good == onset_step and (risen := known.risen(onset_step, known.risen_share)) is not None:
-        late = known.risen(onset_step, HALF) or risen
-        trouble, good = (risen, None) if take is Take.TURN else (trouble, good)
+    trouble, good = onset_step, last_good_step
     before = known.step_before(trouble)
-    good = before if good is None else good
     if take is Take.NEWEST:
         good = known.last_finite if storm else known.last_step
+    elif good is None or good == onset_step:  # a rise begins at the lowest level of the loss, which is sound itself
+        good = before
     if nothing := _nothing(known, good, take):
         return _made(known, None, trouble, nothing=nothing)
     good = good or 0
     newest = known.newest(good)
     if newest is None and (take is Take.LOW or good == before):
-        trouble = max(trouble, late)
         # Between the best and the trouble a run may have lost most of it already.
-        fading = late == onset_step and good != before
-        newest = _between(known, good, (good + trouble) // 2 + 1 if fading else trouble)
+        newest = _between(known, good, trouble if good == before else (good + trouble) // 2 + 1)
     elif take not in (Take.NEWEST, Take.LOW) and newest != known.newest(trouble - 1):
         trouble = known.step_after(good) or trouble
+    if newest is None and known.begins_by(onset_step):
+        return _made(known, None, trouble, nothing=FROM_THE_START)
     older = known.newest(good - known.fresh_steps) if storm else newest
     chosen = newest if older is None else older
     told = take if take is Take.NEWEST else Take.BEFORE
@@ -63,7 +60,7 @@ def advise(
 def _nothing(known: Checkpoints, good: int | None, take: Take) -> str:
     """Why the log has nothing to go back to; empty where it may have."""
     if known.loss is not None and good is None:
-        return "the run is broken from its first row"
+        return "the run is broken from its first row" if known.last_finite is None else FROM_THE_START
     if good is not None and take is Take.LOW and known.untrained(good):
         return "at its best the model was not trained yet"
     return ""
@@ -103,8 +100,33 @@ def _made(known: Checkpoints, chosen: int | None, trouble: int, *, take: Take = 
     )
 
 
-def before_all_trouble(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, none with a checkpoint that lies inside the trouble of an earlier critical one."""
+def before_all_trouble(findings: Sequence[Finding], known: Checkpoints) -> list[Finding]:
+    """The findings, none with a checkpoint that lies inside the trouble of an earlier one.
+
+    That is a critical one, or one of the same kind of event that the loss had not come back from.
+    """
+    return [_before_its_beginning(finding, findings, known) for finding in _before_critical(findings)]
+
+
+def _before_its_beginning(finding: Finding, findings: Sequence[Finding], known: Checkpoints) -> Finding:
+    own = finding.restart
+    if own is None or own.nothing or own.take in (Take.BEST, Take.NEWEST):
+        return finding
+    kinds = {kind for part in finding.parts for kind in part.leaf.events}
+    least = Severity.WARNING.rank
+    parts = [part for other in findings for part in other.parts if part.leaf.severity.rank >= least]
+    told = [part.onset_step for part in parts if kinds.intersection(part.leaf.events)]
+    onsets = [step for step in told if step is not None and step < own.before_step]
+    first = min((step for step in onsets if not known.is_back(step, own.before_step)), default=None)
+    if first is None:
+        return finding
+    restart = advise(known, first, None, storm=False)
+    if restart is not None and restart.nothing == FROM_THE_START:
+        restart = replace(restart, nothing=f"the loss is up from step {first:,} on")
+    return replace(finding, restart=restart)
+
+
+def _before_critical(findings: Sequence[Finding]) -> list[Finding]:
     restarts = [
         f.restart for f in findings if f.leaf.severity is Severity.CRITICAL and f.onset_step is not None and f.restart
     ]

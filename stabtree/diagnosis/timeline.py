@@ -31,7 +31,10 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     onset = finding.onset_step
     if onset is None:
         return ()
-    events = [Happening(move.step, move.metric, move.text) for move in movers.around(onset)]
+    own = finding.own_onset_step  # the event may have begun long before what it is told as
+    moves = {move.metric: move for at in (own, onset) if at is not None for move in movers.around(at)}
+    events = [Happening(move.step, move.metric, move.text) for move in moves.values()]
+    events.sort(key=lambda event: event.step)
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
         # What shows a cause may reach back to where no course was yet known that a series could leave.
@@ -39,6 +42,11 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
             earliest[item.metric] = item.steps[0]
             events.append(_told(item))
     marked = _with_first(sorted(events, key=lambda event: event.step))
+    rate = movers.rate(onset) if _by_rate(finding) and SETS_ITSELF not in earliest else None
+    if rate is not None:
+        # A schedule that goes on as it did has not left its course, and so was not the first to.
+        marked = (Happening(rate.step, rate.metric, rate.text), *marked)
+        marked = tuple(sorted(marked, key=lambda event: event.step))
     seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
     if seen and earliest.get(seen.metric, onset + 1) > onset:
         return _placed(marked, _told(seen))
@@ -58,6 +66,15 @@ def _placed(events: Sequence[Happening], event: Happening) -> tuple[Happening, .
     place = sum(other.step < event.step for other in events)
     later = [replace(other, first=False) if other.step > event.step else other for other in events[place:]]
     return (*events[:place], event, *later)
+
+
+def _by_rate(finding: Finding) -> bool:
+    """Whether a rate that rises is what was found, or the rate is a cause that the log shows."""
+    seen = (item for item in finding.evidence if item.metric == SETS_ITSELF and item.threshold is not None)
+    if any(item.observed is not None and item.observed > (item.threshold or 0.0) for item in seen):
+        return True
+    shown = (item.cause for item in finding.causes if item.state in (CauseState.CONFIRMED, CauseState.LIKELY))
+    return any("learning rate" in cause.text for cause in shown)
 
 
 def _shown(finding: Finding) -> Iterator[Evidence]:

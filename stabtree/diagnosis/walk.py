@@ -147,7 +147,7 @@ class _Walk:
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._seen(visits, leaf)
-        findings = before_all_trouble(one_each(reached.values(), self.facts))
+        findings = before_all_trouble(one_each(reached.values(), self.facts), self.facts.get("checkpoints"))
         own = sorted((item.finding for item in reached.values()), key=lambda f: -f.leaf.severity.rank)
         missing = missed(self.run, self.seen.values())
         lacks = self._lacking(end, missing, _waved_through(ends))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.facts.registry import Count, fact, finite
-from stabtree.stats import median
+from stabtree.stats import median, row_medians
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +46,6 @@ class Checkpoints:
         epochs: which epoch ended, by step, where the log tells.
         lines: the line of the log that says that it was saved, by step.
         fresh_steps: a checkpoint from so few steps before the loss goes NaN holds the state that was about to break it.
-        risen_share: a loss that has gone so much of its whole rise has left its lowest level.
         loss: the loss, in which the last step before some other is looked up.
         eval_loss: the eval loss, which tells how good a checkpoint is.
         last_step: the last step of the log.
@@ -62,7 +60,6 @@ class Checkpoints:
     epochs: Mapping[int, int]
     lines: Mapping[int, int]
     fresh_steps: int
-    risen_share: float
     loss: Series | None
     eval_loss: Series | None
     last_step: int | None
@@ -116,26 +113,6 @@ class Checkpoints:
         before = self.loss.steps[self.loss.steps < step] if self.loss is not None else None
         return int(before[-1]) if before is not None and len(before) else None
 
-    def risen(self, low: int, share: float) -> int | None:
-        """The first step at which the loss has gone a share of its rise since its lowest step; None without a rise.
-
-        And never more than half of its factors: a loss that rises from 1 to 1e10 has left its level long before 1e9.
-        """
-        found = self._levels(low)
-        if found is None:
-            return None
-        steps, values, rows = found
-        at = int(np.searchsorted(steps, low))
-        begin, end = median(values[max(0, at - rows // 2) : at + rows // 2 + 1]), median(values[-rows:])
-        bar = begin + share * (end - begin)
-        bar = min(bar, math.sqrt(begin * end)) if begin > 0 and end > 0 else bar
-        # The median of the rows around one lies above the bar where most of them do.
-        places = np.arange(at + 1, len(values))
-        above = np.concatenate(([0], np.cumsum(values > bar)))
-        first, last = np.maximum(at + 1, places - rows // 2), np.minimum(len(values), places + rows // 2 + 1)
-        left = places[(values[places] > bar) & (2 * (above[last] - above[first]) > last - first)]
-        return int(steps[left[0]]) if len(left) else None
-
     def is_over(self, good: int) -> bool:
         """Whether the loss ends no higher than it was up to some step."""
         found = self._levels(good)
@@ -145,12 +122,35 @@ class Checkpoints:
         before, after = values[steps <= good][-rows:], values[steps > good]
         return len(before) > 0 and len(after) >= rows and median(after[-rows:]) <= median(before)
 
+    def is_back(self, since: int, by: int) -> bool:
+        """Whether a twentieth of the loss from some step on, and before another, is no higher than the last before it.
+
+        Nothing is known to be up without a loss; a loss that begins there must come down to its first row.
+        """
+        found = self._levels(since)
+        if found is None:
+            return True
+        steps, values, _ = found
+        rows = max(LEAST_LEVEL_ROWS, len(values) // 20)
+        between = values[(steps >= since) & (steps < by)]
+        if len(between) < rows:
+            return False
+        before = values[steps < since][-rows:] if steps[0] < since else values[:1]
+        levels = row_medians(np.lib.stride_tricks.sliding_window_view(between, rows))
+        return bool(levels.min() <= median(before))
+
+    def begins_by(self, step: int) -> bool:
+        """Whether no more than one level of the loss was logged before a step."""
+        if self.loss is None:
+            return False
+        return int(np.searchsorted(self.loss.steps, step)) <= _level_rows(len(self.loss))
+
     def _levels(self, step: int) -> tuple[Ints, Floats, int] | None:
         """The steps and values of the loss, and how many rows make a level; None without rows after a step."""
         if self.loss is None:
             return None
         steps, values = finite(self.loss)
-        rows = max(LEAST_LEVEL_ROWS, min(MOST_LEVEL_ROWS, len(values) // 20))
+        rows = _level_rows(len(values))
         return (steps, values, rows) if len(steps) and steps[-1] > step else None
 
     def untrained(self, step: int) -> bool:
@@ -190,13 +190,12 @@ def checkpoints(
     *,
     assumed_every_steps: Count,
     fresh_steps: int,
-    risen_share: float,
 ) -> Checkpoints:
     """Where checkpoints lie, else where the log or the configuration says so, else where trainers write them.
 
     That is where the run was evaluated, else at the end of an epoch; a log that tells neither gets one every
     `assumed_every_steps`. Of a log of epochs one is assumed after each. A trainer that keeps a few only has deleted the
-    older ones. A loss that has gone `risen_share` of its rise has left its lowest level.
+    older ones.
     """
     told, steps, every = _known(run) or _said(run, eval_loss) or _likely(run, loss, eval_loss, assumed_every_steps)
     return Checkpoints(
@@ -207,13 +206,16 @@ def checkpoints(
         epochs=run.epoch_ends,
         lines=run.saved,
         fresh_steps=min(fresh_steps, 1) if run.by_epoch else fresh_steps,
-        risen_share=risen_share,
         loss=loss,
         eval_loss=eval_loss,
         last_step=run.last_step,
         clock=wall_time,
         by_epoch=run.by_epoch,
     )
+
+
+def _level_rows(count: int) -> int:
+    return max(LEAST_LEVEL_ROWS, min(MOST_LEVEL_ROWS, count // 20))
 
 
 _Where = tuple[Told, "tuple[int, ...] | None", int]

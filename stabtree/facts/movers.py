@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
 from stabtree.answer import Evidence
-from stabtree.facts.departure import Departure, Limits, departure, even, uneven
+from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
-from stabtree.stats import stretches
+from stabtree.stats import median, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ FALLS = frozenset({"loss_scale", "eval_quality", "reward", "token_accuracy", "pr
 OTHERS = frozenset({"batch_id", "wall_time", "throughput", "step_time"})  # these tell nothing of learning
 STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
 LEAST_RISE = 10  # how many times the least change a rate without noise must rise by
+DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
@@ -76,6 +77,22 @@ class Movers:
         after = (self._move(series, onset_step + self._after) for series in others)
         return _in_order(by | {move.metric: move for move in after if move})
 
+    def rate(self, onset_step: int) -> Move | None:
+        """How the learning rate rose up to a step, where it had at least doubled by then and was rising still."""
+        lr = next((series for series in self._series if series.metric == "lr"), None)
+        if lr is None:
+            return None
+        end = int(np.searchsorted(lr.steps, onset_step, side="right"))
+        steps, values = lr.steps[:end], lr.values[:end]
+        changes = np.diff(values)
+        if not np.isfinite(values).all() or not len(changes) or changes[-1] <= 0:
+            return None
+        start = int(np.append(-1, np.flatnonzero(changes <= 0))[-1]) + 1
+        if values[-1] < DOUBLED * values[start]:
+            return None
+        text = f"rises {_figure(float(values[start]))} → {_figure(float(values[-1]))}"
+        return Move("lr", int(steps[start]), text, 1.0)
+
     def _moved(self, step: int) -> dict[str, Move]:
         if step not in self._known:
             moves = (self._move(series, step) for series in self._series)
@@ -101,11 +118,26 @@ class Movers:
             return Move(series.metric, int(steps[dead]), "not finite", math.inf) if new else None
         if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
             return None
+        left = _jumped(alive, left)
         return Move(series.metric, int(steps[left.row]), _told(name, steps, values, scaled, left, unit), left.times)
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:
     return tuple(sorted(moves.values(), key=lambda move: (move.step, -move.times, move.metric)))
+
+
+def _jumped(alive: Floats, left: Departure) -> Departure:
+    """The same, from the row that makes nearly all of its way, where no row before that is outside the usual range."""
+    side = float(np.sign(alive[-1] - left.level))
+    ways = side * np.diff(alive[left.row - 1 :])
+    row = left.row + int(np.argmax(ways))
+    early = side * alive[left.row : row]
+    if not len(early) or float(ways.max()) < AT_ONCE * (side * float(alive[-1]) - median(early)):
+        return left
+    usual = side * alive[max(0, left.row - REFERENCE * max(len(early), REFERENCE)) : left.row]
+    if early.max() > usual.max():
+        return left
+    return Departure(row, float(alive[row - 1]), left.times)
 
 
 def _dead_from(values: Floats) -> tuple[int, bool]:
@@ -138,11 +170,13 @@ def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departur
         return "not finite"
     last = int(finite[-1])
     way, done = scaled[last] - left.level, scaled[left.row] - left.level
+    at_once = min(abs(done), abs(scaled[left.row] - scaled[left.row - 1]))
     half = scaled[(left.row + last) // 2] - left.level
     ends = f"{_figure(uneven(left.level, unit))} → {_figure(float(values[last]))}"
     rises = way > 0
-    if abs(done) >= AT_ONCE * abs(way):
-        told = f"{'jumps' if rises else 'drops'} {ends}"
+    if at_once >= AT_ONCE * abs(way):
+        before = values[left.row - 1] if np.isfinite(values[left.row - 1]) else uneven(left.level, unit)
+        told = f"{'jumps' if rises else 'drops'} {_figure(float(before))} → {_figure(float(values[last]))}"
     elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
         each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
         told = f"{'grows' if rises else 'shrinks'} {each:.2g}% a step: {ends}"

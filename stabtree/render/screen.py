@@ -124,12 +124,16 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def _also(finding: Finding) -> str:
-    """What else tells of the same event, and where; notes only of a note."""
+    """What shows the event in other series, or dates it, and where; notes only of a note."""
     least = min(finding.leaf.severity.rank, Severity.WARNING.rank)
     others = [item for item in finding.also if item.leaf.severity.rank >= least]
-    told = [f"{item.leaf.id}{_at(item.onset_step)}" for item in others]
-    if finding.own_onset_step != finding.onset_step:
-        told.append(f"{finding.leaf.id} itself{_at(finding.own_onset_step)}")
+    series = {evidence.metric for evidence in finding.parts[0].evidence}
+    moved = finding.own_onset_step != finding.onset_step
+    told = [
+        f"{item.leaf.id}{_at(item.onset_step)}"
+        for item in others
+        if (moved and item.onset_step == finding.onset_step) or not {e.metric for e in item.evidence} <= series
+    ]
     return f"Also seen as: {', '.join(told)}." if told else ""
 
 

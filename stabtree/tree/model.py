@@ -34,7 +34,6 @@ class Take(StrEnum):
     LOW = (
         "low"  # the newest one up to the last good step, where the run was at its best; else the next before the onset
     )
-    TURN = "turn"  # the newest one from before the loss left its lowest level, where the onset is
     BEST = "best"  # the one nearest to the onset, where the run was at its best: it is kept, and not trained on
     NEWEST = "newest"  # the trouble has not touched the weights
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TREES = load_trees()
 JUMPED = healthy()["loss"] + np.where(AT >= 411, 1.0, 0.0)
+CLIMBS = healthy()["loss"] + np.where(AT >= 150, (AT - 150) * 0.01, 0.0) + np.where(AT >= 411, 3.0, 0.0)
 
 
 def events(found: Diagnosis) -> list[list[str]]:
@@ -53,8 +54,7 @@ def test_a_jump_that_lasts_is_one_event_with_the_rise_that_it_makes() -> None:
 
 def test_a_loss_that_rose_before_it_jumped_begins_at_its_low() -> None:
     """Where the rise would have been found had the log ended before the jump, the jump is not its beginning."""
-    climbs = healthy()["loss"] + np.where(AT >= 150, (AT - 150) * 0.01, 0.0) + np.where(AT >= 411, 3.0, 0.0)
-    finding = diagnose(make_run(healthy(loss=climbs), checkpoint_every=50), TREES).findings[0]
+    finding = diagnose(make_run(healthy(loss=CLIMBS), checkpoint_every=50), TREES).findings[0]
     assert finding.leaf.id == "spike-persistent"
     assert finding.onset_step is not None
     assert finding.onset_step < 200
@@ -63,6 +63,31 @@ def test_a_loss_that_rose_before_it_jumped_begins_at_its_low() -> None:
     assert finding.restart is not None
     assert finding.restart.checkpoint_step is not None
     assert finding.restart.checkpoint_step < finding.own_onset_step
+
+
+def test_what_speaks_of_the_same_highest_row_is_one_event() -> None:
+    """A loss that is far above its start since a hump, and highest in the jump after it, is told once; at the jump.
+
+    A hump that is the highest itself is an event of its own.
+    """
+    hump = 5 * np.exp(-(((AT - 60) / 20) ** 2))
+    for height, one in ((20.0, True), (3.0, False)):
+        loss = 1.0 + hump + np.where(AT >= 411, height, 0.0) + 0.02 * np.sin(AT * 1.7)
+        found = diagnose(make_run(healthy(loss=loss)), TREES)
+        first = next(leaves for leaves in events(found) if "spike-persistent" in leaves)
+        assert ("climbs-far" in first) == one
+        assert found.findings[0].onset_step == 411
+
+
+def test_a_loss_that_rose_until_it_was_nan_is_one_event() -> None:
+    """The rise is not told beside the NaN, and the restart is from before it."""
+    climbs = healthy()["loss"] + np.where(AT >= 200, (AT - 200) * 0.02, 0.0)
+    found = diagnose(make_run(healthy(loss=nan_from(450, climbs)), checkpoint_every=50), TREES)
+    assert len([leaves for leaves in events(found) if {"slow-rise", "nan-unlocated"} & set(leaves)]) == 1
+    restart = found.findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step is not None
+    assert restart.checkpoint_step <= 200
 
 
 def test_a_spike_and_a_nan_long_after_it_are_two_events() -> None:
@@ -93,11 +118,17 @@ def test_a_rate_that_rises_is_one_event_with_a_jump_at_the_same_time_only(later:
 
 
 def test_what_else_was_seen_is_told_in_one_line_and_listed() -> None:
-    """The screen has no finding of its own for it, and the JSON has its id, title, severity and onset."""
+    """The screen has no finding of its own for it, and the JSON has its id, title, severity and onset.
+
+    What saw the same rise in the same series is told only where it dates the event.
+    """
     found = diagnose(make_run(healthy(loss=JUMPED)), TREES)
     told = screen(found)
-    assert "Also seen as: slow-rise at step" in told
+    assert "Also seen as" not in told
     assert "Also found" not in told
+    assert "Also seen as: slow-rise at step" in screen(diagnose(make_run(healthy(loss=CLIMBS)), TREES))
+    run = with_eval(make_run(healthy(loss=nan_from(411, healthy()["loss"]))), nan_from(411, healthy()["loss"]), 50)
+    assert "Also seen as: eval-nonfinite at step 450." in screen(diagnose(run, TREES))
     also = to_dict(found)["findings"][0]["also"]
     assert [sorted(item) for item in also] == [["id", "onset_step", "severity", "title"]]
 

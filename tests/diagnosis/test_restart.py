@@ -274,17 +274,44 @@ def test_the_best_reward_of_an_untrained_policy_is_nothing_to_go_back_to() -> No
     assert restart.nothing == "at its best the model was not trained yet"
 
 
-def test_a_rise_is_restarted_from_before_the_loss_left_its_lowest_level() -> None:
-    """The lowest level is where the rise is dated from; checkpoints are sound until the loss climbs."""
+def test_a_rise_is_restarted_from_no_later_than_its_onset() -> None:
+    """The lowest level is where the rise is dated from, and no checkpoint from after that is advised."""
     at = np.arange(1200)
     values = 1 + 2 * np.exp(-at / 50) + np.clip((at - 600) / 500, 0, 1) + 0.02 * np.sin(at * 1.7)
-    found = diagnose(make_run({"loss": values}, checkpoints=(100, 550, 900))).findings[0]
-    assert found.leaf.id == "slow-rise"
+    found = diagnose(make_run({"loss": values}, checkpoints=(100, 500, 550, 900))).findings[0]
+    assert (found.leaf.id, found.onset_step) == ("slow-rise", 510)
     assert found.restart is not None
-    assert found.restart.checkpoint_step == 550
+    assert found.restart.checkpoint_step == 500
     none_older = diagnose(make_run({"loss": values}, checkpoints=(750, 900))).findings[0].restart
     assert none_older is not None
-    assert none_older.checkpoint_step == 750  # not halfway up yet: better than the beginning
+    assert none_older.checkpoint_step is None
+
+
+def trained_on(at: np.ndarray, start: float) -> np.ndarray:
+    """A loss that begins at a level, climbs to 20 by step 100, comes back to 2 by step 400, and jumps at step 800."""
+    climb = np.interp(at, [0, 100, 400], [start, 20.0, 2.0])
+    return np.where(at < 800, climb, 25.0) + 0.02 * np.sin(at * 1.7)
+
+
+@pytest.mark.parametrize(("start", "checkpoint"), [(4.0, 750), (1.5, None)])
+def test_what_never_came_back_from_its_first_trouble_has_nothing_to_go_back_to(
+    start: float, checkpoint: int | None
+) -> None:
+    """A jump is restarted from before it, unless the loss was up since the first rows."""
+    restart = diagnose(make_run({"loss": trained_on(np.arange(1000), start)}, checkpoint_every=250)).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == checkpoint
+    assert ("Nothing to go back to: the loss is up from step" in "".join(t for t, _ in restart_line(restart))) == (
+        checkpoint is None
+    )
+
+
+def test_trouble_from_the_first_rows_leaves_nothing_to_go_back_to() -> None:
+    """No checkpoint is older, whether one may have been kept or not."""
+    told = "Nothing to go back to: the trouble is there from the first rows. Mend the cause and start again"
+    assert words(broken_at(4)) == told
+    assert words(broken_at(4, checkpoint_every=200)) == told
+    assert words(broken_at(4, checkpoint_every=2)).startswith("Restart from the checkpoint of step 2")
 
 
 def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from tests.conftest import make_run
@@ -35,3 +36,16 @@ def test_what_shows_a_cause_stands_where_it_began() -> None:
     repeats = [event for event in diagnosis.timeline if event.metric == "batch_id"]
     assert [(event.step, event.first) for event in repeats] == [(700, True)]
     assert diagnosis.timeline[0] is repeats[0]
+
+
+@pytest.mark.parametrize(("until", "told"), [(600, True), (250, False)])
+def test_a_rate_that_rises_up_to_the_onset_is_told_where_it_is_the_cause(until: int, *, told: bool) -> None:
+    """It goes on as it did, so it was not the first to move; a warm-up that was over long before tells nothing."""
+    at = np.arange(600)
+    loss = np.interp(at, [0, 300, 600], [3.0, 1.0, 3.0]) + 0.02 * np.sin(at * 1.7)
+    lr = 1e-3 + 1e-4 * np.minimum(at, until)
+    happened = diagnose(make_run({"loss": loss, "lr": lr}, optimizer="adam")).timeline
+    rises = [event for event in happened if event.metric == "lr"]
+    assert bool(rises) == told
+    assert all((event.step, event.first) == (0, False) for event in rises)
+    assert all(event.text.startswith("rises 0.001 → 0.0") for event in rises)

@@ -141,3 +141,28 @@ def test_what_moves_long_after_the_onset_does_not_belong_to_it() -> None:
     moved = {move.metric for move in facts_of(make_run(columns)).get("movers").around(300)}
     assert "weight_norm/early" in moved
     assert "weight_norm/late" not in moved
+
+
+def test_what_one_row_makes_begins_at_that_row() -> None:
+    """Rows in the usual range are not the beginning of a jump, however low those before them were."""
+    noise = np.random.default_rng(2).normal(0, 0.5, 400)
+    loss = 0.02 * np.exp(noise)
+    loss[292:295] = 3e-4
+    loss[300:] = 1200.0
+    grad_norm = np.exp(noise[::-1] / 2)
+    grad_norm[300:] = 1300.0
+    run = make_run({"loss": loss, "grad_norm": grad_norm})
+    told = {move.metric: move for move in facts_of(run).get("movers").around(300)}
+    assert {move.step for move in told.values()} == {300}
+    assert told["loss"].text == f"jumps {loss[299]:.3g} → 1,200"
+    assert told["grad_norm"].text == f"jumps {grad_norm[299]:.3g} → 1,300"
+
+
+def test_what_grew_before_its_last_leap_begins_where_it_grew() -> None:
+    """A leap that ends a growth is no reason to pass over the growth."""
+    norm = 14.0 * np.exp(np.random.default_rng(2).normal(0, 0.001, 400))
+    norm[280:300] *= 1.01 ** np.arange(1, 21)
+    norm[300:] = 1e6
+    run = make_run({"loss": np.full(400, 1.0), "weight_norm/blocks": norm})
+    (move,) = facts_of(run).get("movers").by(300)
+    assert move.step < 290

@@ -131,14 +131,6 @@ def saved(before: float) -> Run:
     return make_run({"loss": loss}, dtype="fp32", checkpoints=(200, 399 - int(before)))
 
 
-def raised_first(share: float) -> Run:
-    """A rise that goes a share of its way at once, at step 300, and on at step 600; checkpoints from before each."""
-    at = np.arange(1200)
-    rise = np.where(at < 300, 0, np.clip((at - 600) / 500, share, 1.0))
-    loss = 1 + 2 * np.exp(-at / 50) + rise + 0.02 * np.random.default_rng(1).standard_normal(1200)
-    return make_run({"loss": loss}, checkpoints=(250, 500))
-
-
 def warned(rows: float) -> Run:
     """A run that dies after so many rows, its grad_norm raised to five times its usual value in the last six."""
     return dies(np.where(np.arange(int(rows)) < rows - 6, 1.0, 5.0))
@@ -182,7 +174,6 @@ HOLDS = (
     Hold("seam.least_rows", after_resume, {2: "no resume-jump", 3: "resume-jump"}),
     Hold("reading.unread_share", half_read, {0.045: "ok", 0.055: "unknown"}),
     Hold("checkpoints.fresh_steps", saved, {9: "restart 200", 11: "restart 388"}),
-    Hold("checkpoints.risen_share", raised_first, {0.08: "restart 500", 0.12: "restart 250"}),
     Hold("movers.least_blocks", warned, {34: "no precursor 28", 40: "precursor 34"}),
     Hold("movers.least_change", raised_by, {0.04: "no precursor 385", 0.055: "precursor 385"}),
     Hold("movers.most_rows", raised_for, {520: "no precursor 5480", 500: "precursor 5500"}),
