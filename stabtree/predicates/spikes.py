@@ -122,8 +122,10 @@ def _stayed_up(
     top, look = spike.top, spike.look
     share = spike.share(ends)
     if share <= look.lasting_share:
-        text = f"the loss ends at {ends:.4g}, within {look.lasting_share:.0%} of its range of the mean before the spike, "
-        text += f"{top.mean:.4g}"
+        text = (
+            f"the loss ends at {ends:.4g}, within {look.lasting_share:.0%} of its range of the mean before the spike "
+        )
+        text += f"({top.mean:.4g})"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, look.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, look.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
