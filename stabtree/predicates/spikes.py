@@ -27,7 +27,7 @@ LISTED = 8  # spikes told one by one; the rest are counted
 
 def _describe(spike: Excursion) -> str:
     if spike.recovered_step is None:
-        back = "not back by the end of the log"
+        back = f"not back at the mean before it ({spike.mean:.4g}) by the end of the log"
     else:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
