@@ -82,7 +82,7 @@ TRUE: dict[str, str] = {
     "NAN_LR_EXPLOSION": RATE,
     "NAN_BF16": f"{RATE} P17.init Q1.4.log0",
     "NAN_FP16_OVERFLOW_NOSCALER": "fp16-overflow fp16-suspected Q3.4.activation Q1.4.activation",
-    "FP16_SCALE_COLLAPSE": "scale-collapse Q3.2.activations Q3.2.lr",
+    "FP16_SCALE_COLLAPSE": "scale-collapse T18 Q3.2.activations Q3.2.lr",
     "FP16_SCALE_CONSTANT_OVERFLOW": "scale-constant T4",
     "FLAT_PARAMS_NOT_IN_OPT": FROZEN,
     "FLAT_LR_TOO_LOW": "O7.lr O7.low lr-too-low O1.end.rate",

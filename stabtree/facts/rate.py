@@ -54,7 +54,8 @@ def rate(
     _, values = finite(loss)
     early = values[: max(3, int(early_share * len(values)))]
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
-    text = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
+    reaches = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
+    text = reaches if times > leap else f"no rate is known, and no early throw shows: {reaches}"
     thrown = Evidence(text, "loss", (), times, leap)
     rates = _rates(lr, loss) if lr is not None else values[:0]
     known = run.setting("lr")

@@ -149,7 +149,7 @@ def rise(
     if spared:
         return spared
     last = int(loss.steps[-1])
-    return Rise(found.low_step, found.low, found.end, last, found, bars, _told(found, bars, last))
+    return Rise(found.low_step, found.low, found.end, last, found, bars, _told(found, bars, int(finite(loss)[0][-1])))
 
 
 def _by_nature(

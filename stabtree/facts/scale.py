@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 # How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
 ROSE, FELL = 1.5, 0.75
+# The smallest normal number of fp32, in which a scaler keeps its scale: below it a fall is the end of the format.
+SMALLEST = 2.0**-126
 
 
 class ScaleHistory(NamedTuple):
     """What the loss scale did: how often it rose and fell, and its extremes.
 
     `clean_steps` is the median wait before a rise, `net_halvings` what the second half of the run lost on balance,
-    `fall_step` where the fall to the lowest value began.
+    `fall_step` where the fall to the lowest value began. Falls below `SMALLEST` are not counted.
     """
 
     drops: int
@@ -41,8 +43,9 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     steps, values = finite(loss_scale)
     if len(values) < 2 or values.max() <= 0 or (values == 1).all():
         return Unknown("the loss scale is logged as a placeholder or only once", ("loss_scale",))
-    moves = np.flatnonzero(values[1:] != values[:-1])  # few: most steps leave the scale as it is
-    ratio = values[moves + 1] / np.where(values[moves] == 0, np.nan, values[moves])
+    sizes = np.maximum(values, SMALLEST)
+    moves = np.flatnonzero(sizes[1:] != sizes[:-1])  # few: most steps leave the scale as it is
+    ratio = sizes[moves + 1] / np.where(values[moves] == 0, np.nan, sizes[moves])
     rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
@@ -58,7 +61,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
         first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
         fall_step=_fall_step(loss_scale),
         clean_steps=int(median(np.asarray(waits))) if waits else None,
-        net_halvings=float(np.log2(max(values[len(values) // 2], 1e-300) / max(values[-1], 1e-300))),
+        net_halvings=float(np.log2(sizes[len(sizes) // 2] / sizes[-1])),
     )
 
 

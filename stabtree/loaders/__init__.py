@@ -5,6 +5,7 @@ A format is one module with `sniff` and `read`, one line in `formats.LOADERS` an
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.paths.read import Found
+
+_LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
 __all__ = ["LOADERS", "Loaded", "Loader", "load_run", "load_runs"]
 
@@ -105,7 +108,7 @@ def _load(
     made = assemble(rows) if rows else Assembled({})
     kinds = [part.loss_kind for part in rows if part.loss_kind]
     by_name = {"loss_kind": Setting(kinds[0], "the loss's name")} if kinds else {}
-    settings = {**by_name, **found.settings, **overrides}
+    settings = {**by_name, **_optimizer(rows), **found.settings, **overrides}
     name = settings.pop("name", None)
     series, meanings = meant(made.series, settings)
     size, counted = step_size(series, settings)
@@ -128,6 +131,13 @@ def _load(
     )
     made_run = replace(made_run, notes=(*made_run.notes, *early_end(made_run)))
     return _with_checkpoints(made_run, paths, checkpoints)
+
+
+def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
+    """The optimizer by which a monitor of learning rates calls its column, as in `lr-AdamW` and `lr-SGD/pg1`."""
+    columns = [column.name for part in rows for column in part.source.columns if column.metric == "lr"]
+    found = [(match[1], name) for name in columns if (match := _LR_OF.search(name))]
+    return {"optimizer": Setting(found[0][0].lower(), f"column {clean(found[0][1], 40)}")} if found else {}
 
 
 def _with_checkpoints(run: Run, paths: Sequence[str | Path], named_folder: str | Path | None) -> Run:

@@ -40,6 +40,7 @@ PREDICATES: dict[str, Predicate] = {
         spike_panels.grad_norm_at_spike,
         precision.nonfinite_grad,
         precision.loss_scale_history,
+        precision.no_scale_helps,
         precision.overflow_fingerprint,
         drift.loss_rising,
         drift.lr_rising,

@@ -116,14 +116,15 @@ def _ordinary(
     values = values[steps < broke.step]
     if rise is None:
         return unknown(f"grad_norm has too few finite values before step {broke.step:,}", "grad_norm")
-    between = interval(loss.steps)
-    if between >= sparse_steps:
-        return unknown(f"logged every {between:.0f} steps: the updates in between are not visible", "grad_norm")
+    last = int(steps[steps < broke.step][-1])
+    ordinary = f"{values[-1]:.4g} at step {last:,}, {rise[0]:.2g}× its usual value"
+    if interval(loss.steps) >= sparse_steps:
+        between = f"the {broke.step - last - 1:,} steps from there up to the break were not logged"
+        return unknown(f"grad_norm was ordinary ({ordinary}); {between}", "grad_norm")
     recent = values[-broke.recent_rows :]
     if len(recent) >= flat_rows and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
-    last = int(steps[steps < broke.step][-1])
-    text = f"grad_norm was ordinary up to the break: {values[-1]:.4g} at step {last:,}, {rise[0]:.2g}× its usual value"
+    text = f"grad_norm was ordinary up to the break: {ordinary}"
     found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor),)
     return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good_step)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
-from stabtree.facts.scale import FELL
+from stabtree.facts.scale import FELL, SMALLEST
 from stabtree.predicates.registry import predicate
 from stabtree.run import UNSCALED
 from stabtree.stats import interval, stretches, true_at_end
@@ -155,8 +155,35 @@ def _told(history: ScaleHistory, late: Overflows, collapse_below: float, most_in
         told = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
         told += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
         moves = Evidence(told, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
-        text += f"; {history.net_halvings:.0f} halvings on balance"
+        spent = history.last < SMALLEST and not history.net_halvings
+        text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
     return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row))
+
+
+@predicate(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))
+def no_scale_helps(
+    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, least_scale: float
+) -> Answer:
+    """Is the gradient itself NaN, whatever the scale?
+
+    Likely where the scale fell below `least_scale` and every row from the beginning of its fall to the end of the log
+    has no finite gradient, while the loss is finite in all of them. A scaled gradient that passes fp16's maximum does
+    so no longer once the scale is small enough; a NaN that the backward pass makes is there at any scale. Only possible
+    where the loss is broken as well: then the forward pass may have passed that maximum.
+    """
+    if isinstance(scale, Unknown):
+        return unknown(scale.reason, *scale.missing)
+    start, lowest = scale.fall_step, float(finite(loss_scale)[1][-1])
+    gradients, losses = grad_norm.values[grad_norm.steps >= start], loss.values[loss.steps >= start]
+    if not len(gradients) or not len(losses):
+        return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
+    sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
+    text = f"the scale fell to {lowest:,.4g} from step {start:,} on; there {sound:,} of {len(gradients):,} rows have "
+    text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
+    found = (Evidence(text, "loss_scale", (start,), lowest, least_scale),)
+    if lowest >= least_scale or sound:
+        return Answer(NO, found)
+    return Answer(POSSIBLE if broken else LIKELY, found)
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
@@ -280,7 +307,8 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     """
     steps, values = finite(loss_scale)
     if values.min() <= 0 or (values == values[0]).all():
-        text = f"the loss scale is {float(values[0]):,.6g} throughout, or a placeholder"
+        still = (values == values[0]).all()
+        text = f"the loss scale is {values[0]:,.6g} throughout" if still else "the loss scale is 0 in places: no drift"
         return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),))
     logs = np.log2(values)
     below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])

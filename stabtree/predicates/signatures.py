@@ -96,7 +96,8 @@ def loss_zero_with_grad_nan(
     steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
     broken = ~np.isfinite(norms)
     zero = broken & (losses == 0)
-    text = f"loss is exactly 0 in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
+    how = "written as 0, which stands for NaN," if "loss" in run.written else "exactly 0"
+    text = f"loss is {how} in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
     at = tuple(int(s) for s in steps[zero][:3])
     found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
     late = not broken.any() or int(np.argmax(broken)) > good_rows
@@ -104,10 +105,8 @@ def loss_zero_with_grad_nan(
         return Answer(NO, (found,))
     moved = _moved(lr, steps[zero]) if lr is not None else None
     if lr_moves != "any" and moved is not None:
-        how = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
-        if moved != (lr_moves == "moves"):
-            return Answer(NO, (found, how))
-        return Answer(LIKELY, (found, how))
+        rate = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
+        return Answer(LIKELY if moved == (lr_moves == "moves") else NO, (found, rate))
     return Answer(LIKELY, (found,))
 
 

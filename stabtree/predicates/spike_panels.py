@@ -13,7 +13,7 @@ from stabtree.stats import interval, median
 from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Ints
+    from stabtree._lazy import Floats, Ints
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
     from stabtree.facts.spikes.excursions import Excursion
@@ -245,7 +245,7 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     start, end = _rows_at(steps, top, bars.nearby_rows)
     factor = bars.factor
     if start < 1 or end - start < 2 or steps[-1] < top.step:
-        return unknown("lr is not logged around the spike", "lr")
+        return _same_on_both_sides(steps, values, top, factor)
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
     sizes = np.abs(changes) if bars.falls else changes
     near, before = sizes[start - 1 : end - 1], changes[: start - 1]
@@ -254,9 +254,11 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     row = start + at
     jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
-    if near[at] <= max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual):
-        text = f"lr is continuous around the spike (largest change ×{against(jump, factor)}, limit ×{factor:g})"
-        return Answer(NO, (Evidence(text, "lr", (step,), jump, factor),), contrary=_at_every_row(run, lr))
+    limit = max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual)
+    if near[at] <= limit:
+        text = _continuous(steps[start:end], changes[start - 1 : end - 1], jump, factor)
+        allowed = float(np.exp(min(limit, 690.0)))
+        return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
     if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
@@ -266,6 +268,30 @@ def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Ans
     text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]))
+
+
+def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: float) -> Answer:
+    """What a learning rate that is logged far more rarely than the loss says: that it is the same before and after."""
+    after = int(np.searchsorted(steps, top.step))
+    if not 0 < after < len(steps) or values[after] != values[after - 1]:
+        return unknown("lr is not logged around the spike", "lr")
+    before, then = int(steps[after - 1]), int(steps[after])
+    text = f"lr is {values[after]:.3g} before the spike and after it (steps {before:,} and {then:,})"
+    return Answer(NO, (Evidence(text, "lr", (before, then), 1.0, factor),))
+
+
+def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str:
+    """That lr does not jump, in words: with a fall, or a rise that is usual in this run, where there is one."""
+    low = int(np.argmin(changes))
+    fall = float(np.exp(np.clip(changes[low], -690.0, 690.0)))
+    if jump > factor:
+        text = f"lr rises by no more than in the rows before: by ×{jump:.3g} at most"
+    elif fall * factor < 1:
+        text = f"lr does not rise by more than ×{against(jump, factor)} around the spike (limit ×{factor:g})"
+    else:
+        largest = fall if fall * jump < 1 else jump
+        return f"lr is continuous around the spike (largest change ×{against(largest, factor)}, limit ×{factor:g})"
+    return f"{text}; it falls to ×{fall:.3g} at step {int(steps[low]):,}" if fall * factor < 1 else text
 
 
 def _at_every_row(run: Run, lr: Series) -> bool:

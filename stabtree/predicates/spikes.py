@@ -27,7 +27,7 @@ LISTED = 8  # spikes told one by one; the rest are counted
 
 def _describe(spike: Excursion) -> str:
     if spike.recovered_step is None:
-        back = "not back by the end of the log"
+        back = f"not back at the mean before it ({spike.mean:.4g}) by the end of the log"
     else:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
@@ -122,8 +122,10 @@ def _stayed_up(
     top, look = spike.top, spike.look
     share = spike.share(ends)
     if share <= look.lasting_share:
-        text = f"{plain.text}; that is no more than {look.lasting_share:.0%} of its range above the level before, and "
-        text += "counts as back"
+        text = (
+            f"the loss ends at {ends:.4g}, within {look.lasting_share:.0%} of its range of the mean before the spike "
+        )
+        text += f"({top.mean:.4g})"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, look.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, look.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):

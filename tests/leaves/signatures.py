@@ -62,6 +62,12 @@ def single(rows: int, metric: str, **config: Any) -> Run:
     return make_run(columns, **config)
 
 
+def vanishing(loss: Any, norm: Any) -> Run:
+    """An fp16 run whose loss scale is halved at every row from 100 on, down to 0."""
+    scale = np.where(AT < 250, 2.0 ** (16 - np.clip(AT - 99, 0, 150.0)), 0.0)
+    return make_run({"loss": loss, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
+
+
 def tiny_scale(loss: Floats) -> Run:
     """A loss scale that is halved at every step from 100 on, down to 2^-6."""
     return make_run({"loss": loss, "loss_scale": 2.0 ** (10 - np.clip(AT - 99, 0, 16))}, dtype="fp16")
@@ -212,6 +218,7 @@ TOLD: dict[str, Maker] = {
     "T14": lambda: speech(single(2, "grad_norm", dtype="bf16")),
     "T15": partial(early, 0),
     "T17": lambda: tiny_scale(LOSS),
+    "T18": lambda: vanishing(LOSS, nan_from(100, GRAD)),
     "T20": partial(often, 2),
     "T21": partial(resumed, 0.46),
     "T22": partial(resumed, 0.46),
@@ -273,6 +280,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T14": lambda: speech(single(3, "grad_norm", dtype="bf16")),
     "T15": partial(early, 1),
     "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
+    "T18": lambda: vanishing(LOSS, np.where(AT % 2, nan_from(100, GRAD), GRAD)),
     "T20": partial(often, 3),
     "T21": partial(resumed, 0.37),
     "T22": partial(resumed, 0.46, seam=False),

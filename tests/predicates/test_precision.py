@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stabtree.facts.scale import ScaleHistory
+from stabtree.predicates import PREDICATES
+from tests.conftest import facts_of, make_run
 from tests.predicates.judged import AT, NOISY, ONES, Case, check, loss, lowered, nan_from
 
 CASES: dict[str, Case] = {
@@ -59,3 +62,19 @@ CASES: dict[str, Case] = {
 def test_a_run_that_is_easily_judged_wrong(case: Case) -> None:
     """The worst finding is what an engineer would name, and no finding blames what was not logged."""
     check(case)
+
+
+def test_a_scale_at_the_end_of_its_format_has_no_more_halvings() -> None:
+    """From 2^16 to the smallest normal number of fp32 are 142 of them, whatever is logged below."""
+    scale = np.where(AT < 750, 2.0 ** (16 - np.clip(AT - 500, 0, 165.0)), 0.0)
+    history = facts_of(make_run({"loss": loss(), "loss_scale": scale})).get("scale")
+    assert isinstance(history, ScaleHistory)
+    assert (history.drops, round(history.net_halvings), history.lowest) == (142, 142, 0.0)
+
+
+def test_a_broken_loss_leaves_open_whose_nan_it_is() -> None:
+    """No scale helps where no gradient is finite, but a NaN loss may be an overflow of the forward pass."""
+    scale = np.where(AT < 750, 2.0 ** (16 - np.clip(AT - 499, 0, 165.0)), 0.0)
+    columns = {"loss": loss(nan_from=500), "loss_scale": scale, "grad_norm": nan_from(500)}
+    asked = PREDICATES["no_scale_helps"].ask(facts_of(make_run(columns, dtype="fp16")), {"least_scale": 1e-6})
+    assert asked.verdict == "possible"

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.run import Series
 from stabtree.tree.load import load_trees
-from tests.conftest import falling, make_run
+from tests.conftest import ask, falling, make_run
 from tests.leaves.make import with_rerun
 from tests.leaves.precision import never_held
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 TREES = load_trees()
+AT = np.arange(1000)
 
 
 def test_overfitting_shows_though_the_training_loss_is_at_its_bottom() -> None:
@@ -96,3 +98,21 @@ def test_a_run_that_never_holds_needs_another_rate_to_tell() -> None:
     assert state(found) is CauseState.RULED_OUT
     too_short = make_run({"loss": falling(200)}, lr=1e-4)
     assert state(diagnose(with_rerun(never_held(1e-3), too_short), TREES)) is CauseState.NOT_CHECKABLE
+
+
+@pytest.mark.parametrize("level", [0.0, 3.0])
+def test_a_rise_from_below_zero_is_told_in_nats(level: float) -> None:
+    """A share of a level below 0 means nothing; above it the share is told."""
+    evals = level + np.where(AT < 200, -0.5, 9.5 * (AT / 1000) - 0.5)
+    found = ask("overfits", make_run({"loss": level + 1 - 3 * AT / 1000, "eval_loss": evals}))
+    assert ("nats higher" in found.evidence[0].text) is (level == 0.0)
+    assert ("% higher" in found.evidence[0].text) is (level > 0)
+
+
+def test_the_beginning_is_said_as_it_was_read() -> None:
+    """The level is the median of the first rows; a first row that lies far from it is named."""
+    values = 2.3 + 0.01 * np.sin(AT * 1.7)
+    odd = np.where(AT == 0, 6.15, values)
+    plain, named = (ask("leaves_start", make_run({"loss": loss})).evidence[0].text for loss in (values, odd))
+    assert "(the median of 10 rows)" in plain
+    assert "(the median of 10 rows, the first at 6.15)" in named

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from tests.conftest import make_run
+from stabtree.run import Series
+from tests.conftest import ask, make_run
 from tests.predicates.judged import AT, TREE, Case, check, loss
+
+if TYPE_CHECKING:
+    from stabtree._lazy import Floats
 
 CASES: dict[str, Case] = {
     "a jump of the rate by plan": (
@@ -70,3 +77,28 @@ def test_set_and_literal_reach_the_causes() -> None:
     assert {c.cause.id: str(c.state) for c in usual.causes}["Q2.3.grad_norm"] == "confirmed"
     letter = diagnose(run, TREE, literal=True).findings[0]
     assert {c.cause.id: str(c.state) for c in letter.causes}["Q2.3.grad_norm"] != "likely"
+
+
+@pytest.mark.parametrize(
+    ("lr", "told"),
+    [
+        (np.where(AT < 501, 1e-3, 2e-4), "lr does not rise by more than ×1 around the spike (limit ×1.5); it falls to"),
+        (1e-60 * 1.6 ** np.minimum(AT, 520.0), "lr rises by no more than in the rows before: by ×1.6 at most"),
+        (1e-3 * np.exp(-AT / 1000), "lr is continuous around the spike (largest change ×0.999, limit ×1.5)"),
+    ],
+    ids=["falls", "rises as before", "continuous"],
+)
+def test_what_lr_does_is_said_as_it_is(lr: Floats, told: str) -> None:
+    """A fall is a change as well, and a rise above the limit is called continuous in no log."""
+    columns = {"loss": loss(spike=(500, 4)), "lr": lr}
+    found = ask("lr_jumps_at_spike", make_run(columns))
+    assert found.verdict == "no"
+    assert found.evidence[0].text.startswith(told)
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(1e-3, "no"), (9e-4, "unknown")])
+def test_a_rare_lr_that_is_the_same_on_both_sides_did_not_jump(later: float, verdict: str) -> None:
+    """Logged twice, before and after the spike: nothing else is known where the two differ."""
+    run = make_run({"loss": loss(spike=(500, 4)), "lr": np.where(AT < 500, 1e-3, later)})
+    sparse = Series("lr", run.series["lr"].steps[[0, 900]], run.series["lr"].values[[0, 900]])
+    assert ask("lr_jumps_at_spike", replace(run, series={**run.series, "lr": sparse})).verdict == verdict

@@ -157,9 +157,15 @@ def _steps(table: Table, names: Names) -> tuple[str, Ints] | None:
             return None if within else (name, found.values)
     for name, column in epochs:
         found = steps_.from_column(name, column)
-        if not isinstance(found, str) and found.keep is None and (np.diff(found.values) != 0).all():
+        if not isinstance(found, str) and found.keep is None and _one_a_row(found.values):
             return name, found.values
     return None
+
+
+def _one_a_row(epochs: Ints) -> bool:
+    """Whether each row is an epoch, but that a run may have been begun anew after its first one."""
+    again = np.diff(epochs) == 0
+    return not again.all() and bool((epochs[1:][again] == epochs[0]).all())
 
 
 def _rises_where(steps: Ints, epochs: Floats) -> bool:

@@ -160,7 +160,8 @@ class History:
 def history(steps: Ints, loss_logged: Bools | None) -> History:
     """Find resumes among rows in file order.
 
-    A resume goes back over at least two rows and writes at least two steps anew. Anything less is a row out
+    A resume goes back over at least two rows and writes at least two steps anew; one that replaces all rows since the
+    first is a fresh start, of which only a note is kept. Anything less is a row out
     of order, which is put in its place; so are a few rows that fill the holes which the few rows before them
     left, as several writers into one file leave them. Rows that carry the loss decide, since eval rows often
     come late.
@@ -181,6 +182,7 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         return History(None, notes=(f"The steps go back {len(back)} times: the rows were put in order.",))
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
+    fresh: list[int] = []
     distinct = np.unique(seen)
     stray = 0
     top = int(seen[0])
@@ -193,13 +195,21 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         abandoned = keep[:before] & (steps[:before] >= to_step)
         left = steps[:before][abandoned & carries[:before]]
         if again >= 2 and len(left) >= 2 and not _fills(seen[begin : begin + again], left, distinct):
-            resumes.append(Resume(int(seen[begin - 1]), to_step, int(np.count_nonzero(abandoned))))
+            if len(left) == np.count_nonzero(keep[:before] & carries[:before]):
+                fresh.append(int(seen[begin - 1]))
+                resumes.clear()  # they were of the attempt before
+            else:
+                resumes.append(Resume(int(seen[begin - 1]), to_step, int(np.count_nonzero(abandoned))))
             keep[:before][abandoned] = False
             top = to_step
         else:
             stray += 1
         start = begin
     notes = (f"Rows out of order: {stray}, put in the place of their step.",) if stray else ()
+    if fresh:
+        ends = ", ".join(f"{step:,}" for step in fresh)
+        text = f"The file holds {len(fresh) + 1} runs, each begun anew at the first step: the last is read"
+        notes = (f"{text} (the others end at step {ends}).", *notes)
     return History(None if keep.all() else keep, tuple(resumes), notes)
 
 

@@ -21,7 +21,7 @@ from stabtree.metrics.table import normalize
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -96,7 +96,8 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", r
     Raises:
         StabtreeError: where it holds no scalars.
     """
-    rows, columns, notes = tabulate(merge([part.points for part in parts]), names, timed=True)
+    points = merge([part.points for part in parts])
+    rows, columns, notes = tabulate(points, names, timed=True)
     told = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if not rows:
         raise StabtreeError(
@@ -112,10 +113,18 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", r
         rows=rows,
         columns=columns,
         config={key: value for part in reversed(parts) for key, value in part.config.items()},
-        notes=(*told, *notes),
+        notes=(*told, *notes, *_held_out(points.names)),
         run=run,
         lost_share=max(part.lost_share for part in parts),
     )
+
+
+def _held_out(tags: Collection[str]) -> tuple[str, ...]:
+    """The note where Keras wrote the file while it evaluated: its loss of the epoch is that of held-out data."""
+    if not {"epoch_loss", "evaluation_loss_vs_iterations"} <= set(tags):
+        return ()
+    text = "epoch_loss is the loss on the validation data"
+    return (f"{text}: beside it stands evaluation_loss_vs_iterations, which Keras writes there alone.",)
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:

@@ -122,17 +122,19 @@ def overfits(
     lasting = turn.past and turn.rise > noise_factor * turn.noise and turn.least - turn.low > rest_share * turn.rise
     level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
     text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
-    text += f"{turn.end:.4g}: "
-    text += (
-        f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%}), {_of_fall(turn, range_share)}, "
-    )
+    # A share of a level below 0 means nothing: there the rise itself counts, in nats.
+    below = turn.low < 0
+    higher = f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%})"
+    higher = f"{against(turn.rise, least_rise)} nats higher (limit {least_rise:g})" if below else higher
+    text += f"{turn.end:.4g}: {higher}, {_of_fall(turn, range_share)}, "
     if wide and not lasting:
         text += f"further above the training loss than {gap_factor:g}× all that this has fallen"
     else:
         text += f"{against(_times(turn.rise, turn.noise), noise_factor)}× its scatter (limit {noise_factor:g})"
-    if far and not turn.relative > rise:
+    if far and not below and not turn.relative > rise:
         text += f"; that is {against(turn.rise, least_rise)} nats (limit {least_rise:g})"
-    found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), min(turn.relative, 1e300), rise)
+    seen = (turn.rise, least_rise) if below else (min(turn.relative, 1e300), rise)
+    found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), *seen)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
     around = trained[np.abs(own - turn.step) <= max(1, (int(own[-1]) - int(own[0])) // 20)]

@@ -35,6 +35,15 @@ def first_level(values: Floats, thrown: float) -> float:
     return first if 0 < first * thrown < early else early
 
 
+def _read_from(values: Floats, level: float, apart: float) -> str:
+    """Which rows the level of the beginning was read from, and where the first row lies if it is that far apart."""
+    rows, first = early_rows(len(values)), float(values[0])
+    if level != median(values[:rows]):
+        return "its first row: those after it were thrown up"
+    odd = abs(first - level) > apart * abs(level)
+    return f"the median of {rows} rows, the first at {first:.4g}" if odd else f"the median of {rows} rows"
+
+
 # No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
 NATS = 1e4
 
@@ -141,8 +150,10 @@ def leaves_start(
         little = _fine_tunes(run, loss, max(first, low), at_chance)
     if little:
         return inapplicable(little)
-    text = f"the loss goes from {first:.4g} at the beginning to {low:.4g} at best (levels of "
-    text += f"{3 * (len(values) // len(medians)):,} rows): "
+    text = (
+        f"the loss goes from {first:.4g} at the beginning ({_read_from(values, first, least_share)}) to a lowest level "
+    )
+    text += f"of {low:.4g} ({3 * (len(values) // len(medians)):,} rows): "
     text += f"{against(abs(share), least_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
     text += f"(limit {least_share:.0%} lower)"
     found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)

@@ -70,6 +70,13 @@ def collapsed(largest: float) -> Run:
     return make_run({**columns, "activation_max/block": np.full(ROWS, largest)}, dtype="fp16")
 
 
+def never_finite(lowest: float) -> Run:
+    """A loss that learns on while no gradient is finite from step 100 on, and the scale is halved down to a lowest."""
+    scale = np.maximum(1024 / 2.0 ** np.maximum(0, AT - 100), lowest)
+    norm = np.where(AT > 100, np.nan, 1.0)
+    return make_run({"loss": learned(ROWS), "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
+
+
 def never_held(factor: float, step: int, first: int, lr: float) -> Run:
     """A log that begins at a step, and a loss that jumps for good to a multiple of where it began."""
     at = np.arange(800)
@@ -306,6 +313,7 @@ HOLDS = (
         beside("fp16-overflow", "Q3.4.activation", (70000, 60000)),
     ),
     Hold("Q3.2.activations.limit", collapsed, beside("scale-collapse", "Q3.2.activations", (70000, 60000))),
+    Hold("T18.least_scale", never_finite, beside("scale-collapse", "T18", (9e-7, 1.1e-6))),
     Hold(
         "P17.init.first_steps",
         lambda step: twice(1.8, int(step)),

@@ -165,3 +165,13 @@ def test_nemo_logs_a_running_mean_beside_its_loss(tmp_path: Path) -> None:
     rows = "".join(f"{i},{3},{4 - i / 50}\n" for i in range(20))
     run = load_run(write(tmp_path, f"step,loss,reduced_train_loss\n{rows}"))
     assert run.series["loss"].origin == "reduced_train_loss"
+
+
+@pytest.mark.parametrize(
+    ("column", "optimizer"),
+    [("lr-Adam", "adam"), ("lr-AdamW/pg1", "adamw"), ("lr-SGD", "sgd"), ("lr-0", None), ("lr", None)],
+)
+def test_a_learning_rate_names_its_optimizer(tmp_path: Path, column: str, optimizer: str | None) -> None:
+    """A monitor of learning rates calls the column after the optimizer's class."""
+    path = write(tmp_path, f"step,loss,{column}\n" + "".join(f"{step},1,0.001\n" for step in range(9)))
+    assert load_run(path).setting("optimizer") == optimizer

@@ -106,6 +106,19 @@ def test_epochs_that_begin_again_are_runs(tmp_path: Path) -> None:
         load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
 
 
+def test_a_run_begun_anew_after_its_first_epoch_hides_no_other(tmp_path: Path) -> None:
+    """The first epoch twice does not keep what begins anew later from being a run of its own."""
+    rows = [f"{epoch},{4 - epoch / 20}\n" for count in (1, 20, 20) for epoch in range(count)]
+    with pytest.raises(StabtreeError, match="holds 2 runs"):
+        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
+
+
+def test_rows_within_an_epoch_are_no_runs(tmp_path: Path) -> None:
+    """A log with two rows in each epoch that goes back once is not taken apart."""
+    rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(2) for epoch in range(20) for _ in range(2)]
+    assert load_run(write(tmp_path, "epoch,loss\n" + "".join(rows))).name
+
+
 @pytest.mark.parametrize("name", ["run", "run_id", "Run Name", "experiment"])
 def test_a_column_names_the_runs(tmp_path: Path, name: str) -> None:
     """Rows of runs that wrote in turns."""

@@ -160,6 +160,17 @@ def test_several_resumes(tmp_path: Path) -> None:
     assert run.series["loss"].values.tolist() == [0, 1, 2, *range(14, 23)]
 
 
+def test_a_fresh_start_is_no_resume() -> None:
+    """What goes back to the first step replaces all before it: the last run is read, and a note tells of the others."""
+    past = history(np.array([*range(20, 200, 20), *range(100, 300, 20), *range(20, 80, 20), *range(20, 400, 20)]), None)
+    assert not past.resumes
+    assert past.keep is not None
+    assert np.count_nonzero(past.keep) == len(range(20, 400, 20))
+    assert past.notes == (
+        "The file holds 3 runs, each begun anew at the first step: the last is read (the others end at step 280, 60).",
+    )
+
+
 @pytest.mark.parametrize("order", [[1, 2, 4, 3, 5, 6], [1, 2, 3, 10, 4, 5, 6, 7], [5, 1, 2, 3], [1, 2, 3, 1]])
 def test_a_row_out_of_order_is_put_in_its_place(tmp_path: Path, order: list[int]) -> None:
     """A stray row is no resume and costs nothing."""
@@ -196,7 +207,8 @@ def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
     assert keep[-1]
     for row in np.flatnonzero(~keep):
         assert at[row + 1 :].min() <= at[row]
-    assert sum(item.replaced_rows for item in past.resumes) == np.count_nonzero(~keep)
+    begun_anew = any(note.startswith("The file holds") for note in past.notes)
+    assert begun_anew or sum(item.replaced_rows for item in past.resumes) == np.count_nonzero(~keep)
 
 
 def test_a_shuffled_log_is_sorted(tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ def test_scalars_of_one_step_are_one_row(tmp_path: Path) -> None:
     assert not run.notes
 
 
+@pytest.mark.parametrize("beside", ["evaluation_loss_vs_iterations", "epoch_mse"])
+def test_a_file_of_evaluations_says_so(tmp_path: Path, beside: str) -> None:
+    """Keras calls the loss of an epoch the same in the training's file and in that of the validation."""
+    run = load(tmp_path, events([(step, {"epoch_loss": 4.5, beside: 3.0}) for step in range(9)]))
+    assert any("on the validation data" in note for note in run.notes) is beside.startswith("evaluation")
+
+
 def test_nan_and_infinity_are_data(tmp_path: Path) -> None:
     """A logged NaN is a value."""
     run = load(tmp_path, events([(1, {"loss": 4.5}), (2, {"loss": float("nan")}), (3, {"loss": float("-inf")})]))
