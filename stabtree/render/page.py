@@ -29,6 +29,8 @@ STYLES = {
     "axis": "bright_black",
     "curve": "cyan",
     "mark": "bold red",
+    "restart": "bold green",
+    "first": "bold red",
     "confirmed": "bold red",
     "likely": "bold yellow",
     "possible": "yellow",
