@@ -30,6 +30,8 @@ STYLES = {
     "axis": "dim",
     "curve": "cyan",
     "mark": "bold red",
+    "restart": "bold green",
+    "first": "bold red",
     "confirmed": "bold red",
     "likely": "yellow",
     "possible": "yellow",

@@ -68,7 +68,7 @@ def _strip(series: Series, first: int, last: int, columns: int, leads: bool) -> 
     bad = np.zeros(columns, dtype=bool)
     bad[places[~good]] = True
     low, high, log = _axis(series.values[good])
-    top = float(np.nanmax(highs)) if good.any() else high
+    bottom, top = (float(np.nanmin(lows)), float(np.nanmax(highs))) if good.any() else (low, high)
     return Strip(
         metric=series.metric,
         lows=lows,
@@ -79,6 +79,7 @@ def _strip(series: Series, first: int, last: int, columns: int, leads: bool) -> 
         high=high,
         log=log,
         clipped=top if top > high else None,
+        clipped_low=bottom if bottom < low else None,
         first=leads,
     )
 

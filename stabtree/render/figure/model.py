@@ -20,10 +20,12 @@ class Strip:
         bad: bool (columns,), whether a value that is not finite falls into the column.
         joined: bool (columns,), whether the line goes on from the last filled column before: no value that is not
             finite lies between.
-        low: the lower end of the axis, of what is not far off most of the series.
-        high: the upper end; values beyond it are drawn at the edge, and `clipped` says so.
+        low: the lower end of the axis, of what is not far off most of the series; values beyond it are drawn at the
+            edge, and `clipped_low` says so.
+        high: the upper end, and `clipped`.
         log: whether the axis is logarithmic.
         clipped: the highest finite value where it lies beyond the axis, else None.
+        clipped_low: the lowest one where it lies beyond the axis.
         first: whether it moved before all others.
     """
 
@@ -36,6 +38,7 @@ class Strip:
     high: float
     log: bool
     clipped: float | None = None
+    clipped_low: float | None = None
     first: bool = False
 
 
