@@ -41,8 +41,6 @@ STYLES = {
     "number": "bold",
     "passed": "green",
     "failed": "bold red",
-    "restart": "green",
-    "first": "bold red",
     "critical word": "bold red",
     "warning word": "yellow",
     "note word": "blue",

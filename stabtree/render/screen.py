@@ -14,7 +14,7 @@ from stabtree.render.report.build import report
 from stabtree.render.report.words import main_finding, step_of, title
 from stabtree.render.sections.act import FEW_EVENTS, MOST_EVENTS, do_now, events, head, last_line
 from stabtree.render.sections.blocks import Block, fitted
-from stabtree.render.sections.causes import FEW_CAUSES, MOST_CAUSES, causes
+from stabtree.render.sections.causes import FEW_CAUSES, LINES_OF_A_CAUSE, MOST_CAUSES, causes
 from stabtree.render.sections.full import full
 from stabtree.render.sections.healthy import healthy
 from stabtree.render.sections.path import path_chain, path_rows
@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 MOST_LINES = 40
 STRIPS = (4, 2)
-FOLDS = ("head", "notes", "strips", "path", "strips", "also", "causes", "not checked", "events", "do now", "causes", "path")
+INDENT = 2
+LONGEST_LINE = 400
+FORMS_OF_CAUSES = ((MOST_CAUSES, LINES_OF_A_CAUSE), (MOST_CAUSES, 1), (FEW_CAUSES, 1))
+FOLDS = (
+    *("path", "head", "notes", "strips", "causes", "path", "do now"),
+    *("strips", "also", "causes", "not checked", "events", "path"),
+)
 """What gives way first. Neither the verdict, the restart, the questions of the path nor the last line ever do."""
 
 
@@ -48,17 +54,55 @@ def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
 
 def _blocks(told: Report, look: Look) -> list[Block]:
     """The parts of the screen in their order, each in its forms."""
-
-    def drawn(draw: object, *forms: dict[str, object]) -> tuple[partial[None], ...]:
-        return tuple(partial(draw, report=told, **form) for form in forms)  # type: ignore[call-overload]
-
     return [
-        Block("head", drawn(head, {"room": True}, {"room": False})),
-        Block("do now", drawn(do_now, {"room": True}, {"room": False})),
-        Block("events", drawn(events, {"most": MOST_EVENTS}, {"most": FEW_EVENTS})),
+        Block("head", (lambda page: head(page, told, room=True), lambda page: head(page, told, room=False))),
+        Block("do now", (lambda page: do_now(page, told, room=True), lambda page: do_now(page, told, room=False))),
+        Block("events", tuple(partial(events, report=told, most=most) for most in (MOST_EVENTS, FEW_EVENTS))),
         Block("strips", tuple(partial(_strips, drawn=one, look=look) for one in _figures(told, look))),
+        Block("causes", tuple(partial(causes, report=told, most=most, lines=lines) for most, lines in FORMS_OF_CAUSES)),
+        Block(
+            "path",
+            (
+                lambda page: path_rows(page, told, lines=2),
+                lambda page: path_rows(page, told, lines=1),
+                lambda page: path_chain(page, told, shorts=True),
+                lambda page: path_chain(page, told, shorts=False),
+            ),
+            close=True,
+        ),
+        Block("also", tuple(partial(also, report=told, named=named) for named in (True, False)), close=True),
+        Block(
+            "not checked", tuple(partial(not_checked, report=told, most=most) for most in (MOST_OPEN, 1)), close=True
+        ),
+        Block("notes", tuple(partial(notes, report=told, most=most) for most in (MOST_NOTES, 0)), close=True),
+        Block("last", (lambda page: last_line(page, told),)),
     ]
 
 
+def _figures(told: Report, look: Look) -> list[Figure | None]:
+    """The figure with ever fewer strips, at last none."""
+    drawn = figure(told.diagnosis, told.finding, columns_for(look.width)) if look.plots else None
+    if drawn is None:
+        return [None]
+    return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), None]
+
+
+def _strips(page: Page, drawn: Figure | None, look: Look) -> None:
+    if drawn:
+        page.lines(strips(drawn, look.width - INDENT, ascii=look.ascii), indent=INDENT)
+
+
 def headline(diagnosis: Diagnosis, look: Look = LOOK) -> str:
-    """The verdict in one line."""
+    """The verdict in one line, with the path of the log."""
+    sources = diagnosis.run.sources
+    more = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
+    return one_line(diagnosis, f"{sources[0].path}{more}" if sources else diagnosis.run.name, look)
+
+
+def one_line(diagnosis: Diagnosis, name: str, look: Look = LOOK) -> str:
+    """The verdict of a run in one line, under the name by which the user knows it."""
+    finding = main_finding(diagnosis)
+    leaf = f" [{finding.leaf.id}]" if finding else ""
+    leaf = "; see stabtree inspect" if diagnosis.misread and not finding else leaf
+    told = clean(f"{LOOKS[diagnosis.verdict].word}  {name}: {step_of(finding)}{title(diagnosis)}{leaf}", LONGEST_LINE)
+    return to_ascii(told) if look.ascii else told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
@@ -47,11 +48,23 @@ def harmless(diagnosis: Diagnosis) -> bool:
 
 
 def grouped(events: Iterable[Happening]) -> list[tuple[Happening, int]]:
-    """The first event of each group of series, and how many of its group did as much after it."""
+    """The first event of each group of series, and how many of its group did as much after it.
+
+    What several series did at one step in the same words is one event.
+    """
     groups: dict[str, list[Happening]] = {}
     for event in events:
         groups.setdefault(event.metric.partition("/")[0], []).append(event)
-    return [(found[0], len(found) - 1) for found in groups.values()]
+    same: dict[tuple[int, str], list[list[Happening]]] = {}
+    for found in groups.values():
+        same.setdefault((found[0].step, found[0].text), []).append(found)
+    told = []
+    for alike in same.values():
+        names = [found[0].metric for found in alike]
+        metric = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        first = any(found[0].first for found in alike)
+        told.append((replace(alike[0][0], metric=metric, first=first), sum(len(found) - 1 for found in alike)))
+    return told
 
 
 def unchecked(diagnosis: Diagnosis) -> str:

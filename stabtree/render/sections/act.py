@@ -63,8 +63,8 @@ def _emphasised(action: Action, text: str) -> list[Piece]:
 def events(page: Page, report: Report, *, most: int) -> None:
     """What happened around the onset, a line for all series of a group that did as much."""
     groups = grouped(report.events)
-    if len(groups) < 2:
-        return
+    if len({event.metric.partition("/")[0] for event in report.events}) < 2:
+        return  # only the trouble itself, which the headline tells
     page.line(("What happened, in order", "heading"))
     width = max(len(f"{event.step:,}") for event, _ in groups) + 7
     for event, others in groups[:most]:

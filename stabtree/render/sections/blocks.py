@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from stabtree.render.page import Page
 
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of a screen.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.render.page import Page
+    from stabtree.render.plot import Line
     from stabtree.render.report.model import CauseRow, Report
 
 MARKS = {
@@ -24,9 +25,9 @@ MARKS = {
     CauseState.RULED_OUT: "–",
 }
 MOST_CAUSES, FEW_CAUSES = 5, 3
-INDENT, STATE = 2, 16
+INDENT, STATE, GAP = 2, 16, 2
 LINES_OF_A_CAUSE = 2
-LEAST_BESIDE = 22  # columns that both sides must have to stand side by side
+LEAST_BESIDE = 22  # columns that what mends a cause must have to stand beside it
 
 
 def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAUSE) -> None:
@@ -35,33 +36,43 @@ def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAU
         return
     open_ = [row for row in report.causes if row.judged.state not in SILENT]
     silent = [row for row in report.causes if row.judged.state in SILENT]
-    width = (page.width - INDENT - STATE - 2) // 2
-    beside = width >= LEAST_BESIDE and any(row.mends for row in open_[:most])
-    told = "and what mends them" if beside else ""
-    page.line((f"{'Causes':<{INDENT + STATE + width + 2}}" if beside else "Causes", "heading"), (told, "heading"))
-    for row in open_[:most]:
-        _row(page, row, width if beside else 0, lines)
-    rest = open_[most:]
+    rows = [(row.judged.state, *_texts(page, report, row)) for row in open_[:most]]
+    left = (page.width - INDENT - STATE - GAP) // 2
+    beside = left >= LEAST_BESIDE and any(mends for *_, mends in rows)
+    head = f"{'Causes':<{INDENT + STATE + left + GAP}}and what mends them" if beside else "Causes"
+    page.line((head, "heading"))
+    for state, cause, mends in rows:
+        _row(page, state, (cause, mends if beside else ""), left, lines)
     if most > FEW_CAUSES or not open_:
         for state in SILENT:
             _together(page, state, [row for row in silent if row.judged.state is state])
-    else:
-        rest += silent
+        silent = []
+    rest = [*open_[most:], *silent]
     if rest:
         counts = Counter(str(row.judged.state) for row in rest)
         page.line((f"and {len(rest)} more: {', '.join(f'{n} {state}' for state, n in counts.items())}", ""), indent=2)
 
 
-def _row(page: Page, row: CauseRow, beside: int, lines: int) -> None:
-    state, text = row.judged.state, page.plain(row.judged.cause.text)
-    mends = page.plain(row.mends[0]) if row.mends and beside else ""
-    left = in_lines(text, beside if mends else page.width - INDENT - STATE, lines)
-    right = in_lines(mends, beside, lines) if mends else []
-    head = f"{MARKS[state]} {state}"
-    drawn = []
-    for place, (cause, mend) in enumerate(zip_longest(left, right, fillvalue="")):
-        pad = f"{cause:<{beside + 2}}" if mend else cause
-        drawn.append([(f"{page.plain(head) if not place else '':<{STATE}}", state), (pad, ""), (mend, "")])
+def _texts(page: Page, report: Report, row: CauseRow) -> tuple[str, str]:
+    """A cause, and its first fix; where that stands on top, the cause says so."""
+    cause, fix = row.judged.cause.text, row.mends[0] if row.mends else ""
+    place = next((place for place, action in enumerate(report.do_now, 1) if action.text == fix), 0)
+    if place:
+        tail = f" ({place}. above)"
+        return clipped(page.plain(cause), page.width - INDENT - STATE - len(tail)) + tail, ""
+    return page.plain(cause), page.plain(fix)
+
+
+def _row(page: Page, state: CauseState, texts: tuple[str, str], left: int, lines: int) -> None:
+    cause, mends = texts
+    room = page.width - INDENT - STATE
+    causes = in_lines(cause, left if mends else room, lines)
+    fixes = in_lines(mends, room - left - GAP, lines) if mends else []
+    head = page.plain(f"{MARKS[state]} {state}")
+    drawn: list[Line] = []
+    for place, (one, other) in enumerate(zip_longest(causes, fixes, fillvalue="")):
+        pad = f"{one:<{left + GAP}}" if other else one
+        drawn.append([(f"{'' if place else head:<{STATE}}", state), (pad, ""), (other, "")])
     page.lines(drawn, indent=INDENT)
 
 

@@ -26,4 +26,6 @@ def in_lines(text: str, width: int, most: int) -> list[str]:
     lines = textwrap.wrap(text, width, break_long_words=True)
     if len(lines) <= most:
         return lines
-    return textwrap.wrap(clipped(text, width * most - width // 4), width, max_lines=most, placeholder="…")
+    if most == 1:
+        return [clipped(text, width)]
+    return textwrap.wrap(clipped(text, width * most), width, max_lines=most, placeholder="…")

@@ -130,14 +130,14 @@ def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Le
         max([LEAST_ID, *(len(visit.question.id) + 2 for visit in visits)]),
         max(len(answer_of(visit)) for visit in visits) + 2,
     )
-    for unasked, group in groupby(visits, key=unasked):
+    for open_, group in groupby(visits, key=unasked):
         chain = list(group)
-        for visit in chain if not unasked or len(chain) == 1 else ():
+        for visit in chain if not open_ or len(chain) == 1 else ():
             if visit.question.section != section:
                 section = visit.question.section
                 page.line((diagnosis.tree.section(section).heading, "dim"), indent=1)
             _visit(page, visit, widths)
-        if unasked and len(chain) > 1:
+        if open_ and len(chain) > 1:
             ids = ", ".join(visit.question.id for visit in chain)
             told = f"{len(chain)} questions for a person ({ids}): --interactive asks them"
             page.rows([((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=widths)

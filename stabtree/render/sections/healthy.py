@@ -75,17 +75,24 @@ def _levels(run: Run) -> str:
 
 
 def _path(page: Page, report: Report) -> None:
-    """The path in one line, in words where they fit, and the answer that was closest to another one."""
-    margin = page.plain(_closest(report))
-    chains = [chain(report, report.walks[0], shorts=shorts) for shorts in (True, False)]
+    """The path in one line, in words where they fit, with the answer that was the closest to another one."""
+    id_, share = _closest(report)
     room = page.width - HEAD
-    fits = [pieces for pieces in chains if sum(len(page.plain(text)) for text, _ in pieces) <= room - len(margin)]
-    pieces = (fits or chains[-1:])[0]
-    page.lines([[(f"{'Path':<{HEAD}}", "heading"), *pieces, (margin, "")]])
+    for shorts, margin in ((True, f"{share} of its limit"), (False, f"{share} of its limit"), (False, share)):
+        pieces = _marked(chain(report, report.walks[0], shorts=shorts), id_, margin)
+        if sum(len(page.plain(text)) for text, _ in pieces) <= room:
+            break
+    page.lines([[(f"{'Path':<{HEAD}}", "heading"), *pieces]])
 
 
-def _closest(report: Report) -> str:
-    """Which no was the closest to a yes, by what was seen against its threshold."""
+def _marked(pieces: list[Piece], id_: str, margin: str) -> list[Piece]:
+    """The pieces of a chain with a margin behind the answer to one question: its id, what was asked, the answer."""
+    place = next((place for place, piece in enumerate(pieces) if piece == (id_, "id")), None)
+    return pieces if place is None else [*pieces[: place + 3], (f" ({margin})", ""), *pieces[place + 3 :]]
+
+
+def _closest(report: Report) -> tuple[str, str]:
+    """Which no was the closest to a yes, and how much of its threshold was reached; empty where none can be told."""
     shares = [
         (share, visit.question.id)
         for visit in report.diagnosis.path
@@ -93,10 +100,8 @@ def _closest(report: Report) -> str:
         for item in visit.answer.evidence
         if (share := _share(item.observed, item.threshold)) is not None
     ]
-    if not shares:
-        return ""
-    share, id_ = max(shares)
-    return f"  closest: {id_} at {share:.0%} of its threshold"
+    share, id_ = max(shares, default=(0.0, ""))
+    return id_, f"{share:.0%}"
 
 
 def _share(observed: float | None, threshold: float | None) -> float | None:

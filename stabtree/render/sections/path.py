@@ -5,44 +5,47 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from stabtree.render.sections.fit import clipped
+from stabtree.render.sections.fit import clipped, in_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from stabtree.render.page import Page
     from stabtree.render.plot import Piece
     from stabtree.render.report.model import Report, Turn, Walk
 
 LONGEST_SHORT = 28
+INDENT = 2
 LEAST_NUMBER = 12  # columns that a number must have to be told beside its question
 
 
-def path_rows(page: Page, report: Report) -> None:
-    """Each question with its answer and the number that decided it."""
+def path_rows(page: Page, report: Report, *, lines: int) -> None:
+    """Each question with its answer and the number that decided it, in at most so many lines."""
     page.line(("Path", "heading"))
     turns = [turn for walk in report.walks for turn in walk.turns]
     told = {turn.id: page.plain(clipped(turn.short, LONGEST_SHORT)) for turn in turns}
     widths = [max(map(len, column)) + 2 for column in (told, told.values(), [turn.answer for turn in turns])]
-    room = page.width - 2 - sum(widths)
     for place, walk in enumerate(report.walks):
         if place:
-            page.line(("and further, past the first diagnosis:", "dim"), indent=2)
+            page.line(("and further, past the first diagnosis:", "dim"), indent=INDENT)
         for group in _groups(report, walk):
-            number = clipped(page.plain(group[0].number), room) if room >= LEAST_NUMBER else ""
-            cells = (group[0].id, told[group[0].id], group[0].answer, number)
-            if len(group) > 1:
-                cells = (group[0].id, f"and {len(group) - 1} more", "not asked", ", ".join(t.id for t in group[1:]))
-            pieces = _aligned(cells, widths, group[0])
-            page.line(*pieces, indent=2, hanging=sum(widths)) if len(group) > 1 else page.lines([pieces], indent=2)
+            _row(page, group, told, widths, lines)
         if place + 1 < len(report.walks):
-            page.line((walk.ends, ""), indent=2)
+            page.line((walk.ends, ""), indent=INDENT)
 
 
-def _aligned(cells: tuple[str, str, str, str], widths: list[int], turn: Turn) -> list[Piece]:
-    styles = ("id", "", "answer" if turn.checked else "", "")
-    padded = [f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=False)]
-    return list(zip((*padded, cells[3]), styles, strict=True))
+def _row(page: Page, group: list[Turn], told: Mapping[str, str], widths: list[int], lines: int) -> None:
+    turn, *others = group
+    cells, number = (turn.id, told[turn.id], turn.answer), turn.number
+    if others:
+        cells, number = (turn.id, f"and {len(others)} more", "not asked"), ", ".join(other.id for other in others)
+    styles = ("id", "", "answer" if turn.checked else "")
+    head = list(zip((f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)), styles, strict=True))
+    room = page.width - INDENT - sum(widths)
+    most = len(group) if others else lines  # ids are never cut
+    numbers = in_lines(page.plain(number), room, most) if room >= LEAST_NUMBER else [""]
+    for place, text in enumerate(numbers or [""]):
+        page.lines([[*(head if not place else [(" " * sum(widths), "")]), (text, "")]], indent=INDENT)
 
 
 def path_chain(page: Page, report: Report, *, shorts: bool) -> None:

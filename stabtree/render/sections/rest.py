@@ -20,6 +20,7 @@ HEAD = 6
 NOT_CHECKED = 13
 MOST_OPEN = 3
 MOST_IDS = 4
+LINES_OF_AN_ITEM = 2
 MOST_NOTES = 2
 
 
@@ -69,22 +70,27 @@ def not_checked(page: Page, report: Report, *, most: int) -> None:
     if not report.open:
         return
     shown = report.open[:most]
+    count = unchecked(report.diagnosis) if report.diagnosis.missing else ""
+    width = page.width - NOT_CHECKED
     for place, item in enumerate(shown):
-        text = page.plain(_opened(item))
-        count = f"{unchecked(report.diagnosis)}; " if not place else ""
-        rest = len(report.open) - len(shown)
-        tail = f" (and {rest} more)" if rest and item is shown[-1] else ""
-        told = clipped(text, page.width - NOT_CHECKED - len(page.plain(count + tail)))
-        head = "Not checked" if not place else ""
-        page.item((head, "heading"), [(f"{count}{told}{tail}", "")], indent=0, head_width=NOT_CHECKED)
+        rest = len(report.open) - len(shown) if item is shown[-1] else 0
+        tail = f" (and {rest} more)" if rest else ""
+        begin = f"{count}; " if count and not place else ""
+        room = (LINES_OF_AN_ITEM if most > 1 else 1) * width - len(page.plain(begin + tail))
+        texts = [page.plain(text) for text in _opened(item)]
+        told = next((text for text in texts if len(text) <= room), clipped(texts[-1], room))
+        page.item(
+            ("" if place else "Not checked", "heading"), [(begin + told + tail, "")], indent=0, head_width=NOT_CHECKED
+        )
 
 
-def _opened(item: Open) -> str:
+def _opened(item: Open) -> list[str]:
+    """What to log, and what for: the longer text, and a shorter one."""
     ids = ", ".join(item.unlocks[:MOST_IDS])
     ids += f" and {len(item.unlocks) - MOST_IDS} more" if len(item.unlocks) > MOST_IDS else ""
     if not item.how:
-        return f"{ids}: {item.text}"
-    return f"log {item.text} → {item.decides[0] if item.decides else ids}"
+        return [f"{ids}: {item.text}"]
+    return [*(f"log {item.text} → {decided}" for decided in item.decides[:1]), f"log {item.text} → {ids}"]
 
 
 def notes(page: Page, report: Report, *, most: int) -> None:
