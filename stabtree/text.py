@@ -45,7 +45,7 @@ def to_ascii(text: str) -> str:
     """A text in ASCII alone, for what can show nothing else: signs spelled out, letters without their accents.
 
     >>> to_ascii("2.1σ · 14.1 → 3×10² …")
-    '2.1sigma - 14.1 -> 3x10^2 ...'
+    '2.1sigma - 14.1 -> 3x10^2 ~'
     """
     if text.isascii():
         return text

@@ -138,8 +138,7 @@ class Page:
         """Add lines as they are, without wrapping."""
         for pieces in lines:
             text = self._styled([(" " * indent, ""), *pieces])
-            text.no_wrap = True
-            text.overflow = "crop"
+            text.truncate(self.width, overflow="crop")
             self.add(text)
 
     def plain(self, text: str) -> str:
