@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.render.figure.levels import levels
+from stabtree.render.figure.model import column_of
 from stabtree.render.figure.numbers import ends, short
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stabtree._lazy import Floats
-    from stabtree.render.figure.model import Figure, Mark, Strip
+    from stabtree.render.figure.model import Figure, Strip
     from stabtree.render.plot import Line
 
 ROWS = 2  # text rows of a strip
@@ -57,7 +58,7 @@ _BRAILLE = {
 }
 BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
 ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
-LINES = {"onset": "mark", "restart": "restart", "first": "first"}  # the kind of a mark -> its style
+LINES = {"onset": "mark", "restart": "restart"}  # the kind of a mark -> its style
 
 
 def columns_for(width: int) -> int:
@@ -79,13 +80,14 @@ def strips(figure: Figure, width: int, *, ascii: bool = False) -> list[Line]:  #
     pen = ASCII if ascii else BRAILLE
     room = max(NAME, min(NAME_MOST, max(len(strip.metric) for strip in figure.strips), width // 4))
     cells = _cells(width, room)
-    marks = {_cell(figure, mark, cells): LINES[mark.kind] for mark in figure.marks}
+    marks = _marks(figure, cells)
+    at = {cell: style for cell, style, _ in marks}
     lines: list[Line] = []
     for strip in figure.strips:
         left = _left(strip, room, pen)
-        right = _drawn(strip, cells, marks, pen)
+        right = _drawn(strip, cells, at, pen)
         lines += [[*label, *drawn] for label, drawn in zip(left, right, strict=True)]
-    lines.append([(" " * (room + NUMBER + 2), ""), *_steps(figure, cells, pen)])
+    lines.append([(" " * (room + NUMBER + 2), ""), *_steps(figure, marks, cells, pen)])
     return lines
 
 
@@ -93,9 +95,13 @@ def _cells(width: int, room: int) -> int:
     return max(LEAST_CELLS, width - room - NUMBER - 2)
 
 
-def _cell(figure: Figure, mark: Mark, cells: int) -> int:
-    share = (mark.step - figure.first_step) / max(figure.last_step - figure.first_step, 1)
-    return min(max(int(share * cells), 0), cells - 1)
+def _marks(figure: Figure, cells: int) -> list[tuple[int, str, str]]:
+    """The cell, style and label of each mark; the strip that moved first says so itself."""
+    places = column_of(
+        np.array([mark.step for mark in figure.marks], np.int64), figure.first_step, figure.last_step, cells
+    )
+    marks = zip(places.tolist(), figure.marks, strict=True)
+    return [(cell, LINES[mark.kind], mark.label) for cell, mark in marks if mark.kind in LINES]
 
 
 def _left(strip: Strip, room: int, pen: Pen) -> tuple[Line, Line]:
@@ -186,27 +192,25 @@ def _strokes(strip: Strip, dots: int, height: int) -> tuple[Floats, Floats]:
     return lows, highs
 
 
-def _steps(figure: Figure, cells: int, pen: Pen) -> Line:
+def _steps(figure: Figure, marks: Sequence[tuple[int, str, str]], cells: int, pen: Pen) -> Line:
     """The first step, what is marked, and the last step; an end gives way to a mark."""
     first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    tries = [_laid(figure, cells, pen, *both) for both in ((first, last), ("", last), (first, ""), ("", ""))]
+    tries = [_laid(marks, cells, pen, *both) for both in ((first, last), ("", last), (first, ""), ("", ""))]
     return min(tries, key=lambda tried: tried[0])[1]
 
 
-def _laid(figure: Figure, cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
+def _laid(marks: Sequence[tuple[int, str, str]], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
     """The row with these ends, and how many labels found no room in it."""
     row: Line = [(" ", "")] * cells
     ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
-    lacking = 0 if ends_fit else len(figure.marks) + 1
-    for mark in figure.marks:
-        place = _cell(figure, mark, cells)
-        lacking += any(style == "axis" for _, style in row[max(0, place - 1) : place + 2])
-        row[place] = (pen.arrow, LINES[mark.kind])
-    for mark in figure.marks:
-        place, style = _cell(figure, mark, cells), LINES[mark.kind]
-        sides = [place + 2, place - 1 - len(mark.label)]
-        sides = sides[::-1] if mark.kind == "restart" else sides
-        lacking += not any(_put(row, start, mark.label, style) for start in sides)
+    lacking = 0 if ends_fit else len(marks) + 1
+    for cell, style, _ in marks:
+        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
+        row[cell] = (pen.arrow, style)
+    for cell, style, label in marks:
+        sides = [cell + 2, cell - 1 - len(label)]
+        sides = sides[::-1] if style == "restart" else sides
+        lacking += not any(_put(row, start, label, style) for start in sides)
     return lacking, _runs(row)
 
 
