@@ -13,7 +13,7 @@ from stabtree.render.page import Page, new_page
 from stabtree.render.report.build import report
 from stabtree.render.report.words import main_finding, step_of, title
 from stabtree.render.sections.act import FEW_EVENTS, MOST_EVENTS, do_now, events, head, last_line
-from stabtree.render.sections.blocks import Block, fitted
+from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.causes import FEW_CAUSES, LINES_OF_A_CAUSE, MOST_CAUSES, causes
 from stabtree.render.sections.full import full
 from stabtree.render.sections.healthy import healthy
@@ -52,15 +52,15 @@ def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     return fitted(_blocks(told, look), FOLDS, MOST_LINES, partial(new_page, look))
 
 
-def _blocks(told: Report, look: Look) -> list[Block]:
+def _blocks(told: Report, look: Look) -> list[Pane]:
     """The parts of the screen in their order, each in its forms."""
     return [
-        Block("head", (lambda page: head(page, told, room=True), lambda page: head(page, told, room=False))),
-        Block("do now", (lambda page: do_now(page, told, room=True), lambda page: do_now(page, told, room=False))),
-        Block("events", tuple(partial(events, report=told, most=most) for most in (MOST_EVENTS, FEW_EVENTS))),
-        Block("strips", tuple(partial(_strips, drawn=one, look=look) for one in _figures(told, look))),
-        Block("causes", tuple(partial(causes, report=told, most=most, lines=lines) for most, lines in FORMS_OF_CAUSES)),
-        Block(
+        Pane("head", (lambda page: head(page, told, room=True), lambda page: head(page, told, room=False))),
+        Pane("do now", (lambda page: do_now(page, told, room=True), lambda page: do_now(page, told, room=False))),
+        Pane("events", tuple(partial(events, report=told, most=most) for most in (MOST_EVENTS, FEW_EVENTS))),
+        Pane("strips", tuple(partial(_strips, drawn=one, look=look) for one in _figures(told, look))),
+        Pane("causes", tuple(partial(causes, report=told, most=most, lines=lines) for most, lines in FORMS_OF_CAUSES)),
+        Pane(
             "path",
             (
                 lambda page: path_rows(page, told, lines=2),
@@ -70,12 +70,10 @@ def _blocks(told: Report, look: Look) -> list[Block]:
             ),
             close=True,
         ),
-        Block("also", tuple(partial(also, report=told, named=named) for named in (True, False)), close=True),
-        Block(
-            "not checked", tuple(partial(not_checked, report=told, most=most) for most in (MOST_OPEN, 1)), close=True
-        ),
-        Block("notes", tuple(partial(notes, report=told, most=most) for most in (MOST_NOTES, 0)), close=True),
-        Block("last", (lambda page: last_line(page, told),)),
+        Pane("also", tuple(partial(also, report=told, named=named) for named in (True, False)), close=True),
+        Pane("not checked", tuple(partial(not_checked, report=told, most=most) for most in (MOST_OPEN, 1)), close=True),
+        Pane("notes", tuple(partial(notes, report=told, most=most) for most in (MOST_NOTES, 0)), close=True),
+        Pane("last", (lambda page: last_line(page, told),)),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
 from stabtree.tree.model import Severity
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening, Visit
     from stabtree.run import Run
 
+FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 TOO_LITTLE = "Too little was logged to judge this run"
 
@@ -118,11 +120,27 @@ def _of(run: Run) -> str:
 
 
 def _too_little(diagnosis: Diagnosis) -> str:
-    """What could be judged, and what keeps the run from a verdict."""
+    """What kind of log keeps the run from a verdict, and what could be judged."""
+    kind = _kind(diagnosis)
     if not diagnosis.partial:
-        return TOO_LITTLE
+        return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     judged = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
     first, *others = diagnosis.lacking
     lacks = " and ".join([entries.get(first.id, first.id), *(entries.get(item.id, item.id) for item in others)])
-    return f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged: {first.reason}"
+    told = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged"
+    return f"{kind}. {told}" if kind else f"{told}: {first.reason}"
+
+
+def _kind(diagnosis: Diagnosis) -> str:
+    """Which kind of log it is that can't be judged; empty where the reason must say it."""
+    run = diagnosis.run
+    if not run.series:
+        return "No metric in the log"
+    loss = run.get("loss")
+    rows = int(np.isfinite(loss.values).sum()) if loss is not None else 0
+    if not rows:
+        return "" if run.has("reward") else "No loss in the log"
+    if rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        return f"Log too short ({counted(rows, 'row')} of loss)"
+    return "Only the loss was logged" if len(run.series) == 1 else ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Pane:
     """A part of a screen.
 
     Attributes:
@@ -26,7 +26,7 @@ class Block:
     close: bool = False
 
 
-def fitted(blocks: Sequence[Block], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
+def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
     """The blocks as one text, each folded no further than it takes to fit.
 
     Args:
@@ -47,13 +47,13 @@ def fitted(blocks: Sequence[Block], folds: Iterable[str], most: int, new_page: C
     return _joined(blocks, drawn)
 
 
-def _drawn(block: Block, form: int, new_page: Callable[[], Page]) -> str:
+def _drawn(block: Pane, form: int, new_page: Callable[[], Page]) -> str:
     page = new_page()
     block.forms[form](page)
     return page.text().strip("\n")
 
 
-def _joined(blocks: Sequence[Block], drawn: dict[str, str]) -> str:
+def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
     text = ""
     for block in blocks:
         if part := drawn[block.name]:
@@ -62,5 +62,5 @@ def _joined(blocks: Sequence[Block], drawn: dict[str, str]) -> str:
     return f"{text}\n"
 
 
-def _lines(blocks: Sequence[Block], drawn: dict[str, str]) -> int:
+def _lines(blocks: Sequence[Pane], drawn: dict[str, str]) -> int:
     return _joined(blocks, drawn).count("\n")

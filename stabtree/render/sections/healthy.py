@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TICKS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
 TICK_STYLES = {Tick.PASSED: "passed", Tick.FOUND: "failed", Tick.OPEN: "", Tick.SKIPPED: ""}
 HEAD = 6
+NOT_CHECKED = "Not checked  "
 ROWS_OF_A_LEVEL = 5
 
 
@@ -77,12 +78,11 @@ def _levels(run: Run) -> str:
 def _path(page: Page, report: Report) -> None:
     """The path in one line, in words where they fit, with the answer that was the closest to another one."""
     id_, share = _closest(report)
+    forms = ((True, f"{share} of its limit"), (False, f"{share} of its limit"), (False, share))
+    chains = [_marked(chain(report, report.walks[0], shorts=shorts), id_, margin) for shorts, margin in forms]
     room = page.width - HEAD
-    for shorts, margin in ((True, f"{share} of its limit"), (False, f"{share} of its limit"), (False, share)):
-        pieces = _marked(chain(report, report.walks[0], shorts=shorts), id_, margin)
-        if sum(len(page.plain(text)) for text, _ in pieces) <= room:
-            break
-    page.lines([[(f"{'Path':<{HEAD}}", "heading"), *pieces]])
+    fit = (pieces for pieces in chains if sum(len(page.plain(text)) for text, _ in pieces) <= room)
+    page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=HEAD)
 
 
 def _marked(pieces: list[Piece], id_: str, margin: str) -> list[Piece]:
@@ -113,13 +113,15 @@ def _share(observed: float | None, threshold: float | None) -> float | None:
 
 
 def _not_checked(page: Page, report: Report) -> None:
-    notes = report.diagnosis.run.notes
-    parts = []
-    if report.open:
-        names = list(dict.fromkeys(item.text for item in report.open if item.how))
-        log = f"; log {', '.join(names)}" if names else ""
-        parts.append(clipped(page.plain(f"{unchecked(report.diagnosis)}{log}"), page.width - 42))
-    parts += [f"{counted(len(notes), 'note')} on the log (--full)"] if notes else []
-    if parts:
-        head = ("Not checked  " if report.open else "", "heading")
-        page.line(head, (" · ".join(parts), ""))
+    """What was not checked and what to log for it, in a line with how much was noted of the log."""
+    noted = report.diagnosis.run.notes
+    tail = f"{counted(len(noted), 'note')} on the log (--full)" if noted else ""
+    if not report.open:
+        page.lines([[(tail, "")]] if tail else [])
+        return
+    names = dict.fromkeys(item.text for item in report.open if item.how)
+    parts = [unchecked(report.diagnosis)] if report.diagnosis.missing else []
+    parts += [f"log {', '.join(names)}"] if names else [report.open[0].text] if not parts else []
+    tail = f" · {tail}" if tail else ""
+    told = clipped(page.plain("; ".join(parts)), page.width - len(NOT_CHECKED) - len(page.plain(tail)) - 1)
+    page.lines([[(NOT_CHECKED, "heading"), (told, ""), (tail, "")]])

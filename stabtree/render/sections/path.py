@@ -73,7 +73,8 @@ def _link(group: list[Turn], *, shorts: bool) -> list[Piece]:
         return [(", ".join(turn.id for turn in group), "id"), (" not asked", "")]
     turn = group[0]
     asked = f" {clipped(turn.short, LONGEST_SHORT)} " if shorts else " "
-    return [(turn.id, "id"), (asked, ""), (turn.answer, "answer" if turn.checked else "")]
+    answer = turn.answer if turn.checked or shorts else "?"
+    return [(turn.id, "id"), (asked, ""), (answer, "answer" if turn.checked else "")]
 
 
 def _groups(report: Report, walk: Walk) -> Iterator[list[Turn]]:
