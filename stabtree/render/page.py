@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from stabtree.render.look import Look
     from stabtree.render.plot import Line, Piece
 
+QUIET = "color(244)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
 STYLES = {
     **{verdict: look.style for verdict, look in LOOKS.items()},
     "heading": "bold",
     "id": "cyan",
     "answer": "bold",
-    "dim": "dim",
+    "dim": QUIET,
     "title": "bold",
-    "axis": "dim",
+    "axis": QUIET,
     "curve": "cyan",
     "mark": "bold red",
     "restart": "bold green",
@@ -35,8 +36,8 @@ STYLES = {
     "confirmed": "bold red",
     "likely": "yellow",
     "possible": "yellow",
-    "not confirmed": "dim",
-    "not checkable": "dim",
+    "not confirmed": QUIET,
+    "not checkable": QUIET,
     "ruled out": "green",
     "number": "bold",
     "passed": "green",
@@ -143,7 +144,8 @@ class Page:
 
     def plain(self, text: str) -> str:
         """A text as the page will show it, to be measured."""
-        return to_ascii(clean(text, limit=2000)) if self._ascii else clean(text, limit=2000)
+        shown = text if text.isprintable() else clean(text, limit=2000)
+        return to_ascii(shown) if self._ascii else shown
 
     def link(self, text: str, target: str) -> Piece:
         """A piece that leads to an address where the terminal can follow it."""
