@@ -34,7 +34,7 @@ INDENT = 2
 LONGEST_LINE = 400
 FORMS_OF_CAUSES = ((MOST_CAUSES, LINES_OF_A_CAUSE), (MOST_CAUSES, 1), (FEW_CAUSES, 1))
 FOLDS = (
-    *("path", "head", "notes", "strips", "causes", "path", "do now"),
+    *("head", "notes", "path", "strips", "causes", "path", "do now"),
     *("strips", "also", "causes", "not checked", "events", "path"),
 )
 """What gives way first. Neither the verdict, the restart, the questions of the path nor the last line ever do."""
@@ -68,7 +68,7 @@ def _blocks(told: Report, look: Look) -> list[Pane]:
                 lambda page: path_chain(page, told, shorts=True),
                 lambda page: path_chain(page, told, shorts=False),
             ),
-            close=True,
+            close=bool(told.causes),
         ),
         Pane("also", tuple(partial(also, report=told, named=named) for named in (True, False)), close=True),
         Pane("not checked", tuple(partial(not_checked, report=told, most=most) for most in (MOST_OPEN, 1)), close=True),

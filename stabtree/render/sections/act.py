@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.render.outputs import OUTPUTS
 from stabtree.render.report.words import grouped
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 6
 FEW_EVENTS = 3
+NEXT = {"html": "html=report.html", "markdown": "markdown"}
 LINES_OF_A_FIX = 2
 
 
@@ -82,11 +84,10 @@ def events(page: Page, report: Report, *, most: int) -> None:
 
 def last_line(page: Page, report: Report) -> None:
     """The sum of it, and what to type for more."""
-    word, colon, rest = report.closing.partition(":")
-    if not colon:
-        word, _, rest = report.closing.partition(" ")
-    page.line((word, f"{report.verdict} word"), (f"{colon or ' '}{rest}", ""))
+    word = LOOKS[report.verdict].word.lower()
+    page.line((word, f"{report.verdict} word"), (report.closing.removeprefix(word), ""))
     node = report.finding.leaf.of if report.finding else ""
     more = ["--full every number"]
     more += [f"stabtree explain {node} the rule"] if node else []
-    page.line((" · ".join(more), "dim"))
+    more += [f"--output {shown}" for name, shown in NEXT.items() if name in OUTPUTS]
+    page.lines([[(" · ".join(more), "dim")]])

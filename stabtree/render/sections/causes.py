@@ -25,8 +25,9 @@ MARKS = {
     CauseState.RULED_OUT: "–",
 }
 MOST_CAUSES, FEW_CAUSES = 5, 3
-INDENT, STATE, GAP = 2, 16, 2
+INDENT, STATE, GAP = 2, 17, 2
 LINES_OF_A_CAUSE = 2
+MOST_SHARE = 55  # percent of the room that the causes may take
 LEAST_BESIDE = 22  # columns that what mends a cause must have to stand beside it
 
 
@@ -37,8 +38,10 @@ def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAU
     open_ = [row for row in report.causes if row.judged.state not in SILENT]
     silent = [row for row in report.causes if row.judged.state in SILENT]
     rows = [(row.judged.state, *_texts(page, report, row)) for row in open_[:most]]
-    left = (page.width - INDENT - STATE - GAP) // 2
-    beside = left >= LEAST_BESIDE and any(mends for *_, mends in rows)
+    room = page.width - INDENT - STATE - GAP
+    longest = max((len(cause) for _, cause, mends in rows if mends), default=0)
+    left = max(room // 2, min(longest, room * MOST_SHARE // 100))
+    beside = room - left >= LEAST_BESIDE and any(mends for *_, mends in rows)
     head = f"{'Causes':<{INDENT + STATE + left + GAP}}and what mends them" if beside else "Causes"
     page.line((head, "heading"))
     for state, cause, mends in rows:
