@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -19,7 +20,9 @@ def explain(
     ] = None,
     tree: TreeOpt = None,
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Also show the parameters that only fine-tune a guard.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Tell all of it: leaves with their causes and fixes, all parameters.")
+    ] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.metrics.table import by_name
@@ -48,7 +51,8 @@ def explain(
         raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
     parts = [metric] if metric else []
     if by_id or len(found) <= IN_FULL:
-        parts += [reference.explain(chosen, found, full=full, width=width, color=color)] if found else []
+        told = partial(reference.explain, full=True) if full else reference.one_screen
+        parts += [told(chosen, found, width=width, color=color)] if found else []
     else:
         parts.append(reference.listing(found, width=width, color=color))
     emit("\n".join(parts))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Swerve:
     """The question at which a walk left the way to a leaf.
 
     Attributes:
@@ -49,7 +49,7 @@ class Tried:
     case: Case
     found: tuple[str, ...] = ()
     path: tuple[Visit, ...] = ()
-    turn: Turn | None = None
+    turn: Swerve | None = None
     why: str = ""
     error: StabtreeError | None = None
 
@@ -90,7 +90,7 @@ def _compared(tree: Tree, case: Case, found: Diagnosis) -> Tried:
     # What keeps a run from an ok leaf is the worst that was found; else the question next to the leaf tells most.
     worst = reached[0] if reached and tree.leaves[case.reaches].severity is Severity.OK else ""
 
-    def rank(item: tuple[Turn, tuple[Visit, ...]]) -> tuple[bool, int]:
+    def rank(item: tuple[Swerve, tuple[Visit, ...]]) -> tuple[bool, int]:
         turn, walk = item
         return bool(worst) and _target(walk[-1]) != worst, away[turn.visit.question.id]
 
@@ -135,20 +135,20 @@ def _distances(tree: Tree, leaf: str) -> dict[str, int]:
     return found
 
 
-def _turn(walk: tuple[Visit, ...], away: Mapping[str, int]) -> Turn | None:
+def _turn(walk: tuple[Visit, ...], away: Mapping[str, int]) -> Swerve | None:
     """The last question of a walk from which the leaf could still be reached, and was not."""
     for visit in reversed(walk):
         if visit.question.id in away and _target(visit) not in away:
-            return Turn(visit, tuple(verdict for verdict, target in visit.question.go.items() if target in away))
+            return Swerve(visit, tuple(verdict for verdict, target in visit.question.go.items() if target in away))
     return None
 
 
-def _last_told(walk: tuple[Visit, ...]) -> Turn | None:
+def _last_told(walk: tuple[Visit, ...]) -> Swerve | None:
     """The question whose answer led to a finding where none should be."""
     for visit in reversed(walk):
         if visit.answer.verdict not in (NO, UNKNOWN):
             chosen = _target(visit)
-            return Turn(visit, tuple(verdict for verdict, target in visit.question.go.items() if target != chosen))
+            return Swerve(visit, tuple(verdict for verdict, target in visit.question.go.items() if target != chosen))
     return None
 
 

@@ -11,7 +11,7 @@ from stabtree.text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.cases import Tried, Turn
+    from stabtree.diagnosis.cases import Swerve, Tried
     from stabtree.diagnosis.result import Visit
     from stabtree.render.plot import Piece
 
@@ -61,7 +61,7 @@ def _failed(page: Page, result: Tried) -> None:
         _told(page, "why", [(result.why, "")])
 
 
-def _turned(turn: Turn) -> list[Piece]:
+def _turned(turn: Swerve) -> list[Piece]:
     visit = turn.visit
     answer = visit.answer
     told = answer.reason if answer.verdict == UNKNOWN else answer.evidence[0].text if answer.evidence else ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stabtree.predicates import Predicate
     from stabtree.tree.model import Cause
 
+FEW, FEW_PARAMS, MANY = 4, 5, 1000  # of what a node has, where it is told on one screen, and where it is not
 Node = Question | Leaf | Group | Entry
 
 
@@ -83,20 +84,54 @@ def _words(node: Node) -> str:
     return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
 
 
-def explain(tree: Tree, nodes: list[Node], *, full: bool = False, width: int = 100, color: bool = False) -> str:
-    """Nodes in words; with `full` also the parameters that only fine-tune a guard."""
+def one_screen(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
+    """The first of the nodes in short, the others by name; several leaves or questions by name alone."""
+    first, *others = nodes
+    if others and not isinstance(first, Question | Group):
+        return listing(nodes, width=width, color=color)
+    if others and any(isinstance(node, Question) for node in others):
+        return listing(nodes, width=width, color=color)
+    told = explain(tree, [first], brief=True, width=width, color=color)
+    page = Page(width=width, color=color)
+    led = first.go.values() if isinstance(first, Question) else ()
+    names = ", ".join(node.id for node in others if node.id not in led)
+    if names:
+        _field(page, "leaves", names)
+    page.line(("--full tells all of it", "dim"), indent=1)
+    return told + page.text()
+
+
+def explain(
+    tree: Tree,
+    nodes: list[Node],
+    *,
+    full: bool = False,
+    brief: bool = False,
+    width: int = 100,
+    color: bool = False,
+) -> str:
+    """Nodes in words.
+
+    Args:
+        tree: their tree.
+        nodes: what to explain.
+        full: tell the parameters that only fine-tune a guard as well.
+        brief: leave out the fixes of a question's leaves, and all but the first parameters, causes and fixes.
+        width: columns.
+        color: whether it may be coloured.
+    """
     page = Page(width=width, color=color)
     for place, node in enumerate(nodes):
         if place:
             page.blank()
         if isinstance(node, Question):
-            _question(page, tree, node, full=full)
+            _question(page, tree, node, full=full, brief=brief)
         elif isinstance(node, Group):
             _group(page, tree, node)
         elif isinstance(node, Entry):
             _entry(page, tree, node)
         else:
-            _leaf(page, tree, node, full=full)
+            _leaf(page, tree, node, full=full, brief=brief)
     return page.text()
 
 
@@ -120,7 +155,7 @@ def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
     return question.rule.format_map(known(tree, question, literal=literal)) if question.rule else ""
 
 
-def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
+def _question(page: Page, tree: Tree, node: Question, *, full: bool, brief: bool) -> None:
     section = tree.section(node.section)
     page.line((node.id, "id"), ("  ", ""), (node.ask, "heading"), hanging=len(node.id) + 2)
     page.line((f"§{section.id} {section.title} · {node.source}", "dim"), indent=1)
@@ -131,7 +166,7 @@ def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
     if predicate:
         _field(page, "test", f"{predicate.name}: {predicate.question}")
         _field(page, "reads", _reads(predicate))
-        _params(page, tree, node, predicate, full=full)
+        _params(page, tree, node, predicate, full=full, most=FEW_PARAMS if brief else MANY)
     _field(page, "by hand", node.person)
     _field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     for verdict, target in node.go.items():
@@ -144,7 +179,8 @@ def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
         )
     if predicate and "unknown" not in node.go:
         _field(page, "", "unknown → noted as not checked, then as for no")
-    held = [leaf for leaf in tree.leaves.values() if leaf.of == node.id and leaf.title != NOTHING]
+    of_it = () if brief else tree.leaves.values()
+    held = [leaf for leaf in of_it if leaf.of == node.id and leaf.title != NOTHING]
     width = max([28, *(len(leaf.id) + 6 for leaf in held)])
     for leaf in held:
         for place, fix in enumerate(leaf.fixes):
@@ -197,20 +233,21 @@ def _reads(predicate: Predicate) -> str:
     return ", ".join(names)
 
 
-def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool) -> None:
+def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool, most: int = MANY) -> None:
     """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
     usual, letter = known(tree, node), known(tree, node, literal=True)
     fine = _fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
     # The question that led to a cause shows what the facts take.
     able = {name: home for name, (home, _) in settable(predicate).items() if not home or isinstance(node, Question)}
-    shown = {name: f"{home or node.id}.{name}" for name, home in able.items() if full or name not in fine}
+    usual_names = [name for name in able if full or name not in fine][:most]
+    shown = {name: f"{able[name] or node.id}.{name}" for name in usual_names}
     longest = max(map(len, shown.values()), default=0)
     for place, (name, told) in enumerate(shown.items()):
         other = f"   (--literal: {_shown(letter[name])})" if letter[name] != usual[name] else ""
         pieces = [(f"{told:<{longest}} = ", ""), (_shown(usual[name]), "number"), (other, "dim")]
         page.item(("" if place else "set", "dim"), pieces, indent=1, head_width=11)
     if hidden := len(able) - len(shown):
-        text = f"and {hidden} that fine-tune it (--full)"
+        text = f"and {hidden} {'more' if most < MANY else 'that fine-tune it'} (--full)"
         page.item(("" if shown else "set", "dim"), [(text, "dim")], indent=1, head_width=11)
 
 
@@ -226,7 +263,7 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
+def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool, brief: bool) -> None:
     page.line(
         (node.id, "id"),
         ("  ", ""),
@@ -238,7 +275,12 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
     page.line((f"{node.of} · {node.source}", "dim"), indent=1)
     page.blank()
     _field(page, "why", node.why)
-    for place, cause in enumerate(node.causes):
+    if brief and node.causes:
+        told = [(f"{cause.text} ({cause.id}); ", "") for cause in node.causes[:FEW]]
+        rest = len(node.causes) - FEW
+        told.append((f"and {rest} more (--full)" if rest > 0 else "", "dim"))
+        page.item(("causes", "dim"), told, indent=1, head_width=11)
+    for place, cause in enumerate(() if brief else node.causes):
         page.item(
             ("causes" if not place else "", "dim"), [(cause.text, ""), (_tested(cause), "dim")], indent=1, head_width=11
         )
@@ -247,7 +289,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
         asked = predicate_named(cause.test) if full else None
         if asked:
             _params(page, tree, cause, asked, full=True)
-    for place, fix in enumerate(node.fixes):
+    for place, fix in enumerate(node.fixes[: FEW if brief else MANY]):
         page.item(("fixes" if not place else "", "dim"), [(f"{place + 1}. {plain(fix)}", "")], indent=1, head_width=11)
     if node.restart:
         _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")

@@ -12,7 +12,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.tree.load import build, load_trees
 from stabtree.tree.model import EVENTS
 from tests.conftest import FIXTURES, make_run
@@ -123,12 +123,12 @@ def test_what_else_was_seen_is_told_in_one_line_and_listed() -> None:
     What saw the same rise in the same series is told only where it dates the event.
     """
     found = diagnose(make_run(healthy(loss=JUMPED)), TREES)
-    told = screen(found)
+    told = full(found)
     assert "Also seen as" not in told
     assert "Also found" not in told
-    assert "Also seen as: slow-rise at step" in screen(diagnose(make_run(healthy(loss=CLIMBS)), TREES))
+    assert "Also seen as: slow-rise at step" in full(diagnose(make_run(healthy(loss=CLIMBS)), TREES))
     run = with_eval(make_run(healthy(loss=nan_from(411, healthy()["loss"]))), nan_from(411, healthy()["loss"]), 50)
-    assert "Also seen as: eval-nonfinite at step 450." in screen(diagnose(run, TREES))
+    assert "Also seen as: eval-nonfinite at step 450." in full(diagnose(run, TREES))
     also = to_dict(found)["findings"][0]["also"]
     assert [sorted(item) for item in also] == [["id", "onset_step", "severity", "title"]]
 

@@ -2,21 +2,181 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
+import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.look import Look
-from stabtree.render.screen import screen
+from stabtree.loaders import load_run
+from stabtree.render.look import Length, Look
+from stabtree.render.report.build import report
+from stabtree.render.screen import MOST_LINES, headline, screen
+from stabtree.render.sections.full import full
 from stabtree.tree.load import load_trees
-from tests.conftest import make_run
+from stabtree.tree.model import Severity
+from tests.conftest import FIXTURES, make_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TREE = load_trees()
+LOOK = Look(width=80, exit_code=1)
+RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
+BRAILLE = re.compile("[\u2801-\u28ff]")
 
 
-def test_questions_for_a_person_take_one_line_of_the_screen() -> None:
-    """O1=yes asks what else is wrong; what is not answered is listed together."""
-    flat = make_run({"loss": 2.3 + np.random.default_rng(0).normal(0, 0.01, 600), "lr": np.full(600, 1e-3)})
-    assert diagnose(flat, TREE).findings[0].leaf.id == "flat-from-start"
-    told = screen(diagnose(flat, TREE, answers={"O1": "yes"}), Look(width=120))
+def flat(text: str) -> str:
+    """A text without its line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
+def test_every_report_fits_on_a_screen_and_says_what_must_be_said(path: Path) -> None:
+    """At most 40 lines of 80 columns, 3 for a healthy run; verdict, restart, path and last line are never cut."""
+    run = load_run(path)
+    found = diagnose(run, load_trees(run))
+    told, text = report(found, exit_code=1), screen(found, LOOK)
+    shown = text.splitlines()
+    assert all(len(line) <= 80 and line == line.rstrip() for line in shown)
+    assert all(
+        turn.id in text for walk in told.walks[: 1 if told.badge == Severity.OK else None] for turn in walk.turns
+    )
+    if told.badge == Severity.OK:
+        assert len(shown) <= 3
+        assert shown[0].startswith(f" OK  {told.title}")
+        assert ("note" in shown[0]) == (found.verdict == Severity.NOTE)
+        return
+    assert len(shown) <= MOST_LINES
+    assert flat(told.title) in flat(text)
+    assert shown[-2] == told.closing
+    assert all(flat(action.text) in flat(text) for action in told.do_now if action.strong)
+    for finding in found.findings:
+        if finding.leaf.severity is Severity.CRITICAL:
+            assert finding.leaf.id in text
+            assert finding.onset_step is None or f"{finding.onset_step:,}" in text
+
+
+def made(findings: int, questions: int) -> str:
+    """The screen of a diagnosis with so many findings, each critical, on a path of so many questions."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    main = found.findings[0]
+    others = tuple(
+        replace(main, leaf=replace(main.leaf, id=f"critical-leaf-{n}"), onset_step=100_000 + n, seen_as=())
+        for n in range(1, findings)
+    )
+    turns = tuple(
+        replace(
+            found.path[n % len(found.path)], question=replace(found.path[n % len(found.path)].question, id=f"Q9.{n}")
+        )
+        for n in range(questions)
+    )
+    questions_ = {**found.tree.questions, **{visit.question.id: visit.question for visit in turns}}
+    tree = replace(found.tree, questions=questions_)
+    notes = tuple(f"note {n} on the log" for n in range(5))
+    return screen(replace(found, findings=(main, *others), path=turns, tree=tree, run=replace(run, notes=notes)), LOOK)
+
+
+def test_twelve_findings_on_a_path_of_ten_questions_fit() -> None:
+    """Each critical one has its id and its step, every question of the path its id; what can fold has folded."""
+    text = made(12, 10)
+    assert text.count("\n") <= MOST_LINES
+    assert all(f"critical-leaf-{n} at {100_000 + n:,}" in flat(text) for n in range(1, 12))
+    assert all(f"Q9.{n}" in text for n in range(10))
+    assert "the checkpoint of step 600" in flat(text)
+    assert text.splitlines()[-2] == "critical: fp16-overflow at step 730 · restart from 600 · exit 1"
+    assert not BRAILLE.search(text)
+
+
+def test_plots_fold_before_findings_and_findings_before_causes() -> None:
+    """The more there is to say the less is drawn; causes go to three after what else was found is counted."""
+    drawn = [bool(BRAILLE.search(made(count, 5))) for count in (1, 3, 6, 12)]
+    assert drawn[0]
+    assert not drawn[-1]
+    assert drawn == sorted(drawn, reverse=True)
+    for count in range(1, 13):
+        text = made(count, 10)
+        if "more: " in text.partition("Causes")[2].partition("Path")[0]:
+            assert "The run overflowed in fp16 at 100,001" not in flat(text)
+            assert not BRAILLE.search(text)
+
+
+def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
+    """Without figures there is no braille; in ASCII no other sign, no line too wide, and the same path."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    assert BRAILLE.search(screen(found, LOOK))
+    assert not BRAILLE.search(screen(found, replace(LOOK, plots=False)))
+    for length in Length:
+        plain = screen(found, replace(LOOK, ascii=True, length=length))
+        assert plain.isascii()
+        assert all(len(line) <= 80 for line in plain.splitlines())
+        assert all(visit.question.id in plain for visit in found.path)
+    assert headline(found, replace(LOOK, ascii=True)).isascii()
+
+
+def test_the_whole_report_shows_the_rows_around_the_onset() -> None:
+    """Five rows of the log: the onset with what the loss was there, two before and two after."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    rows = full(diagnose(run, load_trees(run)), LOOK).partition("The rows around it\n")[2].splitlines()[1:6]
+    assert [row.split()[0] for row in rows] == ["728", "729", "730", "731", "732"]
+    assert rows[2].split()[1] == "nan"
+
+
+def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:
+    """A small spike leaves the run healthy on the screen; the verdict itself stays a note."""
+    run = load_run(FIXTURES / "phase19" / "spike-minor")
+    found = diagnose(run, load_trees(run))
+    assert found.verdict == Severity.NOTE
+    assert screen(found, LOOK).startswith(" OK  Healthy (1 note)")
+    plateau = load_run(FIXTURES / "phase19" / "plateau")
+    assert not screen(diagnose(plateau, load_trees(plateau)), LOOK).startswith(" OK ")
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"loss": np.linspace(3, 2, 5)}, "Log too short (5 rows of loss)"),
+        ({"eval_loss": np.linspace(3, 2, 12)}, "No loss in the log"),
+        ({}, "No metric in the log"),
+    ],
+)
+def test_a_run_that_is_not_judged_says_which_kind_it_is(columns: dict[str, object], kind: str) -> None:
+    """Too short, without a loss, without anything."""
+    found = diagnose(make_run(columns), TREE)
+    assert screen(found, LOOK).startswith(f" NOT JUDGED  {kind}")
+
+
+def test_no_colour_that_a_palette_hides_is_used() -> None:
+    """No bright black, which Solarized Dark makes its background, and no ANSI white on a badge."""
+    for name in ("fp16-overflow", "healthy", "plateau", "spike-unexplained"):
+        run = load_run(FIXTURES / "phase19" / name)
+        for length in Length:
+            text = screen(diagnose(run, load_trees(run)), replace(LOOK, color=True, length=length))
+            codes = {
+                code for found in re.findall(r"\x1b\[([\d;]*)m", text) for code in re.findall(r"38;5;\d+|\d+", found)
+            }
+            assert not codes & {"90", "37", "97", "2"}
+
+
+def test_a_link_is_one_only_where_the_terminal_can_follow_it() -> None:
+    """OSC 8 around addresses where the look has links; nowhere else."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    look = replace(LOOK, length=Length.FULL, color=True)
+    assert "\x1b]8;" not in screen(found, look)
+    assert "https://arxiv.org/abs/1710.03740\x1b\\" in screen(found, replace(look, links=True))
+
+
+def test_questions_for_a_person_take_one_line_of_the_report() -> None:
+    """O1=yes asks what else is wrong; what is not answered is listed together, in both lengths."""
+    still = make_run({"loss": 2.3 + np.random.default_rng(0).normal(0, 0.01, 600), "lr": np.full(600, 1e-3)})
+    assert diagnose(still, TREE).findings[0].leaf.id == "flat-from-start"
+    answered = diagnose(still, TREE, answers={"O1": "yes"})
+    told = full(answered, Look(width=120))
     assert "10 questions for a person (O6, O10, O11, O13, O17, O18, O19, O20, O21, O26)" in " ".join(told.split())
     assert sum("O17" in line for line in told.splitlines()) <= 2
+    assert screen(answered, LOOK).count("O17") == 1

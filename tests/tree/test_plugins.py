@@ -59,7 +59,7 @@ def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> 
     tree.write_text(BLOCKS["frozen.yaml"])
     log.write_text(LOG)
     done = process("diagnose", str(log), "--tree", str(tree), "-q", PYTHONPATH=str(site))
-    assert done.stdout == "CRITICAL  run: Step 150: The loss is frozen [loss-frozen]\n", done.stderr
+    assert done.stdout == f"CRITICAL  {log}: Step 150: The loss is frozen [loss-frozen]\n", done.stderr
     high = ["--set", "F1.rows=300"]
     assert run("diagnose", str(log), "--tree", str(tree), "-q", *high).returncode == 0
     assert "loss_frozen: Does the loss stay at exactly one number?" in run("explain", "F1", "--tree", str(tree)).stdout

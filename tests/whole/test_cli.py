@@ -243,7 +243,7 @@ def test_interactive_explains_its_options_and_itself() -> None:
     done = run("diagnose", folder, "--interactive", "-q", given="?\nLayer norm\n")
     assert "\n    backward: The gradient blew up first, then the loss went NaN\n" in done.stderr
     assert "\n    layer (or embedding, attention" in done.stderr
-    assert run("explain", "Q1.3").stdout.strip().splitlines()[-1].strip() in done.stderr
+    assert run("explain", "Q1.3", "--full").stdout.strip().splitlines()[0].strip() in done.stderr
     assert "nan-layer" in done.stdout
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.text.cells import FLUSH_ROWS, Block
 from stabtree.loaders.text.line import to_float
-from stabtree.loaders.text.rows import Open
+from stabtree.loaders.text.rows import OpenRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ class Forms:
                 )
                 before = self._rows.opened.get(rank)
                 joined = before.names if before and before.row == self._rows.count - 1 else set()
-                self._rows.opened[rank] = Open(self._rows.count - 1, step, epoch, joined | form.names)
+                self._rows.opened[rank] = OpenRow(self._rows.count - 1, step, epoch, joined | form.names)
             if len(block.texts) >= FLUSH_ROWS:
                 block.flush()
 

@@ -26,7 +26,7 @@ SKIPPED_NAN = "number of nan iterations"
 
 
 @dataclass(slots=True)
-class Open:
+class OpenRow:
     """The row that following lines may still join."""
 
     row: int
@@ -60,10 +60,10 @@ class LogRows:
     blocks: list[Block] = field(default_factory=list)
     events: array[int] = field(default_factory=lambda: array("q"))
     step_names: Counter[str] = field(default_factory=Counter)
-    head: Open | None = None
+    head: OpenRow | None = None
     head_name: str = "step"
     trailing: bool = False
-    opened: dict[float | None, Open] = field(default_factory=dict)
+    opened: dict[float | None, OpenRow] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
     below_bar: list[int] = field(default_factory=list)
@@ -101,13 +101,13 @@ class LogRows:
         if line.bar == "keras":
             self.bar_row = row.row, place, line.position or (0, 0)
 
-    def _same_bar(self, row: Open, line: Line, place: int) -> bool:
+    def _same_bar(self, row: OpenRow, line: Line, place: int) -> bool:
         """Whether a bar is drawn anew over the one of the row, whose means go on."""
         last, before, done = self.bar_row
         goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
         return last == row.row and (place == before + 1 or goes_on)
 
-    def _joins(self, row: Open, step: float | None, epoch: float | None, line: Line, *, dict_row: bool) -> bool:
+    def _joins(self, row: OpenRow, step: float | None, epoch: float | None, line: Line, *, dict_row: bool) -> bool:
         if step is not None and step != row.step and not (row.step is None and not row.names):
             return False
         if epoch is not None and row.epoch is not None and epoch != row.epoch:
@@ -121,12 +121,12 @@ class LogRows:
         """Whether a name that no metric has is read as a loss or a reward here."""
         return self.kinds and (is_loss(name, kinds=True) or is_reward(name))
 
-    def _new(self, rank: float | None, step: float | None, epoch: float | None) -> Open:
+    def _new(self, rank: float | None, step: float | None, epoch: float | None) -> OpenRow:
         """A row of its own, of the step that a line above named if it names none."""
         if step is None and self.head and not self.trailing:
             step, epoch = self.head.step, epoch if epoch is not None else self.head.epoch
             self.step_names[self.head_name] += 1
-        row = Open(self.count)
+        row = OpenRow(self.count)
         self.count += 1
         if step is not None:
             self._role("step", row.row, step)
@@ -141,7 +141,7 @@ class LogRows:
         self.opened[rank] = row
         return row
 
-    def _fill(self, row: Open, pairs: Iterable[Pair]) -> None:
+    def _fill(self, row: OpenRow, pairs: Iterable[Pair]) -> None:
         for pair in pairs:
             if self.wanted(pair.name):
                 self.cells.setdefault(pair.name, Cells()).set(row.row, to_float(pair.text))
@@ -169,7 +169,7 @@ class LogRows:
         head = self.head
         same = head and (step is None or step == head.step) and (epoch is None or head.epoch in (None, epoch))
         if not head or not same:
-            self.head = Open(-1, step, epoch)
+            self.head = OpenRow(-1, step, epoch)
             self.opened.pop(rank, None)
         elif head.epoch is None and epoch is not None:
             head.epoch = epoch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
-from stabtree.render.report.words import answer_of, facts, main_finding, step_of, title
+from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
 from stabtree.render.sections.restart import restart_line
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
@@ -31,15 +31,17 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     finding = main_finding(diagnosis)
     also = diagnosis.findings[1:] if finding else diagnosis.findings
     told = tuple(f for f in also if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE)
+    calm = harmless(diagnosis)
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
-        title=step_of(finding) + title(diagnosis),
+        badge=str(Severity.OK) if calm else str(diagnosis.verdict),
+        title=f"Healthy ({counted(len(diagnosis.findings), 'note')})" if calm else step_of(finding) + title(diagnosis),
         finding=finding,
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
         careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
-        seen_as=tuple(_seen_as(finding)) if finding else (),
+        seen_as=tuple(seen_as(finding)) if finding else (),
         do_now=tuple(_do_now(finding)) if finding else (),
         events=diagnosis.timeline,
         causes=tuple(_causes(finding)) if finding else (),
@@ -52,13 +54,15 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     )
 
 
-def _seen_as(finding: Finding) -> Iterator[str]:
-    """What else tells of the same event, and where; notes only of a note."""
+def seen_as(finding: Finding) -> Iterator[str]:
+    """What shows the event in other series, or dates it, and where; notes only of a note."""
     least = min(finding.leaf.severity.rank, Severity.WARNING.rank)
-    others = [item for item in finding.also if item.leaf.severity.rank >= least]
-    yield from (f"{item.leaf.id}{_at(item.onset_step)}" for item in others)
-    if finding.own_onset_step != finding.onset_step:
-        yield f"{finding.leaf.id} itself{_at(finding.own_onset_step)}"
+    series = {item.metric for item in finding.parts[0].evidence}
+    moved = finding.own_onset_step != finding.onset_step
+    for item in finding.also:
+        dates = moved and item.onset_step == finding.onset_step
+        if item.leaf.severity.rank >= least and (dates or not {own.metric for own in item.evidence} <= series):
+            yield f"{item.leaf.id}{_at(item.onset_step)}"
 
 
 def _at(step: int | None) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Finding, Visit
+    from collections.abc import Iterable
+
+    from stabtree.diagnosis.result import Diagnosis, Finding, Happening, Visit
     from stabtree.run import Run
 
+FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
+NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -34,6 +41,49 @@ def title(diagnosis: Diagnosis) -> str:
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
+def harmless(diagnosis: Diagnosis) -> bool:
+    """Whether all that was found are notes of what healthy runs have: there is nothing to do about any of them."""
+    return diagnosis.verdict == Severity.NOTE and all(
+        finding.leaf.severity is Severity.NOTE and finding.leaf.fixes[:1] and finding.leaf.fixes[0].startswith(NOTHING)
+        for finding in diagnosis.reached
+    )
+
+
+def grouped(events: Iterable[Happening]) -> list[tuple[Happening, int]]:
+    """The first event of each group of series, and how many of its group did as much after it.
+
+    What several series did at one step in the same words is one event.
+    """
+    groups: dict[str, list[Happening]] = {}
+    for event in events:
+        groups.setdefault(event.metric.partition("/")[0], []).append(event)
+    same: dict[tuple[int, str], list[list[Happening]]] = {}
+    for found in groups.values():
+        same.setdefault((found[0].step, found[0].text), []).append(found)
+    told = []
+    for alike in same.values():
+        names = [found[0].metric for found in alike]
+        metric = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        first = any(found[0].first for found in alike)
+        told.append((replace(alike[0][0], metric=metric, first=first), sum(len(found) - 1 for found in alike)))
+    return told
+
+
+def unchecked(diagnosis: Diagnosis) -> str:
+    """How many of the questions that were asked have no answer."""
+    asked = len({visit.question.id for visits in (diagnosis.path, *diagnosis.further) for visit in visits})
+    return f"{len(diagnosis.missing):,} of {asked:,} questions"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "note"), counted(2, "note")
+    ('1 note', '2 notes')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def unasked(visit: Visit) -> bool:
     """Whether it is a question for a person that nobody answered."""
     return not visit.question.test and visit.answer.verdict == UNKNOWN
@@ -46,9 +96,7 @@ def answer_of(visit: Visit) -> str:
 
 def facts(run: Run) -> str:
     """The run in a line: its steps, precision, optimizer and rate, and its name."""
-    logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
-    first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
-    parts = [] if first is None else [f"steps {first:,}-{run.last_step:,}{_of(run)}"]
+    parts = [steps] if (steps := span(run)) else []
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
     parts += [str(dtype)] if dtype else []
     how = [str(optimizer)] if optimizer else []
@@ -58,6 +106,13 @@ def facts(run: Run) -> str:
     return " · ".join([*parts, run.name])
 
 
+def span(run: Run) -> str:
+    """The steps of a run; empty where it has none."""
+    logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
+    first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
+    return "" if first is None else f"steps {first:,}-{run.last_step:,}{_of(run)}"
+
+
 def _of(run: Run) -> str:
     """How many steps it should have had, where that is known and it had fewer."""
     most = run.setting("max_steps")
@@ -65,11 +120,27 @@ def _of(run: Run) -> str:
 
 
 def _too_little(diagnosis: Diagnosis) -> str:
-    """What could be judged, and what keeps the run from a verdict."""
+    """What kind of log keeps the run from a verdict, and what could be judged."""
+    kind = _kind(diagnosis)
     if not diagnosis.partial:
-        return TOO_LITTLE
+        return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     judged = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
     first, *others = diagnosis.lacking
     lacks = " and ".join([entries.get(first.id, first.id), *(entries.get(item.id, item.id) for item in others)])
-    return f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged: {first.reason}"
+    told = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged"
+    return f"{kind}. {told}" if kind else f"{told}: {first.reason}"
+
+
+def _kind(diagnosis: Diagnosis) -> str:
+    """Which kind of log it is that can't be judged; empty where the reason must say it."""
+    run = diagnosis.run
+    if not run.series:
+        return "No metric in the log"
+    loss = run.get("loss")
+    rows = int(np.isfinite(loss.values).sum()) if loss is not None else 0
+    if not rows:
+        return "" if run.has("reward") else "No loss in the log"
+    if rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        return f"Log too short ({counted(rows, 'row')} of loss)"
+    return "Only the loss was logged" if len(run.series) == 1 else ""
