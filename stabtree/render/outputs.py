@@ -38,16 +38,24 @@ def _in(module: str, name: str) -> Output:
     return output
 
 
-SCREEN, HEADLINE, JSON = "screen", "headline", "json"
+SCREEN, HEADLINE, JSON, MARKDOWN, POSTMORTEM = "screen", "headline", "json", "markdown", "postmortem"
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
+    MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
+    POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
 }
 
 
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
     from stabtree.render import several
+    from stabtree.render.markdown import page
 
-    return {SCREEN: several.table, HEADLINE: several.headlines, JSON: several.to_json}
+    return {
+        SCREEN: several.table,
+        HEADLINE: several.headlines,
+        JSON: several.to_json,
+        MARKDOWN: page.several,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding, Visit
     from stabtree.run import Run
 
+CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -73,3 +75,10 @@ def _too_little(diagnosis: Diagnosis) -> str:
     first, *others = diagnosis.lacking
     lacks = " and ".join([entries.get(first.id, first.id), *(entries.get(item.id, item.id) for item in others)])
     return f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged: {first.reason}"
+
+
+def clock(run: Run, step: int) -> datetime | None:
+    """When a step was logged; None where no time of the calendar stands at that step."""
+    series = run.get("wall_time")
+    times = [float(value) for value in series.values[series.steps == step]] if series is not None else []
+    return datetime.fromtimestamp(times[0], UTC) if times and CALENDAR[0] <= times[0] < CALENDAR[1] else None
