@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 
 VERDICTS = [*map(str, Severity), UNKNOWN]
 SCALAR: Schema = {
-    "description": "A value.",
+    "description": "A value; null for a number that is not finite.",
     "type": ["string", "number", "boolean", "array", "null"],
     "items": {"type": "integer"},
 }
