@@ -122,14 +122,16 @@ def diagnose(
     if rerun and any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
         raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
     from stabtree.diagnosis.walk import diagnose as walk
-    from stabtree.loaders.paths.inputs import with_inputs
     from stabtree.render.several import Outcome
     from stabtree.tree.model import Severity
 
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
         spare(places, run, tree, trees, settings.source)
-        run = with_inputs(run) if JSON in places.values() else run
+        if JSON in places.values():
+            from stabtree.loaders.paths.inputs import with_inputs
+
+            run = with_inputs(run)
         # What is set or answered must exist, whether or not this run needs its tree.
         chosen = load_tree(tree) if tree else load_trees(None if set_ or settings.set or answer else run, trees)
         return walk(

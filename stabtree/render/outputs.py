@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +26,14 @@ class TableOutput(Protocol):
         """The whole text, as of an `Output`."""
 
 
-def _in(module: str, name: str) -> Output:
+def _in(module: str, name: str) -> Any:
     """The function of that name, imported at its first use: `--help` names the outputs and needs none of them."""
 
-    def output(diagnosis: Diagnosis, look: Look, /) -> str:
+    def output(told: Any, look: Look, /) -> str:
         from importlib import import_module
 
-        found: Output = getattr(import_module(module), name)
-        return found(diagnosis, look)
+        written: str = getattr(import_module(module), name)(told, look)
+        return written
 
     return output
 
@@ -51,11 +51,10 @@ OUTPUTS: dict[str, Output] = {
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
     from stabtree.render import several
-    from stabtree.render.markdown import page
 
     return {
         SCREEN: several.table,
         HEADLINE: several.headlines,
         JSON: several.to_json,
-        MARKDOWN: page.several,
+        MARKDOWN: _in("stabtree.render.markdown.page", "several"),
     }
