@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stabtree._version import __version__
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.tree.load import load_tree, load_trees
 
-__version__ = "0.1.0"
 __all__ = [
     "NaNMonitor",
     "NonFiniteError",

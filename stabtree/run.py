@@ -164,6 +164,23 @@ class FileUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """A file that was read, as it can be known again.
+
+    Attributes:
+        path: the file as it was named.
+        size: its bytes; None where it was not hashed.
+        sha256: the hash of the file as it is stored; None where it was not hashed.
+        reason: why it was not hashed.
+    """
+
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line of a text log that holds no metrics but may tell of an error or a warning.
 
@@ -202,6 +219,7 @@ class Run:
         epoch_ends: the epochs that end in a log of steps, by the last step that was logged in each.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
+        inputs: the files of `sources` with their hashes; empty where nobody asked for them.
     """
 
     name: str
@@ -219,6 +237,7 @@ class Run:
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
     written: Mapping[str, Series] = field(default_factory=dict)
+    inputs: tuple[Input, ...] = ()
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""

@@ -19,6 +19,7 @@ from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import inspect
 from stabtree.cli.options import emit
+from stabtree.cli.schema import schema
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.command(cls=TypedCommand)(diagnose)
 app.command(cls=TypedCommand)(explain)
 app.command(cls=TypedCommand)(inspect)
+app.command(cls=TypedCommand)(schema)
 app.add_typer(tree_app, name="tree")
 
 

@@ -27,6 +27,7 @@ from stabtree.cli.options import (
 from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
 from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.errors import StabtreeError
+from stabtree.render.outputs import JSON
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -133,6 +134,10 @@ def diagnose(
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
         spare([*places, drawing], run, tree, trees, settings.source)
+        if JSON in places.values():
+            from stabtree.loaders.paths.inputs import with_inputs
+
+            run = with_inputs(run)
         # What is set or answered must exist, whether or not this run needs its tree.
         chosen = load_tree(tree) if tree else load_trees(None if set_ or settings.set or answer else run, trees)
         return walk(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,10 @@ from stabtree.facts.checkpoints import ASSUMED, Told
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree.answer import Answer, Evidence
+    from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Question, Section, Tree
@@ -269,6 +272,8 @@ class Diagnosis:
         said: what is to be said of a person's answers: those that the log contradicts, and those that were not needed.
         misread: why what was read of the log does not stand for the run; empty where it does.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
+        literal: whether the document's letter was taken.
+        overrides: what was set of the tree's parameters, by node.
     """
 
     run: Run
@@ -287,6 +292,8 @@ class Diagnosis:
     said: tuple[str, ...]
     misread: str
     monitor: Replay | None
+    literal: bool = False
+    overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"

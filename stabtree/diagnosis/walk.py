@@ -100,10 +100,12 @@ class _Walk:
     seen: dict[str, Visit] = field(default_factory=dict)
     against: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
+    given: Overrides = field(init=False)
     facts: Facts = field(init=False)
     settings: Values = field(init=False)
 
     def check_options(self) -> None:
+        self.given = self.overrides
         self.overrides, self.settings = overridden(self.tree, self.overrides, literal=self.literal)
         self.facts = facts_of(self.run, self.settings)
         check_answers(self.tree, self.answers)
@@ -170,6 +172,8 @@ class _Walk:
             said=tuple(self._said()),
             misread=self.facts.get("reading").misread,
             monitor=stopped if isinstance(stopped, Replay) else None,
+            literal=self.literal,
+            overrides=self.given,
         )
 
     def _answered(self) -> Iterable[tuple[tuple[Visit, ...], Leaf | None]]:

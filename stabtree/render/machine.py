@@ -1,35 +1,23 @@
-"""A diagnosis as JSON, schema 1.
+"""A diagnosis as JSON, schema 1. What each key holds is said in `stabtree.render.contract`.
 
-`{"schema": 1, "run": {"name", "first_step", "last_step", "rows", "metrics", "config"}, "tree", "verdict", "misread",
-"path": [{"id", "ask", "answer", "by", "evidence": [{"text", "metric", "steps", "observed", "threshold"}],
-"reason"}], "trees": [{"name", "title", "walked", "why"}], "end": {"id", "of", "title"},
-"findings": [{"id", "of", "section", "severity", "title",
-"onset_step", "last_good_step", "evidence", "precursors", "causes": [{"id", "state", "text", "evidence", "reason",
-"fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
-"restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
-"path", "before_step", "lost_hours", "take", "unit"}, "see",
-"own_onset_step", "also": [{"id", "title", "severity", "onset_step"}]}],
-"timeline": [{"step", "metric", "text", "first"}],
-"further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
-"log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
-"monitor": {"max_consecutive", "every", "steps_in_vain", "loss": {"first_step", "total", "longest", "stop_step",
-"returned_step", "last_good", "last_good_step"}, "grad_norm": {...as loss} or null, "first_ranks",
-"first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
-
-A finding is an event; `also` is what else tells of it, and `own_onset_step` where its own leaf begins.
-`timeline` is what happened around the onset of the first finding, by step; `first` moved before all others.
-`misread` says why what was read of the log does not stand for the run, and is empty where it does.
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stabtree._lazy import np
+from stabtree._version import __version__
 from stabtree.answer import UNKNOWN
 from stabtree.render.look import LOOK, Look
+from stabtree.render.report.words import clock
+from stabtree.run import Input
 
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
@@ -37,6 +25,7 @@ if TYPE_CHECKING:
     from stabtree.errors import StabtreeError
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run
+    from stabtree.tree.model import Tree
 
 SCHEMA = 1
 
@@ -45,8 +34,10 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as plain values."""
     return {
         "schema": SCHEMA,
+        "tool": {"name": "stabtree", "version": __version__},
         "run": _run(diagnosis.run),
         "tree": diagnosis.tree.name,
+        "rules": _rules(diagnosis),
         "verdict": str(diagnosis.verdict),
         "misread": diagnosis.misread,
         "trees": [
@@ -54,7 +45,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
-        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "findings": [_finding(finding, diagnosis.run) for finding in diagnosis.findings],
         "timeline": [
             {"step": event.step, "metric": event.metric, "text": event.text, "first": event.first}
             for event in diagnosis.timeline
@@ -96,8 +87,44 @@ def _run(run: Run) -> dict[str, Any]:
         "last_step": run.last_step,
         "rows": sum(source.rows for source in run.sources),
         "metrics": sorted(run.series),
-        "config": {key: {"value": item.value, "source": item.source} for key, item in run.config.items()},
+        "config": {key: {"value": _plain(item.value), "source": item.source} for key, item in run.config.items()},
+        "inputs": [
+            {"path": item.path, "bytes": item.size, "sha256": item.sha256, "reason": item.reason}
+            for item in run.inputs or [Input(source.path, reason="not asked for") for source in run.sources]
+        ],
     }
+
+
+def _rules(diagnosis: Diagnosis) -> dict[str, Any]:
+    """By what it was judged, so that the same can be asked again."""
+    given = diagnosis.overrides.items()
+    return {
+        "version": diagnosis.tree.version,
+        "sha256": fingerprint(diagnosis.tree),
+        "literal": diagnosis.literal,
+        "set": {id_: {key: _plain(value) for key, value in params.items()} for id_, params in given},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A setting or a parameter fit for JSON; computed ones are often numbers of numpy's."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return number(plain) if isinstance(plain, float) else plain
+
+
+def fingerprint(tree: Tree) -> str:
+    """A hash of all that a tree says; its version alone changes nothing."""
+    said = json.dumps(_content(replace(tree, version="")), sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _content(value: Any) -> Any:
+    """A tree, or a part of it, as plain values."""
+    if is_dataclass(value):
+        return {item.name: _content(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _content(held) for key, held in value.items()}
+    return [_content(held) for held in value] if isinstance(value, tuple) else value
 
 
 def _evidence(items: tuple[Evidence, ...]) -> list[dict[str, Any]]:
@@ -125,8 +152,9 @@ def _visit(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, run: Run) -> dict[str, Any]:
     leaf, restart = finding.leaf, finding.restart
+    time = clock(run, finding.onset_step) if finding.onset_step is not None else None
     return {
         "id": leaf.id,
         "of": leaf.of,
@@ -135,6 +163,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "title": leaf.title,
         "why": leaf.why,
         "onset_step": finding.onset_step,
+        "onset_time": time.isoformat() if time else None,
         "last_good_step": finding.last_good_step,
         "evidence": _evidence(finding.evidence),
         "precursors": _evidence(finding.precursors),

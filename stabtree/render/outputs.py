@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,24 +26,27 @@ class TableOutput(Protocol):
         """The whole text, as of an `Output`."""
 
 
-def _in(module: str, name: str) -> Output:
+def _in(module: str, name: str) -> Any:
     """The function of that name, imported at its first use: `--help` names the outputs and needs none of them."""
 
-    def output(diagnosis: Diagnosis, look: Look, /) -> str:
+    def output(told: Any, look: Look, /) -> str:
         from importlib import import_module
 
-        found: Output = getattr(import_module(module), name)
-        return found(diagnosis, look)
+        written: str = getattr(import_module(module), name)(told, look)
+        return written
 
     return output
 
 
 SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
+MARKDOWN, POSTMORTEM = "markdown", "postmortem"
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
     SVG: _in("stabtree.render.figure.svg", "output"),
+    MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
+    POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
 }
 
 
@@ -51,4 +54,9 @@ def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
     from stabtree.render import several
 
-    return {SCREEN: several.table, HEADLINE: several.headlines, JSON: several.to_json}
+    return {
+        SCREEN: several.table,
+        HEADLINE: several.headlines,
+        JSON: several.to_json,
+        MARKDOWN: _in("stabtree.render.markdown.page", "several"),
+    }

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stabtree._version import __version__
 from stabtree.errors import StabtreeError
 from stabtree.predicates import predicate_named
 from stabtree.text import clean
@@ -169,7 +170,7 @@ def load_tree(name: str | Path = "phase19") -> Tree:
 @cache
 def _shipped_tree(name: str) -> Tree:
     path = shipped()[name]
-    return build(_text(path), path.name, shipped_name=name)
+    return replace(build(_text(path), path.name, shipped_name=name), version=__version__)
 
 
 def _text(path: Path) -> str:

@@ -375,6 +375,7 @@ class Tree:
     """A decision tree; questions and leaves by id, in the order of the file.
 
     Attributes:
+        version: what its file says; a shipped tree has that of stabtree.
         when: what must have been logged for a run to need the tree at all; none: every run does.
         uses: other trees that it refers to, and is put together with.
         entries: what no log can decide.
@@ -400,6 +401,7 @@ class Tree:
     signatures: tuple[Signature, ...] = ()
     tests: tuple[Case, ...] = ()
     parts: tuple[Part, ...] = ()
+    version: str = ""
 
     def title_of(self, id_: str) -> str:
         """What a node of an id is called, empty where there is none."""

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "stabtree"
 HEALTHY = str(PACKAGE.parent / "fixtures" / "phase19" / "healthy")
 ORDER = (
-    ("errors", "_lazy", "text", "yaml12"),
+    ("errors", "_lazy", "_version", "text", "yaml12"),
     ("stats",),
     ("metrics",),
     ("run",),
@@ -42,7 +42,7 @@ LOADERS_ORDER = (
 )
 FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
 MOST_IN_A_FOLDER = 16
-UNCOUNTED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
+UNCOUNTED = {"__init__.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
 
 
 def modules() -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
+CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -130,6 +132,13 @@ def _too_little(diagnosis: Diagnosis) -> str:
     lacks = " and ".join([entries.get(first.id, first.id), *(entries.get(item.id, item.id) for item in others)])
     told = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacks} not judged"
     return f"{kind}. {told}" if kind else f"{told}: {first.reason}"
+
+
+def clock(run: Run, step: int) -> datetime | None:
+    """When a step was logged; None where no time of the calendar stands at that step."""
+    series = run.get("wall_time")
+    times = [float(value) for value in series.values[series.steps == step]] if series is not None else []
+    return datetime.fromtimestamp(times[0], UTC) if times and CALENDAR[0] <= times[0] < CALENDAR[1] else None
 
 
 def _kind(diagnosis: Diagnosis) -> str:

@@ -1,0 +1,14 @@
+"""`stabtree schema`: what a program may rely on in the JSON of `diagnose`."""
+
+from __future__ import annotations
+
+from stabtree.cli.options import emit
+
+
+def schema() -> None:
+    """Write the JSON Schema of `diagnose --json`, for one run, several runs and errors."""
+    import json
+
+    from stabtree.render.contract import schema as made
+
+    emit(json.dumps(made(), indent=1))

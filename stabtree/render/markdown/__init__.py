@@ -1,0 +1,1 @@
+"""A report as Markdown: for a pull request, an issue, a post-mortem."""

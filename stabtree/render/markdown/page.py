@@ -1,0 +1,140 @@
+"""A report for a pull request or an issue: what it takes to act, the rest folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.errors import StabtreeError
+from stabtree.render.look import LOOK, Look
+from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
+from stabtree.render.report.build import report
+from stabtree.render.report.model import Tick
+from stabtree.render.report.words import main_finding, step_of, title
+from stabtree.render.sections.monitor import sentences
+from stabtree.render.several import ORDER, UNREAD, counted
+from stabtree.render.verdicts import LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stabtree.diagnosis.result import Diagnosis, Finding, Happening
+    from stabtree.render.report.model import Action, CauseRow, Open, Report, Walk
+    from stabtree.render.several import Outcome
+
+TICKS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
+MOST_CAUSES = 6  # beside what mends them; the rest is folded
+MOST_EVENTS = 8
+
+
+def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
+    """The report as GitHub and GitLab show it."""
+    told = report(diagnosis, exit_code=look.exit_code)
+    return paged(
+        f"### {LOOKS[told.verdict].word}: {escape(told.title)}",
+        escape(told.facts),
+        f"**Careful:** {escape(told.careful)}" if told.careful else "",
+        escape(told.why),
+        f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",
+        _part("Do now", listed(map(action, told.do_now), "1.")),
+        _part("What happened", listed(map(event, told.events[:MOST_EVENTS]))),
+        _part("Causes", causes(told.causes[:MOST_CAUSES])),
+        _part("Also found", listed(map(other, told.also))),
+        " · ".join(f"§{escape(id_)} {TICKS[tick]}" for id_, tick in told.ticks),
+        *_folded(told),
+        f"**{escape(told.closing)}**",
+    )
+
+
+def several(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
+    """A line a run, worst first."""
+    ordered = sorted(outcomes, key=lambda outcome: ORDER.index(outcome.verdict))
+    return paged(
+        f"### {counted(outcomes)}",
+        table(("verdict", "run", "what was found"), map(_row, ordered)),
+        "One of them in full:",
+        code("stabtree diagnose PATH --output markdown"),
+    )
+
+
+def action(item: Action) -> str:
+    """One thing to do, and what speaks for it."""
+    head, strong, rest = item.text.partition(item.strong) if item.strong else (item.text, "", "")
+    text = escape(head)
+    if strong:
+        # What was escaped at its end loses the blank that the next words need.
+        text = f"{text}{' ' * head.endswith(' ')}**{escape(strong)}**{' ' * rest.startswith(' ')}{escape(rest)}"
+    return f"{text}<br>because {escape(item.reason)}" if item.reason else text
+
+
+def event(item: Happening) -> str:
+    """One thing that happened, and whether it was the first."""
+    return f"step {item.step:,}: {escape(item.sentence)}{' (**first**)' * item.first}"
+
+
+def causes(rows: Sequence[CauseRow]) -> str:
+    """The causes beside what mends them; nothing where there are none."""
+    if not rows:
+        return ""
+    cells = [(str(row.judged.state), row.judged.cause.text, row.why, " ".join(row.mends)) for row in rows]
+    return table(("state", "cause", "what the log says", "what mends it"), [[*map(escape, row)] for row in cells])
+
+
+def walk(item: Walk) -> str:
+    """The questions of a walk with what decided each, and where it ended."""
+    rows = [
+        (
+            escape(turn.id),
+            escape(turn.ask),
+            escape(f"{turn.answer}{' (answered by a person)' * turn.by_person}"),
+            "<br>".join(map(escape, turn.evidence)),
+        )
+        for turn in item.turns
+    ]
+    return (
+        f"{table(('', 'question', 'answer', 'what decided it'), rows)}\n\n→ {escape(item.ends)} ({escape(item.leaf)})"
+    )
+
+
+def other(finding: Finding) -> str:
+    """A further finding in a line."""
+    severity = LOOKS[finding.leaf.severity].word.lower()
+    seen = f": {finding.evidence[0].text}" if finding.evidence else ""
+    return escape(f"{severity}: {step_of(finding)}{finding.leaf.title} ({finding.leaf.id}){seen}")
+
+
+def unchecked(item: Open) -> str:
+    """Something that was not checked, and how to have it checked next time."""
+    how = f"; {item.how}" if item.how else ""
+    decides = f"; decides {'; '.join(item.decides)}" if item.decides else ""
+    return escape(f"{item.text} → {', '.join(item.unlocks)}{how}{decides}")
+
+
+def _part(head: str, inner: str) -> str:
+    return f"**{head}**\n\n{inner}" if inner else ""
+
+
+def _folded(told: Report) -> Iterator[str]:
+    """What is not needed to act."""
+    fixes = told.finding.fixes if told.finding else ()
+    notes = (*told.diagnosis.said, *told.diagnosis.run.notes)
+    monitor = sentences(told.diagnosis.monitor) if told.diagnosis.monitor else ()
+    turns = sum(len(item.turns) for item in told.walks)
+    late, rest = told.events[MOST_EVENTS:], told.causes[MOST_CAUSES:]
+    parts = (
+        (f"The path: {turns} questions", "\n\n".join(map(walk, told.walks))),
+        (f"What happened besides: {len(late)}", listed(map(event, late))),
+        (f"Further causes: {len(rest)}", causes(rest)),
+        (f"All fixes: {len(fixes)}", listed(map(escape, fixes), "1.")),
+        ("What the NaN monitor would have done", listed(map(escape, monitor))),
+        (f"Not checked, and what to log next time: {len(told.open)}", listed(map(unchecked, told.open))),
+        (f"Notes on the log: {len(notes)}", listed(map(escape, notes))),
+    )
+    yield from (folded(head, inner) for head, inner in parts if inner)
+
+
+def _row(outcome: Outcome) -> list[str]:
+    found = outcome.found
+    if isinstance(found, StabtreeError):
+        return [UNREAD, escape(outcome.name), escape(found.problem)]
+    told = step_of(main_finding(found)) + title(found)
+    return [LOOKS[found.verdict].word.lower(), escape(outcome.name), escape(told)]

@@ -1,0 +1,61 @@
+"""Text from outside as text of a Markdown page: it stays what it is, whatever it holds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+LONGEST = 1000
+GAP = "&#8203;"  # of no width: what would call a person or an issue by name is two words then, and looks the same
+_SPECIAL = re.compile(r"[\\`*\[\]<>~&$#]|(?<![^\W_])_+|_+(?![^\W_])|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_PIPE = "&#124;"  # a backslash before it means one thing in a table and another outside
+# What forges make links or pictures of when the page is already text, so that no backslash helps.
+_CALLS = re.compile(r"([@#])(?=\w)|(:)(?=[\w+-]*[a-z_][\w+-]*:|100:|1234:)", re.IGNORECASE)
+_AT_START = re.compile(r"^(\d+)(?=[.)])|^(?=[-+=/])")
+
+
+def escape(text: object) -> str:
+    r"""A text in one line that Markdown shows as it is: no markup, HTML, link or mention, no end of a table cell.
+
+    >>> escape("@ann: see <b>grad_norm</b> | *2*")
+    '@&#8203;ann: see \\<b\\>grad_norm\\</b\\> &#124; \\*2\\*'
+    """
+    plain = clean(text, LONGEST)
+    marked = _CALLS.sub(lambda found: f"{found[0]}\0", plain)
+    marked = _SPECIAL.sub(lambda found: "".join(f"\\{char}" for char in found[0]), marked)
+    marked = _AT_START.sub(lambda found: f"{found[0]}\\", marked)
+    return marked.replace("|", _PIPE).replace("\0", GAP)
+
+
+def code(command: str) -> str:
+    """A command as a block to copy."""
+    text = clean(command, LONGEST)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the cells are Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def folded(head: str, inner: str) -> str:
+    """A part that opens with a click; its head is our own plain words."""
+    return f"<details><summary>{head}</summary>\n\n{inner}\n\n</details>"
+
+
+def listed(items: Iterable[str], mark: str = "-") -> str:
+    """A list, an item a line; `1.` as its mark numbers them."""
+    return "\n".join(f"{f'{place}.' if mark == '1.' else mark} {item}" for place, item in enumerate(items, 1))
+
+
+def paged(*parts: str) -> str:
+    """The parts that say something, a blank line between them."""
+    return "\n\n".join(part for part in parts if part) + "\n"
