@@ -8,7 +8,7 @@ from stabtree.answer import UNKNOWN
 from stabtree.tree.model import Severity
 
 
-class Look(NamedTuple):
+class Badge(NamedTuple):
     """A verdict's looks.
 
     Attributes:
@@ -22,10 +22,10 @@ class Look(NamedTuple):
     fill: str
 
 
-LOOKS: dict[str, Look] = {
-    Severity.OK: Look("OK", "bold white on green4", "#d6f5d6"),
-    Severity.NOTE: Look("NOTE", "bold white on dodger_blue3", "#d6e6fa"),
-    Severity.WARNING: Look("WARNING", "bold black on yellow3", "#fff0b8"),
-    Severity.CRITICAL: Look("CRITICAL", "bold white on red3", "#f9d0d0"),
-    UNKNOWN: Look("NOT JUDGED", "bold white on grey42", "#e0e0e0"),
+LOOKS: dict[str, Badge] = {
+    Severity.OK: Badge("OK", "bold white on green4", "#d6f5d6"),
+    Severity.NOTE: Badge("NOTE", "bold white on dodger_blue3", "#d6e6fa"),
+    Severity.WARNING: Badge("WARNING", "bold black on yellow3", "#fff0b8"),
+    Severity.CRITICAL: Badge("CRITICAL", "bold white on red3", "#f9d0d0"),
+    UNKNOWN: Badge("NOT JUDGED", "bold white on grey42", "#e0e0e0"),
 }
