@@ -1,8 +1,7 @@
 """stabtree: tells what went wrong in a training run, from the logs it left behind.
 
 >>> import stabtree
->>> run = stabtree.load_run("metrics.csv")  # doctest: +SKIP
->>> diagnosis = stabtree.diagnose(run)  # doctest: +SKIP
+>>> diagnosis = stabtree.diagnose("metrics.csv")  # doctest: +SKIP
 >>> diagnosis.verdict, [finding.leaf.id for finding in diagnosis.findings]  # doctest: +SKIP
 """
 
@@ -14,14 +13,20 @@ from stabtree._version import __version__
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run, load_runs
     from stabtree.monitor import NaNMonitor, NonFiniteError
+    from stabtree.run import Run, Series
     from stabtree.tree.load import load_tree, load_trees
 
 __all__ = [
+    "Diagnosis",
+    "Finding",
     "NaNMonitor",
     "NonFiniteError",
+    "Run",
+    "Series",
     "StabtreeError",
     "__version__",
     "diagnose",
@@ -32,6 +37,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Diagnosis": "stabtree.diagnosis.result",
+    "Finding": "stabtree.diagnosis.result",
+    "Run": "stabtree.run",
+    "Series": "stabtree.run",
     "NaNMonitor": "stabtree.monitor",
     "NonFiniteError": "stabtree.monitor",
     "load_run": "stabtree.loaders",
@@ -52,5 +61,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All names, those that are imported at their first use too: what an editor completes."""
-    return sorted({*globals(), *__all__})
+    """The public names, those that are imported at their first use too: what an editor completes."""
+    return sorted(__all__)

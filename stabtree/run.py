@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
+
     from stabtree._lazy import Floats, Ints
 
 OTHERS = ("lines", "rerun")  # what a section may wait for besides metrics
@@ -253,6 +255,19 @@ class Run:
         """The series of a grouped metric by group, in the order in which they were logged."""
         prefix = f"{metric}/"
         return {key[len(prefix) :]: s for key, s in self.series.items() if key.startswith(prefix)}
+
+    def to_frame(self) -> pd.DataFrame:
+        """All series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged."""
+        import pandas as pd
+
+        columns = {name: pd.Series(series.values, index=series.steps) for name, series in self.series.items()}
+        frame = pd.DataFrame(columns)
+        frame.index.name = "step"
+        return frame
+
+    def __repr__(self) -> str:
+        last = f", up to step {self.last_step:,}" if self.last_step is not None else ""
+        return f"Run({self.name!r}{last}: {', '.join(self.series) or 'nothing logged'})"
 
     def setting(self, key: str) -> ConfigScalar | None:
         """A value of the configuration, None when it is not known; numbers of steps as the log counts them."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
 from stabtree.facts.checkpoints import ASSUMED, Told
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stabtree.answer import Answer, Evidence
     from stabtree.facts.registry import Param
@@ -299,6 +300,11 @@ class Diagnosis:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"
         return f"Diagnosis({self.run.name!r}: {self.verdict}, {found})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnosis as plain values, as `--json` writes them."""
+        found: dict[str, Any] = _rendered("machine", "to_dict")(self)
+        return found
+
     @property
     def reached(self) -> tuple[Finding, ...]:
         """All leaves that are not ok: each finding, and what else tells of its event by itself."""
@@ -315,3 +321,9 @@ class Diagnosis:
     def partial(self) -> bool:
         """Whether a run that was not judged as a whole has nothing wrong in the sections that were."""
         return self.verdict == UNKNOWN and not self.misread and bool(self.answered)
+
+
+def _rendered(module: str, name: str) -> Callable[[Diagnosis], Any]:
+    """A way to show a diagnosis, looked up when a person asks for it: what is found knows nothing of how it looks."""
+    found: Callable[[Diagnosis], Any] = getattr(import_module(f"stabtree.render.{module}"), name)
+    return found

@@ -41,7 +41,7 @@ FOR_A_PERSON = "it is a question for a person"
 
 
 def diagnose(
-    run: Run,
+    run: object,
     tree: Tree | None = None,
     *,
     literal: bool = False,
@@ -53,7 +53,7 @@ def diagnose(
     """Walk a tree over a run.
 
     Args:
-        run: the run, from `load_run`.
+        run: the run, from `load_run`, or what that takes: a path, a DataFrame, columns, records.
         tree: the tree; when not given, those that `load_trees` puts together.
         literal: take the document's letter, without the guards against noise.
         overrides: parameters by the id of a question, a cause or a fact, as `{"Q2.1": {"sigma": 4.0}}`; what a question
@@ -64,11 +64,13 @@ def diagnose(
         ask: called for a question that the data can't answer and a person can; None means that nobody can be asked.
 
     Raises:
-        StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`.
+        StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`, and where
+            the run can't be read.
     """
     if not isinstance(run, Run):
-        problem = f"takes a run, not {type(run).__name__}"
-        raise StabtreeError(problem, where="diagnose", hint="type diagnose(load_run(PATH))")
+        from stabtree.loaders import load_run
+
+        run = load_run(run)
     if tree is None:
         from stabtree.tree.load import load_trees
 

@@ -5,40 +5,33 @@ A format is one module with `sniff` and `read`, one line in `formats.LOADERS` an
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
-from stabtree.loaders.assemble.columns import to_rows
-from stabtree.loaders.assemble.early_end import early_end
-from stabtree.loaders.assemble.placeholders import meant
-from stabtree.loaders.assemble.ranks import Assembled, assemble
-from stabtree.loaders.assemble.step_size import step_size
+from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.json.values import values_table
 from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
 from stabtree.loaders.paths.read import read_files
 from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
 from stabtree.metrics.names import named
-from stabtree.run import FileUse, Gap, Resume, Run, Setting
+from stabtree.run import Run, Setting
 from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.paths.read import Found
-
-_LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
 __all__ = ["LOADERS", "Loaded", "Loader", "load_run", "load_runs"]
 
 
 def load_run(
-    *paths: str | Path,
+    *paths: Any,
     dtype: str | None = None,
     checkpoint_every: int | None = None,
     columns: Mapping[str, str] = MappingProxyType({}),
@@ -47,13 +40,13 @@ def load_run(
     run: str | None = None,
     checkpoints: str | Path | None = None,
     ranks: bool = False,
-    rerun: str | Path | None = None,
+    rerun: Any = None,
 ) -> Run:
-    """Read a run from the files that its trainer wrote.
+    """Read a run from the files that its trainer wrote, or from values in memory.
 
     Args:
         paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files must
-            be the ranks of one run, or its parts.
+            be the ranks of one run, or its parts. Or one DataFrame, mapping of column to values, or list of records.
         dtype: the precision of the run (`fp32`, `fp16`, `bf16`, `fp8`), whatever a manifest says.
         checkpoint_every: steps between two checkpoints, whatever a manifest says.
         columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
@@ -81,8 +74,19 @@ def load_run(
     }
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    found = _load(paths, {}, **options) if len(paths) == 1 or ranks else _one(load_runs(*paths, **options))
-    return found if rerun is None else replace(found, rerun=_load([rerun], {}, **options))
+    alone = len(paths) == 1 or ranks
+    found = _loaded(paths, options) if alone else _one(load_runs(*paths, **options))
+    return found if rerun is None else replace(found, rerun=_loaded([rerun], options))
+
+
+def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
+    if len(given) > 1 or isinstance(given[0], str | Path):
+        return _load(given, {}, **options)
+    names = named(options["columns"], options["step_column"])
+    settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
+    table = values_table(given[0], names)
+    told = {key: Setting(value, table.path) for key, value in table.config.items()}
+    return _with_checkpoints(run_of([table], names, table.path, {**told, **settings}), ["-"], options["checkpoints"])
 
 
 def _load(
@@ -101,43 +105,8 @@ def _load(
     names = named(columns, step_column)
     overrides = _overrides(dtype, checkpoint_every, checkpoints)
     found = read_files(once(paths), names, format, run, kept)
-    # A text log may hold nothing but the error that the run ended in.
-    silent = [table for table in found.tables if not table.rows and table.lines]
-    alone = len(found.tables) - len(silent) == 1
-    rows = [to_rows(table, names, alone=alone) for table in found.tables if table not in silent]
-    made = assemble(rows) if rows else Assembled({})
-    kinds = [part.loss_kind for part in rows if part.loss_kind]
-    by_name = {"loss_kind": Setting(kinds[0], "the loss's name")} if kinds else {}
-    settings = {**by_name, **_optimizer(rows), **found.settings, **overrides}
-    name = settings.pop("name", None)
-    series, meanings = meant(made.series, settings)
-    size, counted = step_size(series, settings)
-    told = [*found.notes, *(note for table in silent for note in table.notes)]
-    told += [note for part in rows for note in part.notes]
-    made_run = Run(
-        name=str(name.value) if name else found.name,
-        series=series,
-        config=settings,
-        gaps=made.gaps,
-        ranks={rank: meant(own, settings)[0] for rank, own in (made.ranks or {}).items()},
-        resumes=made.resumes,
-        lines=tuple(line for table in found.tables for line in table.lines),
-        sources=tuple(part.source for part in rows),
-        step_size=size,
-        epoch_ends={step: epoch for part in rows for step, epoch in part.epoch_ends.items()},
-        saved={step: line for part in rows for step, line in part.saved.items()},
-        written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
-        notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
-    )
-    made_run = replace(made_run, notes=(*made_run.notes, *early_end(made_run)))
-    return _with_checkpoints(made_run, paths, checkpoints)
-
-
-def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
-    """The optimizer by which a monitor of learning rates calls its column, as in `lr-AdamW` and `lr-SGD/pg1`."""
-    columns = [column.name for part in rows for column in part.source.columns if column.metric == "lr"]
-    found = [(match[1], name) for name in columns if (match := _LR_OF.search(name))]
-    return {"optimizer": Setting(found[0][0].lower(), f"column {clean(found[0][1], 40)}")} if found else {}
+    made = run_of(found.tables, names, found.name, {**found.settings, **overrides}, found.notes)
+    return _with_checkpoints(made, paths, checkpoints)
 
 
 def _with_checkpoints(run: Run, paths: Sequence[str | Path], named_folder: str | Path | None) -> Run:
@@ -157,13 +126,6 @@ def _with_checkpoints(run: Run, paths: Sequence[str | Path], named_folder: str |
         return run
     where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
     return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
-
-
-def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
-    """The notes on what was not read, was replaced, or is missing."""
-    yield from (_unread(part.source) for part in rows if part.source.skipped_count)
-    yield from (_went_back(resume) for resume in made.resumes[:5])
-    yield from (_silent(gap) for gap in made.gaps[:5])
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,22 +252,6 @@ def _of(path: str, name: str, options: Mapping[str, Any], kept: dict[str, Found]
         return _load([path], kept, **{**options, "run": name})
     except StabtreeError as error:
         return error
-
-
-def _unread(source: FileUse) -> str:
-    first = source.skipped[0]
-    lines = f"{source.skipped_count:,} line{'s' if source.skipped_count != 1 else ''}"
-    return f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
-
-
-def _went_back(resume: Resume) -> str:
-    rows = f"{resume.replaced_rows:,} row{'s' if resume.replaced_rows != 1 else ''}"
-    return f"A resume: after step {resume.from_step:,} the log goes back to {resume.to_step:,} and replaces {rows}."
-
-
-def _silent(gap: Gap) -> str:
-    rows = f"{gap.rows:,} row{'s' if gap.rows != 1 else ''}"
-    return f"{gap.metric} is missing in {rows} of steps {gap.first_step:,} to {gap.last_step:,} while the log goes on."
 
 
 def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str | Path | None) -> dict[str, Setting]:

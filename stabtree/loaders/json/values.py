@@ -1,0 +1,119 @@
+"""Values that are in memory already: a DataFrame, a mapping of columns, or records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stabtree.errors import StabtreeError
+from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.source import Source
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
+
+DENSE = 0.5  # of the rows: a column with fewer values is one that is not logged at every row
+KINDS = "a DataFrame, a mapping of column to values, a list of records, or a Run"
+
+
+def values_table(data: object, names: Names) -> Table:
+    """The table of a DataFrame (pandas, polars), of columns (`{"loss": [...]}`) or of records (`[{"loss": ...}]`).
+
+    A cell of a DataFrame that is NaN may be a NaN that was logged or nothing at all: it is taken for nothing in a
+    column with a value in fewer than half of its rows, and in rows that hold values of such columns alone, as rows of
+    an evaluation do. Of columns and records, None is nothing and NaN is a value.
+
+    Raises:
+        StabtreeError: where it is none of these, or holds what can't be columns.
+    """
+    if hasattr(data, "columns") and not isinstance(data, Mapping):
+        return columns_table(_source("DataFrame"), "DataFrame", _frame(data), names, ())
+    if isinstance(data, Mapping):
+        lists = {str(name): _plain(cells, str(name)) for name, cells in data.items()}
+        return columns_table(_source("columns"), "columns", lists, names, ())
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        source = _source("records")
+        rows = JsonRows(names, source.path)
+        dropped = rows.add_all([_record(item) for item in data])
+        note = (f"Records that are no mappings: {dropped:,}, skipped.",) if dropped else ()
+        return rows.table(source, "records", (*rows.notes, *note))
+    raise StabtreeError(f"a {type(data).__name__} is no run", hint=f"give a path, {KINDS}")
+
+
+def _source(called: str) -> Source:
+    return Source(called, None, b"", 0)
+
+
+def _record(item: object) -> object:
+    return {str(key): _scalar(value) for key, value in item.items()} if isinstance(item, Mapping) else item
+
+
+def _scalar(value: object) -> object:
+    """A value of an array library as a plain one."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "size", None) in (1, None) else value
+
+
+def _plain(cells: Any, name: str) -> list[Any]:
+    """The values of a column as a list.
+
+    Raises:
+        StabtreeError: where they are no sequence of single values.
+    """
+    for way in ("tolist", "to_list"):
+        if hasattr(cells, way):
+            cells = getattr(cells, way)()
+            break
+    if isinstance(cells, str | bytes | Mapping) or not isinstance(cells, Iterable):
+        raise StabtreeError(
+            f"the column {clean(name, 40)!r} is no list of values",
+            hint='give columns as {"step": [...], "loss": [...]}',
+        )
+    return [_scalar(cell) for cell in cells]
+
+
+def _frame(frame: Any) -> dict[str, list[Any]]:
+    """The columns of a DataFrame, its index among them where that has a name; empty cells as None."""
+    names = [str(name) for name in frame.columns]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise StabtreeError(f"has two columns called {clean(twice[0], 40)!r}", hint="rename one of them")
+    lists = {str(name): _plain(frame[name], str(name)) for name in frame.columns}
+    index = getattr(frame, "index", None)  # polars has none
+    name = str(getattr(index, "name", None) or "")
+    if name and name not in lists:
+        lists = {name: _plain(index, name), **lists}
+    lists = {name: [None if _is_missing(cell) else cell for cell in cells] for name, cells in lists.items()}
+    return _without_empty(lists)
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell is one of pandas' own signs for nothing (`NaT`, `NA`), which are no float."""
+    return type(cell).__name__ in ("NaTType", "NAType")
+
+
+def _without_empty(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The columns with None for each NaN that stands for nothing."""
+    held = {name: [not _is_nan(cell) for cell in cells] for name, cells in lists.items()}
+    rows = max(map(len, lists.values()), default=0)
+    whole = {name for name, there in held.items() if sum(there) == rows}
+    sparse = {name for name, there in held.items() if 0 < sum(there) < DENSE * rows}
+    dense = [name for name in lists if name not in whole | sparse]
+    # Rows of an evaluation: a sparse column has a value there, and no dense one has.
+    apart = [
+        any(held[name][row] for name in sparse) and not any(held[name][row] for name in dense) for row in range(rows)
+    ]
+    return {
+        name: [
+            None if not there and (name in sparse or empty) else cell
+            for cell, there, empty in zip(cells, held[name], apart, strict=True)
+        ]
+        for name, cells in lists.items()
+    }
+
+
+def _is_nan(cell: object) -> bool:
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))

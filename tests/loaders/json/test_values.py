@@ -1,0 +1,113 @@
+"""Runs that are in memory already."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stabtree
+from stabtree.errors import StabtreeError
+from tests.conftest import falling
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROWS = 300
+STEPS = np.arange(ROWS)
+
+
+def broken() -> NDArray[np.float64]:
+    """A loss that is NaN from row 200 on."""
+    loss = falling(ROWS)
+    loss[200:] = np.nan
+    return loss
+
+
+def records() -> list[dict[str, Any]]:
+    """What a trainer keeps of a healthy run: rows of the training, and of the evaluation between them."""
+    found: list[dict[str, Any]] = []
+    for step, loss in zip(STEPS, falling(ROWS), strict=True):
+        found.append({"step": step, "loss": loss, "learning_rate": 1e-3, "grad_norm": np.float32(1.0)})
+        if step % 50 == 49:
+            found.append({"step": step, "eval_loss": float(loss) + 0.1})
+    return found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"step": STEPS, "loss": broken()},
+        {"step": STEPS.tolist(), "loss": broken().tolist()},
+        [{"step": step, "loss": loss} for step, loss in zip(STEPS, broken(), strict=True)],
+        pd.DataFrame({"step": STEPS, "loss": broken()}),
+        pd.DataFrame({"loss": broken()}, index=pd.Index(STEPS, name="step")),
+    ],
+    ids=["arrays", "lists", "records", "frame", "index"],
+)
+def test_a_nan_is_found_in_whatever_holds_it(data: Any) -> None:
+    """The verdict and the onset are those of the file with the same rows."""
+    found = stabtree.diagnose(data)
+    assert found.verdict == "critical"
+    assert found.findings[0].onset_step == 200
+
+
+def test_rows_of_an_evaluation_hold_no_loss() -> None:
+    """Empty cells of a DataFrame are no NaN of the loss, and its evaluations are all there."""
+    found = stabtree.diagnose(pd.DataFrame(records()))
+    assert found.run.series["loss"].values.tolist() == pytest.approx(falling(ROWS).tolist())
+    assert len(found.run.series["eval_loss"]) == ROWS // 50
+    assert found.verdict == stabtree.diagnose(records()).verdict == "ok"
+
+
+def test_options_count_for_values_too() -> None:
+    """A column may be named, and the precision told."""
+    run = stabtree.load_run({"it": STEPS, "nll": broken()}, columns={"loss": "nll"}, step_column="it", dtype="fp16")
+    assert run.setting("dtype") == "fp16"
+    assert stabtree.diagnose(run).findings[0].onset_step == 200
+
+
+def test_a_run_as_a_frame_is_the_same_run() -> None:
+    """What `to_frame` gives is diagnosed as the run itself."""
+    run = stabtree.load_run(records())
+    frame = run.to_frame()
+    assert frame.index.name == "step"
+    again = stabtree.load_run(frame)
+    assert {name: series.values.tolist() for name, series in again.series.items()} == {
+        name: series.values.tolist() for name, series in run.series.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (3, "a int is no run"),
+        ({"loss": "abc"}, "no list of values"),
+        ([1, 2], "no rows"),
+        (pd.DataFrame([[1, 2]], columns=["loss", "loss"]), "two columns called 'loss'"),
+        ("nowhere.csv", "no such file"),
+    ],
+)
+def test_what_is_no_run_is_refused(data: Any, problem: str) -> None:
+    """A sentence says what to give."""
+    with pytest.raises(StabtreeError, match=problem):
+        stabtree.diagnose(data)
+
+
+def test_what_is_shown_is_short() -> None:
+    """A run and a diagnosis are a line each, and the plain values are those of the JSON."""
+    found = stabtree.diagnose({"step": STEPS, "loss": broken()})
+    assert len(repr(found.run)) < 200
+    assert len(repr(found)) < 200
+    told = found.to_dict()
+    assert (told["schema"], told["verdict"]) == (1, "critical")
+    assert not any(isinstance(value, float) and math.isnan(value) for value in told.values())
+
+
+def test_the_public_names_are_what_an_editor_completes() -> None:
+    """All of them, and nothing else, can be had."""
+    assert dir(stabtree) == sorted(stabtree.__all__)
+    assert all(getattr(stabtree, name) is not None for name in dir(stabtree))
