@@ -269,6 +269,7 @@ class Diagnosis:
         said: what is to be said of a person's answers: those that the log contradicts, and those that were not needed.
         misread: why what was read of the log does not stand for the run; empty where it does.
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
+        ignored: what was found of leaves that count for nothing, each by itself, worst first.
     """
 
     run: Run
@@ -287,6 +288,7 @@ class Diagnosis:
     said: tuple[str, ...]
     misread: str
     monitor: Replay | None
+    ignored: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"

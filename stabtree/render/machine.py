@@ -8,7 +8,7 @@
 "fixes"}], "fixes", "first_fixes": [{"fix", "reason"}],
 "restart": {"checkpoint_step", "checkpoint_every", "assumed", "lost_steps", "fresh_step",
 "path", "before_step", "lost_hours", "take", "unit"}, "see",
-"own_onset_step", "also": [{"id", "title", "severity", "onset_step"}]}],
+"own_onset_step", "ignored", "also": [{"id", "title", "severity", "onset_step"}]}],
 "timeline": [{"step", "metric", "text", "first"}],
 "further": [[...visits as in path]], "missing": [{"id", "reason", "metric", "log"}],
 "log_next": [{"metric", "log", "unlocks", "decides"}], "notes": [...],
@@ -17,6 +17,7 @@
 "first_rank_step", "other_ranks"}}`; the monitor is null where the loss is finite throughout.
 
 A finding is an event; `also` is what else tells of it, and `own_onset_step` where its own leaf begins.
+What is `ignored` counts for nothing, and stands last.
 `timeline` is what happened around the onset of the first finding, by step; `first` moved before all others.
 `misread` says why what was read of the log does not stand for the run, and is empty where it does.
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
@@ -54,7 +55,10 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
-        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "findings": [
+            *(_finding(finding) for finding in diagnosis.findings),
+            *(_finding(finding, ignored=True) for finding in diagnosis.ignored),
+        ],
         "timeline": [
             {"step": event.step, "metric": event.metric, "text": event.text, "first": event.first}
             for event in diagnosis.timeline
@@ -125,7 +129,7 @@ def _visit(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, *, ignored: bool = False) -> dict[str, Any]:
     leaf, restart = finding.leaf, finding.restart
     return {
         "id": leaf.id,
@@ -167,6 +171,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         else None,
         "see": list(leaf.see),
         "own_onset_step": finding.own_onset_step,
+        "ignored": ignored,
         "also": [
             {
                 "id": item.leaf.id,
