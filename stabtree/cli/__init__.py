@@ -20,6 +20,7 @@ from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
 from stabtree.cli.options import emit
+from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
@@ -45,6 +46,8 @@ app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with 
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
 app.command(cls=TypedCommand, short_help="List the formats that are read.")(formats)
+app.command(cls=TypedCommand, short_help="Print the completion for bash, zsh or fish.")(completion)
+app.command(ASK, cls=TypedCommand, hidden=True)(complete)
 app.add_typer(tree_app, name="tree")
 
 
