@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, Answer
@@ -12,6 +12,7 @@ from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.events import Seen, one_each
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.hinges import hinges
 from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.missing import log_next, missed
 from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, denied, told
@@ -172,13 +173,28 @@ class _Walk:
             ignored=tuple(sorted(waived, key=lambda f: -f.leaf.severity.rank)),
             timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
             missing=missing,
-            log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, own),
+            log_next=log_next(
+                self.tree,
+                self.seen,
+                missing,
+                {item.id for item in lacks},
+                own,
+                hinges(path, self._leaf_after),
+            ),
             lacking=lacks,
             verdict=self._verdict(end, findings, lacks),
             said=tuple(self._said()),
             misread=self.facts.get("reading").misread,
             monitor=stopped if isinstance(stopped, Replay) else None,
         )
+
+    def _leaf_after(self, question: Question, word: str) -> Leaf | None:
+        """Where the path would end with one more answer of a person's, and nobody to ask."""
+        answers = {**self.answers, question.id: word}
+        other = replace(self, answers=answers, against={**self.against, question.id: ""}, ask=None, seen={}, unused=[])
+        other.settings, other.facts = self.settings, self.facts
+        other._believe(question, word)  # noqa: SLF001 - a walk as this one
+        return other._walk(self.tree.sections[0].entry, section="")[1]  # noqa: SLF001
 
     def _answered(self) -> Iterable[tuple[tuple[Visit, ...], Leaf | None]]:
         """The walks from what a person answered where no walk came by, each with the leaf that an answer leads to.
