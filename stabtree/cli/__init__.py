@@ -15,11 +15,15 @@ import typer
 
 from stabtree.cli.codes import OUR_FAULT, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
+from stabtree.cli.demo import demo
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
-from stabtree.cli.inspect import inspect
+from stabtree.cli.inspect import formats, inspect
 from stabtree.cli.options import emit
 from stabtree.cli.schema import schema
+from stabtree.cli.shell.completion import ASK, complete, completion
+from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG
+from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
@@ -35,17 +39,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": list(HELP)},
+    epilog=ROOT_EPILOG,
 )
-app.command(cls=TypedCommand)(diagnose)
-app.command(cls=TypedCommand)(explain)
-app.command(cls=TypedCommand)(inspect)
-app.command(cls=TypedCommand)(schema)
+app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
+app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
+app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
+app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
+app.command(cls=TypedCommand, short_help="List the formats that are read.")(formats)
+app.command(cls=TypedCommand, short_help="Print the JSON Schema of --json.")(schema)
+app.command(cls=TypedCommand, short_help="Print the completion for bash, zsh or fish.")(completion)
+app.command(ASK, cls=TypedCommand, hidden=True)(complete)
 app.add_typer(tree_app, name="tree")
 
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.", is_eager=True),
 ) -> None:
     if version:
         from stabtree import __version__
@@ -68,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
+        words = routed(words, command.commands)
         # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
         with command.make_context("stabtree", words) as context:
             command.invoke(context)
@@ -130,7 +141,9 @@ def _usage(error: typer.TyperException) -> str:
         return f"{text}\n"
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "stabtree"
-    problem = text[:1].lower() + text[1:].removesuffix(".")
+    close = list(getattr(error, "possibilities", None) or ())
+    problem = text[:1].lower() + text[1:].partition(" (Possible options")[0].removesuffix(".")
+    problem = f"{problem}; did you mean {close[0]}?" if close else problem.replace(". Did you", "; did you")
     return _told(StabtreeError(problem, hint=f"type `{command} --help`"))
 
 

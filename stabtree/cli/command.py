@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from typer.core import TyperCommand, TyperGroup
 
+from stabtree.cli.shell.help import write_groups
 from stabtree.errors import StabtreeError
 from stabtree.text import docstring
 
@@ -38,6 +39,10 @@ class TypedCommand(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as click asks for them."""
         return _converted(super().get_params(ctx), self.callback)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options of the help, in groups."""
+        write_groups(self.get_params(ctx), ctx, formatter)
 
 
 class TypedGroup(TyperGroup):

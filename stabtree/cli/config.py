@@ -37,6 +37,7 @@ class Settings:
         trees: a folder of trees.
         set: parameters, `Q2.1.sigma` -> value.
         fail_on: levels.
+        ignore: leaves that count for nothing; those of the command line come to them.
     """
 
     source: str = ""
@@ -47,6 +48,7 @@ class Settings:
     trees: str = ""
     set: Mapping[str, Any] = field(default_factory=dict)
     fail_on: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
     def without(self, options: Mapping[str, Any]) -> Settings:
         """The settings that the command line leaves in force, given its options by the names of the keys."""
@@ -75,7 +77,7 @@ class Settings:
     def note(self) -> str:
         """What is set, in a line; empty where nothing is."""
         values = {key: getattr(self, key) for key in ("step_column", "tree", "trees")}
-        values |= {"fail_on": ", ".join(self.fail_on)}
+        values |= {"fail_on": ", ".join(self.fail_on), "ignore": ", ".join(self.ignore)}
         values |= {f"column.{metric}": name for metric, name in self.column.items()} | dict(self.set)
         said = ", ".join(f"{key} = {value}" for key, value in values.items() if value != "")
         return f"Set by {self.source}: {clean(said, NOTED)}." if said else ""
@@ -202,5 +204,6 @@ KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
     "trees": (_text, ("a text", 'trees = "rules"')),
     "set": (_parameters, ("a table of values", "set = {spike.sigma = 4}")),
     "fail_on": (_words, ("a text or a list of texts", 'fail_on = "critical"')),
+    "ignore": (_words, ("a text or a list of texts", 'ignore = ["spike-minor"]')),
 }
 """The keys: how each is read (`ValueError`: it can't be), what it holds, and an example."""

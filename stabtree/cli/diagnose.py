@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,10 +26,13 @@ from stabtree.cli.options import (
 )
 from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
 from stabtree.cli.plot import PlotOpt, picture, save
+from stabtree.cli.shell.help import INPUT, JUDGING
+from stabtree.cli.shell.progress import Busy
 from stabtree.errors import StabtreeError
-from stabtree.render.outputs import JSON
+from stabtree.render.outputs import HEADLINE, JSON
 
 if TYPE_CHECKING:
+    from stabtree.cli.stretch import Ends
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
@@ -44,35 +47,71 @@ def diagnose(
             metavar="LEVEL",
             help="Exit with 1 from this severity on: note, warning (default), critical or never; with unknown also "
             "for a run that could not be judged, which is 3 otherwise.",
+            rich_help_panel=JUDGING,
         ),
     ] = None,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.", rich_help_panel=JUDGING)
+    ] = False,
     accept_partial: Annotated[
         bool,
         typer.Option(
-            "--accept-partial", help="Exit with 0, not 3, if nothing is wrong in what the log allowed to judge."
+            "--accept-partial",
+            help="Exit with 0, not 3, if nothing is wrong in what the log allowed to judge.",
+            rich_help_panel=JUDGING,
         ),
     ] = False,
     literal: Annotated[
         bool,
         typer.Option(
-            "--literal", help="Apply the source document's rules literally, without the guards against noise."
+            "--literal",
+            help="Judge by the bare thresholds, without the guards against noise.",
+            rich_help_panel=JUDGING,
         ),
     ] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="ID.PARAM=VALUE", help="Override a parameter, as in Q2.1.sigma=4."),
+        typer.Option(
+            "--set",
+            metavar="ID.PARAM=VALUE",
+            help="Override a parameter, as in Q2.1.sigma=4.",
+            rich_help_panel=JUDGING,
+        ),
     ] = None,
     answer: Annotated[
         list[str] | None,
-        typer.Option("--answer", metavar="ID=VERDICT", help="Answer a question yourself, as in Q1.2=fp16."),
+        typer.Option(
+            "--answer",
+            metavar="ID=VERDICT",
+            help="Answer a question yourself, as in Q1.2=fp16.",
+            rich_help_panel=JUDGING,
+        ),
     ] = None,
     applied: Annotated[
         list[str] | None,
-        typer.Option("--applied", metavar="ID", help="The fixes of this node were applied and did not help."),
+        typer.Option(
+            "--applied",
+            metavar="ID",
+            help="The fixes of this node were applied and did not help.",
+            rich_help_panel=JUDGING,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="LEAF",
+            help="Let this finding count for nothing, as in spike-minor; may be given several times.",
+            rich_help_panel=JUDGING,
+        ),
     ] = None,
     interactive: Annotated[
-        bool, typer.Option("--interactive", help="Ask for what the log can't answer and a person can; ? explains.")
+        bool,
+        typer.Option(
+            "--interactive",
+            help="Ask for what the log can't answer and a person can; ? explains.",
+            rich_help_panel=JUDGING,
+        ),
     ] = False,
     output: OutputOpt = None,
     json: Json = False,
@@ -80,6 +119,15 @@ def diagnose(
     plot: PlotOpt = None,
     full: Full = False,
     no_plots: NoPlots = False,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            "--steps",
+            metavar="A:B",
+            help="Judge steps A to B of the log only; either may be left out, as in 500:.",
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -90,11 +138,21 @@ def diagnose(
     ranks: Ranks = False,
     rerun: Annotated[
         str | None,
-        typer.Option("--rerun", metavar="PATH", help="Another run of the same training, to compare this one with."),
+        typer.Option(
+            "--rerun",
+            metavar="PATH",
+            help="Another run of the same training, to compare this one with.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     trees: Annotated[
         str | None,
-        typer.Option("--trees", metavar="DIR", help="A folder of further trees to walk beside the shipped ones."),
+        typer.Option(
+            "--trees",
+            metavar="DIR",
+            help="A folder of further trees to walk beside the shipped ones.",
+            rich_help_panel=JUDGING,
+        ),
     ] = None,
     config: ConfigOpt = None,
 ) -> None:
@@ -103,29 +161,30 @@ def diagnose(
     from stabtree.cli.config import read_settings
     from stabtree.cli.levels import exit_code, levels_of
     from stabtree.cli.overrides import overrides
+    from stabtree.cli.stretch import cut, stretch_of
 
     said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
-    said |= {"column": column, "step_column": step_column}
-    settings = read_settings(config).without(said)
+    settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet)
     drawing = picture(plot, places)
-    answers = pairs(answer, "--answer", "Q1.2=fp16")
+    answers, ends = pairs(answer, "--answer", "Q1.2=fp16"), stretch_of(steps)
+    ignored = [*(ignore or ()), *settings.ignore]
     from stabtree.tree.load import load_tree, load_trees
 
     if tree and trees:
         raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
     tree, trees = tree or settings.tree or None, trees or settings.trees or None
-    from stabtree.loaders import load_run, load_runs
+    from stabtree.loaders import load_runs
 
+    busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
-    loaded = load_runs(*paths, ranks=ranks, **how)
-    other = load_run(rerun, **reading(column, step_column, dtype, None, format, None, settings)) if rerun else None
-    if len(loaded) > 1 and (rerun or interactive or drawing):
-        option = "--rerun" if rerun else "--interactive" if interactive else "--plot"
-        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=option, hint="name one of them")
-    if rerun and any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
-        raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
+    with busy.doing(f"reading {', '.join(paths)}"):
+        loaded = [cut(item, ends) for item in load_runs(*paths, ranks=ranks, **how)]
+        again = reading(column, step_column, dtype, None, format, None, settings)
+        other = _rerun(rerun, paths, again, ends) if rerun else None
+    _check_alone(len(loaded), {"--rerun": bool(rerun), "--interactive": interactive, "--plot": bool(drawing)})
+    from stabtree.diagnosis.ignored import check_ignored
     from stabtree.diagnosis.walk import diagnose as walk
     from stabtree.render.look import Length, Look
     from stabtree.render.several import Outcome
@@ -134,21 +193,23 @@ def diagnose(
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
         spare([*places, drawing], run, tree, trees, settings.source)
-        if JSON in places.values():
-            from stabtree.loaders.paths.inputs import with_inputs
-
-            run = with_inputs(run)
-        # What is set or answered must exist, whether or not this run needs its tree.
-        chosen = load_tree(tree) if tree else load_trees(None if set_ or settings.set or answer else run, trees)
-        return walk(
-            run,
-            chosen,
-            literal=literal,
-            overrides=overrides(chosen, set_, settings),
-            answers=answers,
-            applied=applied or (),
-            ask=asker(chosen) if interactive else None,
-        )
+        run = _hashed(run) if JSON in places.values() else run
+        # What is set, answered or ignored must exist, whether or not this run needs its tree.
+        named = set_ or settings.set or answer or ignored
+        chosen = load_tree(tree) if tree else load_trees(None if named else run, trees)
+        with settings.blamed("ignore"):
+            check_ignored(chosen, settings.ignore)
+        with busy.doing(f"judging {run.name}"):
+            return walk(
+                run,
+                chosen,
+                literal=literal,
+                overrides=overrides(chosen, set_, settings),
+                answers=answers,
+                applied=applied or (),
+                ignore=ignored,
+                ask=asker(chosen) if interactive else None,
+            )
 
     if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
         raise loaded[0].run
@@ -168,3 +229,27 @@ def diagnose(
         typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
     if code:
         raise typer.Exit(code)
+
+
+def _hashed(run: Run) -> Run:
+    """The run with what tells its files from others."""
+    from stabtree.loaders.paths.inputs import with_inputs
+
+    return with_inputs(run)
+
+
+def _check_alone(count: int, options: dict[str, bool]) -> None:
+    """Refuse what goes with one run alone where there are several."""
+    for option in (name for name, given in options.items() if given and count > 1):
+        raise StabtreeError(f"goes with one run, these are {count}", where=option, hint="name one of them")
+
+
+def _rerun(path: str, paths: list[str], how: dict[str, Any], ends: Ends | None) -> Run:
+    """The run to compare with, cut to the same steps."""
+    from stabtree.loaders import load_run
+    from stabtree.loaders.assemble.stretch import stretch
+
+    if any(Path(other).resolve() == Path(path).resolve() for other in paths):
+        raise StabtreeError("is the run itself", where=f"--rerun {path}", hint="name the log of another run")
+    run = load_run(path, **how)
+    return stretch(run, *ends) if ends else run

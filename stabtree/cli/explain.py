@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stabtree.cli.options import TreeOpt, emit, screen
 from stabtree.errors import StabtreeError
+from stabtree.text import clean
 
+if TYPE_CHECKING:
+    from stabtree.tree.model import Tree
+
+LEAST = 3  # letters of a part of an id that is a word of its own
 IN_FULL = 3  # nodes found by their text are shown whole up to this many, else in a line each
 
 
@@ -44,11 +49,8 @@ def explain(
     metric = about_metric(chosen, node, width=width, color=color)
     found, by_id = reference.find(chosen, node)
     if not found and not metric:
-        from stabtree.text import near
-
-        ids = [*chosen.questions, *chosen.leaves, *chosen.entries, *by_name()]
-        hint = f"`stabtree tree show {chosen.name}` lists the nodes"
-        raise StabtreeError(f"nothing is called {node!r} or mentions it{near(node, ids)}", where="explain", hint=hint)
+        hint = _meant(chosen, node) or f"`stabtree tree show {chosen.name}` lists the nodes"
+        raise StabtreeError(f"nothing is called {clean(node, 60)!r} or mentions it", where="explain", hint=hint)
     parts = [metric] if metric else []
     if by_id or len(found) <= IN_FULL:
         told = partial(reference.explain, full=True) if full else reference.one_screen
@@ -56,3 +58,16 @@ def explain(
     else:
         parts.append(reference.listing(found, width=width, color=color))
     emit("\n".join(parts))
+
+
+def _meant(tree: Tree, word: str) -> str:
+    """What to type instead of a word that nothing is called: an id, a metric, or a word of one."""
+    import difflib  # only a mistake needs it
+
+    from stabtree.metrics.table import by_name
+
+    ids = [*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *by_name()]
+    known = {id_.lower(): id_ for id_ in ids}
+    known |= {part: part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) > LEAST}
+    close = difflib.get_close_matches(word.lower(), known, 1)
+    return f"did you mean `stabtree explain {known[close[0]]}`?" if close else ""

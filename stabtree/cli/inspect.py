@@ -19,6 +19,7 @@ from stabtree.cli.options import (
     reading,
     screen,
 )
+from stabtree.cli.shell.progress import Busy
 
 
 def inspect(
@@ -40,10 +41,19 @@ def inspect(
 
     settings = read_settings(config).without({"column": column, "step_column": step_column}).for_reading()
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings)
-    run = load_run(*paths, ranks=ranks, **how)
+    with Busy(wanted=not json).doing(f"reading {', '.join(paths)}"):
+        run = load_run(*paths, ranks=ranks, **how)
     run = replace(run, notes=(*filter(None, [settings.note]), *run.notes))
     if json:
         emit(inspect_json(run))
         return
     width, color = screen()
     emit(inspect_text(run, width=width, color=color))
+
+
+def formats() -> None:
+    """List the formats of logs that stabtree reads, by the names that --format takes."""
+    from stabtree.loaders import LOADERS
+
+    column = max(len(loader.name) for loader in LOADERS) + 2
+    emit("\n".join(f"{loader.name:<{column}}{loader.about}" for loader in LOADERS))

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.errors import StabtreeError
 from stabtree.text import to_ascii
 
@@ -20,37 +21,70 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[str],
     typer.Argument(
-        help="Metrics files, manifests, folders of runs, patterns; each is a run of its own; - reads standard input."
+        metavar="PATH",
+        help="Metrics files, manifests, folders of runs, patterns; each is a run of its own; - reads standard input.",
     ),
 ]
 ColumnOpt = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="METRIC=NAME", help="Read METRIC from column NAME, as in loss=train/nll."),
+    typer.Option(
+        "--column",
+        metavar="METRIC=NAME",
+        help="Read METRIC from column NAME, as in loss=train/nll.",
+        rich_help_panel=INPUT,
+    ),
 ]
 StepColumn = Annotated[
-    str | None, typer.Option("--step-column", metavar="NAME", help="The column that holds the steps.")
+    str | None,
+    typer.Option("--step-column", metavar="NAME", help="The column that holds the steps.", rich_help_panel=INPUT),
 ]
 Dtype = Annotated[
-    str | None, typer.Option("--dtype", metavar="TYPE", help="What the run trained in: fp32, fp16, bf16 or fp8.")
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="What the run trained in: fp32, fp16, bf16 or fp8.",
+        rich_help_panel=INPUT,
+    ),
 ]
 CheckpointEvery = Annotated[
-    int | None, typer.Option("--checkpoint-every", metavar="STEPS", help="Steps between two checkpoints.")
+    int | None,
+    typer.Option("--checkpoint-every", metavar="STEPS", help="Steps between two checkpoints.", rich_help_panel=INPUT),
 ]
 Checkpoints = Annotated[
-    Path | None, typer.Option("--checkpoints", metavar="DIR", help="Where the run's checkpoints lie.")
+    Path | None,
+    typer.Option("--checkpoints", metavar="DIR", help="Where the run's checkpoints lie.", rich_help_panel=INPUT),
 ]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="The file's format, if it is recognised wrongly.")
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="The file's format, if it is recognised wrongly: csv, jsonl, text, tfevents, ...",
+        rich_help_panel=INPUT,
+    ),
 ]
 RunName = Annotated[
-    str | None, typer.Option("--run", metavar="NAME", help="Which run, if a file or folder holds several.")
+    str | None,
+    typer.Option("--run", metavar="NAME", help="Which run, if a file or folder holds several.", rich_help_panel=INPUT),
 ]
 Ranks = Annotated[
-    bool, typer.Option("--ranks", help="The paths are ranks or parts of one run, even if nothing in them shows it.")
+    bool,
+    typer.Option(
+        "--ranks",
+        help="The paths are ranks or parts of one run, even if nothing in them shows it.",
+        rich_help_panel=INPUT,
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=OUTPUT)]
 TreeOpt = Annotated[
-    str | None, typer.Option("--tree", metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")
+    str | None,
+    typer.Option(
+        "--tree",
+        metavar="NAME|FILE",
+        help="A tree that ships with stabtree, or a YAML file.",
+        rich_help_panel=JUDGING,
+    ),
 ]
 ConfigOpt = Annotated[
     str | None,
@@ -58,6 +92,7 @@ ConfigOpt = Annotated[
         "--config",
         metavar="FILE",
         help="A file of settings, instead of stabtree.toml or pyproject.toml of the working directory.",
+        rich_help_panel=INPUT,
     ),
 ]
 

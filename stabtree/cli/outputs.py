@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stabtree.cli.options import emit, screen
+from stabtree.cli.shell.help import OUTPUT
 from stabtree.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
@@ -29,10 +30,17 @@ OutputOpt = Annotated[
         "--output",
         metavar="NAME[=FILE]",
         help=f"Print {', '.join(OUTPUTS)} (default: {SCREEN}), or write it to FILE; may be given several times.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help=f"Print the verdict only, in one line: --output {HEADLINE}.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help=f"Print the verdict only, in one line: --output {HEADLINE}.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print all of it: every number, the log's rows around the onset.")]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.")]

@@ -70,15 +70,21 @@ def how_to_log(name: str) -> str:
 
 
 def log_next(
-    tree: Tree, visits: Mapping[str, Visit], missing: tuple[Missing, ...], entries: set[str], findings: list[Finding]
+    tree: Tree,
+    visits: Mapping[str, Visit],
+    missing: tuple[Missing, ...],
+    entries: set[str],
+    findings: list[Finding],
+    hinges: Mapping[str, str],
 ) -> tuple[LogNext, ...]:
     """What to log, the most useful first.
 
-    First comes what the verdict lacks (`entries`), then what decides between the causes and leaves of what was found,
-    then what answers most. What would answer the same questions is one entry.
+    First comes what the verdict lacks (`entries`), then what decides between the causes and leaves of what was found
+    (`hinges` are those that the path itself turns on), then what answers most. What would answer the same questions is
+    one entry.
     """
     unlocks: dict[str, list[str]] = {}
-    settles: dict[str, list[str]] = {}
+    settles: dict[str, list[str]] = {name: [text] for name, text in hinges.items()}
     unchecked = [
         (name, judged.cause)
         for finding in findings

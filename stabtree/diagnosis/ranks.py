@@ -35,8 +35,10 @@ def with_worst_rank(whole: Diagnosis, judge: Callable[[Run], Diagnosis]) -> Diag
         for finding in worst.findings
         if finding.leaf.id not in known
     ]
+    waived = {finding.leaf.id for finding in whole.ignored}
+    ignored = (*whole.ignored, *(finding for finding in worst.ignored if finding.leaf.id not in waived))
     findings = sorted([*whole.findings, *added], key=lambda finding: -finding.leaf.severity.rank)
-    return replace(whole, findings=tuple(findings), verdict=worst.verdict)
+    return replace(whole, findings=tuple(findings), ignored=ignored, verdict=worst.verdict)
 
 
 def _badness(diagnosis: Diagnosis) -> int:

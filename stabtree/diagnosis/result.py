@@ -275,6 +275,7 @@ class Diagnosis:
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
         literal: whether the document's letter was taken.
         overrides: what was set of the tree's parameters, by node.
+        ignored: what was found of leaves that count for nothing, each by itself, worst first.
     """
 
     run: Run
@@ -295,6 +296,7 @@ class Diagnosis:
     monitor: Replay | None
     literal: bool = False
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
+    ignored: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, Answer
@@ -12,6 +12,8 @@ from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.coverage import walked, walked_trees
 from stabtree.diagnosis.events import Seen, one_each
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.hinges import hinges
+from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.missing import log_next, missed
 from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, denied, told
 from stabtree.diagnosis.ranks import with_worst_rank
@@ -48,6 +50,7 @@ def diagnose(
     overrides: Overrides | None = None,
     answers: Mapping[str, str] | None = None,
     applied: Iterable[str] = (),
+    ignore: Iterable[str] = (),
     ask: Ask | None = None,
 ) -> Diagnosis:
     """Walk a tree over a run.
@@ -61,11 +64,12 @@ def diagnose(
         answers: verdicts given by a person, by question id; they go before what the data say, and count wherever the
             walk does not come by of itself.
         applied: nodes whose fixes were applied without success, as `["Q1.4"]`.
+        ignore: leaves that count for nothing, as `["spike-minor"]`: they are kept apart in `Diagnosis.ignored`.
         ask: called for a question that the data can't answer and a person can; None means that nobody can be asked.
 
     Raises:
-        StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers` or `applied`, and where
-            the run can't be read.
+        StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers`, `applied` or
+            `ignore`, and where the run can't be read.
     """
     if not isinstance(run, Run):
         from stabtree.loaders import load_run
@@ -79,10 +83,10 @@ def diagnose(
         raise StabtreeError(
             "holds no questions to walk", where=tree.name, hint="it is walked with the others: leave --tree out"
         )
-    known = frozenset(applied)
+    known, waived = frozenset(applied), frozenset(ignore)
 
     def judge(one: Run) -> Diagnosis:
-        walk = _Walk(one, tree, literal, overrides or {}, answers or {}, known, ask if one is run else None)
+        walk = _Walk(one, tree, literal, overrides or {}, answers or {}, known, waived, ask if one is run else None)
         walk.check_options()
         return walk.diagnosis()
 
@@ -98,6 +102,7 @@ class _Walk:
     overrides: Overrides
     answers: Mapping[str, str]
     applied: frozenset[str]
+    ignore: frozenset[str]
     ask: Ask | None
     seen: dict[str, Visit] = field(default_factory=dict)
     against: dict[str, str] = field(default_factory=dict)
@@ -111,6 +116,7 @@ class _Walk:
         self.overrides, self.settings = overridden(self.tree, self.overrides, literal=self.literal)
         self.facts = facts_of(self.run, self.settings)
         check_answers(self.tree, self.answers)
+        check_ignored(self.tree, sorted(self.ignore))
         for id_, word in self.answers.items():
             question = self.tree.questions[id_]
             self.against[id_] = contradiction(question, word, self._by_data(question)) or denied(
@@ -151,6 +157,7 @@ class _Walk:
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
                 reached[leaf.id] = self._seen(visits, leaf)
+        waived = [reached.pop(id_).finding for id_ in [*reached] if id_ in self.ignore]
         findings = before_all_trouble(one_each(reached.values(), self.facts), self.facts.get("checkpoints"))
         own = sorted((item.finding for item in reached.values()), key=lambda f: -f.leaf.severity.rank)
         missing = missed(self.run, self.seen.values())
@@ -166,9 +173,17 @@ class _Walk:
             sections=tuple(sections),
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
+            ignored=tuple(sorted(waived, key=lambda f: -f.leaf.severity.rank)),
             timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
             missing=missing,
-            log_next=log_next(self.tree, self.seen, missing, {item.id for item in lacks}, own),
+            log_next=log_next(
+                self.tree,
+                self.seen,
+                missing,
+                {item.id for item in lacks},
+                own,
+                hinges(path, self._leaf_after),
+            ),
             lacking=lacks,
             verdict=self._verdict(end, findings, lacks),
             said=tuple(self._said()),
@@ -177,6 +192,14 @@ class _Walk:
             literal=self.literal,
             overrides=self.given,
         )
+
+    def _leaf_after(self, question: Question, word: str) -> Leaf | None:
+        """Where the path would end with one more answer of a person's, and nobody to ask."""
+        answers = {**self.answers, question.id: word}
+        other = replace(self, answers=answers, against={**self.against, question.id: ""}, ask=None, seen={}, unused=[])
+        other.settings, other.facts = self.settings, self.facts
+        other._believe(question, word)  # noqa: SLF001 - a walk as this one
+        return other._walk(self.tree.sections[0].entry, section="")[1]  # noqa: SLF001
 
     def _answered(self) -> Iterable[tuple[tuple[Visit, ...], Leaf | None]]:
         """The walks from what a person answered where no walk came by, each with the leaf that an answer leads to.
@@ -287,7 +310,8 @@ class _Walk:
         return Seen(finding, storm, by_levels, filling, dated)
 
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
-        worst = findings[0].leaf.severity if findings else end.severity
+        passed = Severity.OK if end.id in self.ignore else end.severity
+        worst = findings[0].leaf.severity if findings else passed
         if worst.rank < Severity.WARNING.rank and (lacking or self.facts.get("reading").misread):
             return UNKNOWN
         return worst

@@ -52,6 +52,8 @@ RANKS: tuple[tuple[str, Sure], ...] = (
 PLAIN = RANKS.index(("tfevents", Sure.MAYBE))
 PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
+SEE_FORMATS = "`stabtree formats` lists what it reads"
+SHOWN = 60  # characters of a first line that nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Loader:
         name: what `--format` calls it.
         sniff: how surely a source is of this format.
         read: the table of a source, with the columns that are wanted; several for several runs.
-        about: for the list of formats.
+        about: for `stabtree formats`.
         folder: the tables of a run's folder as this kind of trainer lays it out, of the run that is named if there are
             several; none for another kind of folder.
         deep: whether `folder` searches the folders below, so that metrics which lie in the folder itself come first.
@@ -170,12 +172,16 @@ def choose(source: Source, names: Names) -> Loader:
         )
     if not source.binary and (oddity := delimited.oddity(source, names)):
         raise oddity
-    known = ", ".join(loader.about for loader in LOADERS)
     if source.binary:
-        raise StabtreeError(f"is {source.binary}; stabtree reads {known}", where=source.path, hint="export it as CSV")
+        problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
+        raise StabtreeError(problem, where=source.path, hint=hint)
     raise StabtreeError(
-        f"is in no format that stabtree knows; it reads {known}",
+        f"is in no format that stabtree knows; it begins with {_first_line(source)!r}",
         where=source.path,
         # Only a text log is known by the names in it.
-        hint=_in("text.loader", "hint")(source, names) or NAME_METRICS,
+        hint=_in("text.loader", "hint")(source, names) or f"{NAME_METRICS}; {SEE_FORMATS}",
     )
+
+
+def _first_line(source: Source) -> str:
+    return clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)

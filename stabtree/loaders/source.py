@@ -271,7 +271,22 @@ def _encoding(data: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
+# A path swallows the second slash of an address.
+_REMOTE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(?P<rest>.*)")
+_FETCH = {
+    "s3": "aws s3 cp {url} -",
+    "gs": "gcloud storage cat {url}",
+    "http": "curl -sL {url}",
+    "https": "curl -sL {url}",
+}
+
+
 def _missing(file: Path, shown: str) -> StabtreeError:
+    if remote := _REMOTE.match(shown):
+        scheme, rest = remote["scheme"].lower(), remote["rest"]
+        fetch = _FETCH.get(scheme, "").format(url=f"{scheme}://{rest}")
+        hint = f"type `{fetch} | stabtree -`" if fetch else "copy it to this machine, and name the copy"
+        return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
     try:
         names = [entry.name for entry in file.parent.iterdir()]
     except OSError:

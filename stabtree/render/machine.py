@@ -45,7 +45,10 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
-        "findings": [_finding(finding, diagnosis.run) for finding in diagnosis.findings],
+        "findings": [
+            *(_finding(finding, diagnosis.run) for finding in diagnosis.findings),
+            *(_finding(finding, diagnosis.run, ignored=True) for finding in diagnosis.ignored),
+        ],
         "timeline": [
             {"step": event.step, "metric": event.metric, "text": event.text, "first": event.first}
             for event in diagnosis.timeline
@@ -152,7 +155,7 @@ def _visit(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, run: Run) -> dict[str, Any]:
+def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
     leaf, restart = finding.leaf, finding.restart
     time = clock(run, finding.onset_step) if finding.onset_step is not None else None
     return {
@@ -196,6 +199,7 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         else None,
         "see": list(leaf.see),
         "own_onset_step": finding.own_onset_step,
+        "ignored": ignored,
         "also": [
             {
                 "id": item.leaf.id,

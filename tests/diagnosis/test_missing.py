@@ -155,3 +155,19 @@ def test_the_measurement_that_is_said_to_tell_a_cause_does() -> None:
     both = Run(run.name, {**run.series, "batch_id": series("batch_id", np.arange(len(steps)), steps)}, run.config)
     causes = {judged.cause.id: judged.state for judged in diagnose(both, TREES).findings[0].causes}
     assert causes["Q2.3.batch"] not in (CauseState.NOT_CHECKABLE, CauseState.CONFIRMED)
+
+
+def test_where_the_path_hinges_on_the_precision_it_is_told() -> None:
+    """Between which diagnoses --dtype would decide; nothing where each leads to the same, or where it is known."""
+    whole = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    bare = {name: whole.series[name] for name in ("loss", "grad_norm", "lr")}
+    run = Run("bare", bare)
+    (told,) = [item for item in diagnose(run).log_next if "dtype" in item.names]
+    assert told.decides[0].startswith('between "The')
+    for word in ("fp16", "bf16"):
+        known = diagnose(load_run(FIXTURES / "phase19" / "fp16-overflow", dtype=word))
+        assert not [item for item in known.log_next if "dtype" in item.names]
+        leaf = diagnose(run, answers={"Q1.2": word}).end.title
+        assert leaf in told.decides[0]
+    healthy = Run("bare", {"loss": load_run(FIXTURES / "phase19" / "healthy").series["loss"]})
+    assert not any(text.startswith("between") for item in diagnose(healthy).log_next for text in item.decides)

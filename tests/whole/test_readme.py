@@ -46,7 +46,15 @@ def test_the_readme_names_every_command() -> None:
     """No command of the command line is missing from the README."""
     text = README.read_text(encoding="utf-8")
     trees = ("list", "show", "graph", "check", "test", "schema")
-    for name in ("diagnose", "explain", "inspect", *(f"tree {name}" for name in trees)):
+    for name in (
+        "diagnose",
+        "explain",
+        "inspect",
+        "demo",
+        "formats",
+        "completion",
+        *(f"tree {name}" for name in trees),
+    ):
         assert f"stabtree {name}" in text
 
 

@@ -178,4 +178,5 @@ def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | Non
         restart = finding.restart
         if restart and restart.checkpoint_step is not None:
             parts.append(f"restart from {restart.checkpoint_step:,}")
+    parts += [f"{len(diagnosis.ignored)} ignored"] if diagnosis.ignored else []
     return " · ".join([*parts, *([f"exit {exit_code}"] if exit_code is not None else [])])

@@ -33,12 +33,19 @@ def step_of(finding: Finding | None) -> str:
 
 
 def title(diagnosis: Diagnosis) -> str:
-    """What was found, in a few words."""
+    """What was found, in a few words, and how much that counts for nothing."""
+    count = len(diagnosis.ignored)
+    return f"{_title(diagnosis)} ({count} ignored)" if count else _title(diagnosis)
+
+
+def _title(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == UNKNOWN:
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     finding = main_finding(diagnosis)
     if finding:
         return finding.leaf.title
+    if diagnosis.end.id in [item.leaf.id for item in diagnosis.ignored]:
+        return "Nothing else was found"
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 

@@ -181,7 +181,7 @@ def test_other_databases(tmp_path: Path) -> None:
     """A database of something else, an empty store and a damaged one are told apart."""
     with closing(sqlite3.connect(tmp_path / "other.db")) as store:
         store.executescript("CREATE TABLE a (b)")
-    with pytest.raises(StabtreeError, match="is an SQLite database; stabtree reads"):
+    with pytest.raises(StabtreeError, match="is an SQLite database, which stabtree does not read"):
         load_run(tmp_path / "other.db")
     with pytest.raises(StabtreeError, match="holds no metrics"):
         load_run(database(tmp_path / "empty.db", {}))

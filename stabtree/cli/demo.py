@@ -1,0 +1,31 @@
+"""`stabtree demo`: a failed run that comes with stabtree, diagnosed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stabtree.cli.diagnose import diagnose
+from stabtree.cli.options import Json  # noqa: TC001 - typer reads it
+from stabtree.cli.outputs import OutputOpt, Quiet  # noqa: TC001
+
+RUN = "fp16-overflow"
+
+
+def demo(output: OutputOpt = None, json: Json = False, quiet: Quiet = False) -> None:
+    """Diagnose a failed run that comes with stabtree: an overflow in fp16.
+
+    Exit code 0, whatever is found.
+    """
+    run = demo_run()
+    diagnose([str(run)], output=output, json=json, quiet=quiet, exit_zero=True)
+    if not (json or quiet or output):
+        typer.echo(f"\nThis run lies in {run}; one of yours: stabtree PATH", err=True)
+
+
+def demo_run() -> Path:
+    """The folder of the run: in a wheel it lies in the package, in a checkout beside it."""
+    package = Path(__file__).parent.parent
+    folder = package / "_demo" / RUN
+    return folder if folder.is_dir() else package.parent / "fixtures" / "phase19" / RUN

@@ -1,0 +1,47 @@
+"""`--help`: the options of a command in groups, by the `rich_help_panel` that each was declared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
+ARGUMENTS, OPTIONS = "Arguments", "Options"
+ROOT_EPILOG = "`stabtree PATH` diagnoses a log; `stabtree help COMMAND` tells of a command."
+DIAGNOSE_EPILOG = """\b
+Examples:
+  stabtree run.csv                       one run; `diagnose` may be left out
+  stabtree 'sweep/*' -q                  a line a run
+  tail -n 5000 train.log | stabtree -    standard input
+  stabtree run.csv --dtype fp16 --json   for machines
+
+\b
+Exit codes:
+  0  all runs judged, nothing at or above --fail-on
+  1  something is
+  2  a mistake in what was typed, or a log that can't be read
+  3  too little was logged to judge
+  4  stabtree itself failed; --debug shows where
+"""
+
+
+def write_groups(params: Iterable[Any], context: Any, formatter: Any) -> None:
+    """Write arguments, then what a run is read from, how it is judged and what is printed, then all other options."""
+    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (ARGUMENTS, INPUT, JUDGING, OUTPUT, OPTIONS)}
+    for param in params:
+        record = param.get_help_record(context)
+        if record and param.param_type_name == "argument":
+            groups[ARGUMENTS].append((_spelled(param), record[1]))
+        elif record:
+            groups[getattr(param, "rich_help_panel", None) or OPTIONS].append(record)
+    for name, records in groups.items():
+        if records:
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def _spelled(param: Any) -> str:
+    """An argument as it is typed; typer adds the type of its function, which says nothing to a user."""
+    return str(param.metavar or param.name).upper() + ("..." if param.nargs == -1 else "")

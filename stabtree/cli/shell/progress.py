@@ -1,0 +1,53 @@
+"""What is being done, on standard error, once it has taken a while; a terminal alone is told."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE_SECONDS = 2.0
+
+
+class Busy:
+    """Tells what a command is at, from two seconds after its start on.
+
+    Args:
+        wanted: False where nothing may be told: for machines, for a line alone, at a prompt.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._since = time.monotonic()
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Tell of one stage while it lasts; the line is gone when it ends."""
+        if not self._wanted:
+            yield
+            return
+        done = threading.Event()
+        teller = threading.Thread(target=self._tell, args=(clean(what, 60), done), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
+
+    def _tell(self, what: str, done: threading.Event) -> None:
+        left = self._since + PATIENCE_SECONDS - time.monotonic()
+        if done.wait(max(0.0, left)):
+            return
+        from rich.console import Console  # only where there is something to tell
+
+        # A terminal that takes no more, or not these letters, is no reason to fail.
+        with suppress(OSError, ValueError), Console(stderr=True).status(f"{what} ...", spinner="line"):
+            done.wait()

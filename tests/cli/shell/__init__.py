@@ -1,0 +1,1 @@
+"""What meets a person at the prompt."""

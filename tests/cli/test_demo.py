@@ -1,0 +1,28 @@
+"""The failed run that comes with stabtree."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from stabtree.cli.demo import RUN, demo_run
+from tests.cli.command import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_demo_shows_a_failed_run() -> None:
+    """It ends with 0, as nothing of the user's is wrong, and says where the run lies on standard error."""
+    done = run("demo")
+    assert done.returncode == 0
+    assert "The run overflowed in fp16" in done.stdout
+    assert str(demo_run()) in done.stderr
+    assert run("demo", "-q").stderr == ""
+
+
+def test_the_wheel_holds_the_run() -> None:
+    """It is packed from the fixture to where the command looks first."""
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    (source,) = [path for path, to in packed["force-include"].items() if to == f"stabtree/_demo/{RUN}"]
+    assert (ROOT / source).samefile(demo_run())
+    assert {"manifest.json", "metrics.csv"} <= {path.name for path in demo_run().iterdir()}
