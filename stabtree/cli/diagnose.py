@@ -32,8 +32,11 @@ from stabtree.errors import StabtreeError
 from stabtree.render.outputs import HEADLINE, JSON
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree.cli.stretch import Ends
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.render.look import Look
     from stabtree.run import Run
 
 
@@ -216,19 +219,32 @@ def diagnose(
     outcomes = [
         Outcome(item.name, item.run if isinstance(item.run, StabtreeError) else judged(item.run)) for item in loaded
     ]
-    only = outcomes[0].found if len(outcomes) == 1 else None
     told = [Severity.OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
     code = 0 if exit_zero else exit_code(told, levels)
     look = Look(length=Length.FULL if full else Length.SCREEN, plots=not no_plots, exit_code=code)
-    if only is None:
+    if len(outcomes) > 1:
         deliver_all(outcomes, places, look)
-    elif not isinstance(only, StabtreeError):
-        save(only, drawing)
-        deliver(only, places, look)
-    for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
-        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
+    for outcome in outcomes if len(outcomes) == 1 else ():
+        _deliver_one(outcome.found, places, look, drawing, quiet=quiet)
     if code:
         raise typer.Exit(code)
+
+
+def _deliver_one(
+    found: Diagnosis | StabtreeError,
+    places: Mapping[Path | None, str],
+    look: Look,
+    drawing: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Write all that is asked of one run."""
+    if isinstance(found, StabtreeError):
+        return
+    save(found, drawing)
+    deliver(found, places, look)
+    for text in found.said if quiet else ():
+        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
 
 
 def _hashed(run: Run) -> Run:

@@ -267,6 +267,7 @@ def _finding() -> dict[str, Schema]:
         },
         "see": _texts("Where to read on."),
         "own_onset_step": _maybe(_count("Where its own leaf begins; the event may have begun earlier.")),
+        "ignored": _flag("Whether --ignore names its leaf: it counts for nothing."),
         "also": _list("What else tells of the same event.", _object("A leaf.", _leaf())),
     }
 
