@@ -43,6 +43,7 @@ OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
+    "html": _in("stabtree.render.html.page", "html"),
 }
 
 
