@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,31 @@ def clean(text: object, limit: int = 200) -> str:
         char if char.isprintable() else " " if char.isspace() else "" for char in _ESCAPES.sub("", head)
     ).strip()
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+_SPELLED = {
+    **dict(zip("–—−‑‘’·“”×›≈µ§✓✗●◐○◀▲↑↓┊│┤└─▶", "----''-\"\"x>~uS+x*+o<^^v|||+->", strict=True)),
+    "…": "...",
+    "→": "->",
+    "←": "<-",
+    "≥": ">=",
+    "≤": "<=",
+    "±": "+-",
+    "σ": "sigma",
+    "²": "^2",
+}
+
+
+def to_ascii(text: str) -> str:
+    """A text in ASCII alone, for what can show nothing else: signs spelled out, letters without their accents.
+
+    >>> to_ascii("2.1σ · 14.1 → 3×10² …")
+    '2.1sigma - 14.1 -> 3x10^2 ~'
+    """
+    if text.isascii():
+        return text
+    spelled = unicodedata.normalize("NFKD", "".join(_SPELLED.get(char, char) for char in text))
+    return "".join(char if char.isascii() else "?" for char in spelled if not unicodedata.combining(char))
 
 
 def stays_inside(name: str) -> bool:

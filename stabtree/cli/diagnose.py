@@ -24,7 +24,7 @@ from stabtree.cli.options import (
     pairs,
     reading,
 )
-from stabtree.cli.outputs import OutputOpt, Quiet, deliver, deliver_all, spare, wanted
+from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def diagnose(
     output: OutputOpt = None,
     json: Json = False,
     quiet: Quiet = False,
+    full: Full = False,
+    no_plots: NoPlots = False,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -121,6 +123,7 @@ def diagnose(
     if rerun and any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
         raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
     from stabtree.diagnosis.walk import diagnose as walk
+    from stabtree.render.look import Length, Look
     from stabtree.render.several import Outcome
     from stabtree.tree.model import Severity
 
@@ -145,13 +148,14 @@ def diagnose(
         Outcome(item.name, item.run if isinstance(item.run, StabtreeError) else judged(item.run)) for item in loaded
     ]
     only = outcomes[0].found if len(outcomes) == 1 else None
-    if only is None:
-        deliver_all(outcomes, places)
-    elif not isinstance(only, StabtreeError):
-        deliver(only, places)
-    for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
-        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
     told = [Severity.OK if accept_partial and outcome.partial else outcome.verdict for outcome in outcomes]
     code = 0 if exit_zero else exit_code(told, levels)
+    look = Look(length=Length.FULL if full else Length.SCREEN, plots=not no_plots, exit_code=code)
+    if only is None:
+        deliver_all(outcomes, places, look)
+    elif not isinstance(only, StabtreeError):
+        deliver(only, places, look)
+    for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
+        typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it
     if code:
         raise typer.Exit(code)

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.errors import StabtreeError
+from stabtree.text import to_ascii
 
 if TYPE_CHECKING:
     from stabtree.cli.config import Settings
@@ -121,7 +122,11 @@ def emit(text: str) -> None:
     if sys.stdout is None:
         raise StabtreeError("standard output is closed", hint="redirect it to a file")
     encoding = sys.stdout.encoding or "utf-8"
-    data = (text if text.endswith("\n") else f"{text}\n").encode(encoding, "replace")
+    text = text if text.endswith("\n") else f"{text}\n"
+    try:
+        data = text.encode(encoding)
+    except UnicodeEncodeError:
+        data = "".join(f"{to_ascii(line)}\n" for line in text.splitlines()).encode(encoding, "replace")
     try:
         sys.stdout.flush()
         stored = getattr(sys.stdout, "buffer", None)

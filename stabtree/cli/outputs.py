@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +34,10 @@ OutputOpt = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help=f"Print the verdict only, in one line: --output {HEADLINE}.")
 ]
+Full = Annotated[bool, typer.Option("--full", help="Print all of it: every number, the log's rows around the onset.")]
+NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.")]
+LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
+"""What TERM_PROGRAM says of terminals that show links; others say so by a variable of their own."""
 
 
 def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | None, str]:
@@ -86,16 +93,21 @@ def spare(places: Iterable[Path | None], run: Run, *rules: str | None) -> None:
             )
 
 
-def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str]) -> None:
+def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str], look: Look = LOOK) -> None:
     """Write each output to its place, files first.
+
+    Args:
+        diagnosis: what was found.
+        places: the outputs, by place.
+        look: how long it is to be, and what of it was asked for; the terminal says the rest.
 
     Raises:
         StabtreeError: where one can't be written.
     """
-    _deliver(lambda name, look: OUTPUTS[name](diagnosis, look), places)
+    _deliver(lambda name, look: OUTPUTS[name](diagnosis, look), places, look)
 
 
-def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) -> None:
+def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], look: Look = LOOK) -> None:
     """Write each output of several runs to its place, files first.
 
     Raises:
@@ -107,16 +119,28 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str]) 
             raise StabtreeError(
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
-    _deliver(lambda name, look: known[name](outcomes, look), places)
+    _deliver(lambda name, look: known[name](outcomes, look), places, look)
 
 
-def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str]) -> None:
+def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look) -> None:
     for place, name in places.items():
         if place is not None:
-            write(place, text(name, LOOK))
+            write(place, text(name, look))
     if None in places:
-        width, color = screen()
-        emit(text(places[None], Look(width=width, color=color)))
+        emit(text(places[None], _on_the_terminal(look)))
+
+
+def _on_the_terminal(look: Look) -> Look:
+    """The look with what standard output can show."""
+    width, color = screen()
+    encoding = (sys.stdout.encoding or "utf-8") if sys.stdout is not None else "utf-8"
+    plain = codecs.lookup(encoding).name not in ("utf-8", "utf-16", "utf-32")
+    return replace(look, width=width, color=color, ascii=plain, links=color and _links())
+
+
+def _links() -> bool:
+    known = os.environ.get("TERM_PROGRAM") in LINKING or int(os.environ.get("VTE_VERSION", "0") or 0) >= 5000
+    return known or any(name in os.environ for name in ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK"))
 
 
 def write(path: Path, text: str) -> None:

@@ -117,6 +117,7 @@ def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
     from stabtree.tree.compose import NOTHING
     from stabtree.tree.load import load_tree
+    from stabtree.tree.model import SHORT
 
     tree = load_tree(name)
     own = {section.id for section in tree.sections if section.tree in ("", tree.name)}
@@ -126,6 +127,8 @@ def check(name: Name) -> None:
     told = f"{len(questions)} questions and {len(leaves)} leaves"
     others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
     emit(f"{clean(tree.name)}: no mistake in {told}{others}")
+    if long := sorted(id_ for id_ in questions if not tree.questions[id_].short):
+        emit(f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most")
 
 
 @tree_app.command(cls=TypedCommand)

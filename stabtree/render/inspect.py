@@ -68,7 +68,7 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     from rich.padding import Padding
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("column", "read as"):
         table.add_column(title, overflow="fold")
     misread = ("misread",) if any(use.misread for use in uses) else ()

@@ -9,7 +9,7 @@ import io
 from typing import TYPE_CHECKING
 
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import clean
+from stabtree.text import clean, to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from stabtree.render.look import Look
     from stabtree.render.plot import Line, Piece
 
 STYLES = {
@@ -24,30 +25,41 @@ STYLES = {
     "heading": "bold",
     "id": "cyan",
     "answer": "bold",
-    "dim": "bright_black",
+    "dim": "dim",
     "title": "bold",
-    "axis": "bright_black",
+    "axis": "dim",
     "curve": "cyan",
     "mark": "bold red",
+    "restart": "bold green",
+    "first": "bold red",
     "confirmed": "bold red",
-    "likely": "bold yellow",
+    "likely": "yellow",
     "possible": "yellow",
-    "not confirmed": "bright_black",
-    "not checkable": "bright_black",
+    "not confirmed": "dim",
+    "not checkable": "dim",
     "ruled out": "green",
     "number": "bold",
     "passed": "green",
     "failed": "bold red",
+    "critical word": "bold red",
+    "warning word": "yellow",
+    "note word": "blue",
+    "ok word": "green",
+    "unknown word": "bold",
 }
+"""Readable on dark and light screens and in both Solarized palettes: of the 16 colours that a terminal may redefine
+none that one of them makes its background, and badges in colours that it may not redefine."""
 
 
 class Page:
     """Collects renderables and turns them into a string of a given width."""
 
-    def __init__(self, *, width: int, color: bool) -> None:
+    def __init__(self, *, width: int, color: bool, ascii: bool = False, links: bool = False) -> None:  # noqa: A002 - as in `Look`
         from rich.console import Console
 
         self.width = width
+        self._ascii = ascii
+        self._links = links and color
         self._out = io.StringIO()
         self._console = Console(
             file=self._out,
@@ -70,7 +82,7 @@ class Page:
         """Add a paragraph of (text, style) pieces, wrapped and indented."""
         from rich.padding import Padding
 
-        text = styled(pieces)
+        text = self._styled(pieces)
         if not hanging:
             self.add(Padding(text, (0, 0, 0, indent)))
             return
@@ -81,7 +93,7 @@ class Page:
 
     def item(self, head: Piece, pieces: Iterable[Piece], *, indent: int, head_width: int) -> None:
         """Add a paragraph with a head of fixed width before it and the text wrapped beside the head."""
-        label, text = styled([head]), styled(pieces)
+        label, text = self._styled([head]), self._styled(pieces)
         if label.cell_len > head_width or "\n" in label.plain:
             self._grid([(label, text)], indent, (head_width,))
             return
@@ -99,7 +111,7 @@ class Page:
 
     def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
         """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
-        self._grid([tuple(styled([cell]) for cell in row) for row in rows], indent, widths)
+        self._grid([tuple(self._styled([cell]) for cell in row) for row in rows], indent, widths)
 
     def _grid(self, rows: Iterable[tuple[Text, ...]], indent: int, widths: tuple[int, ...]) -> None:
         from rich.padding import Padding
@@ -125,14 +137,30 @@ class Page:
     def lines(self, lines: Iterable[Line], indent: int = 0) -> None:
         """Add lines as they are, without wrapping."""
         for pieces in lines:
-            text = styled([(" " * indent, ""), *pieces])
-            text.no_wrap = True
-            text.overflow = "crop"
+            text = self._styled([(" " * indent, ""), *pieces])
+            text.truncate(self.width, overflow="crop")
             self.add(text)
+
+    def plain(self, text: str) -> str:
+        """A text as the page will show it, to be measured."""
+        return to_ascii(clean(text, limit=2000)) if self._ascii else clean(text, limit=2000)
+
+    def link(self, text: str, target: str) -> Piece:
+        """A piece that leads to an address where the terminal can follow it."""
+        web = self._links and target.startswith(("https://", "http://")) and target.isprintable() and " " not in target
+        return text, f"link {target}" if web else ""
+
+    def _styled(self, pieces: Iterable[Piece]) -> Text:
+        return styled([(to_ascii(text), style) for text, style in pieces] if self._ascii else pieces)
 
     def text(self) -> str:
         """The page, without blanks at line ends."""
         return "\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n"
+
+
+def new_page(look: Look) -> Page:
+    """An empty page of that look."""
+    return Page(width=look.width, color=look.color, ascii=look.ascii, links=look.links)
 
 
 def styled(pieces: Iterable[Piece]) -> Text:

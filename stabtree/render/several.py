@@ -13,13 +13,16 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.errors import StabtreeError
 from stabtree.render import machine, screen
 from stabtree.render.look import LOOK, Look
-from stabtree.render.page import Page, styled
+from stabtree.render.page import new_page, styled
+from stabtree.render.report.words import main_finding, title
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from stabtree.render.page import Page
 
 
 UNREAD = "unread"
@@ -70,7 +73,7 @@ def counted(outcomes: Sequence[Outcome]) -> str:
 
 def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """The runs, worst first, a line each; those that ended at one leaf stand together."""
-    page, width = Page(width=look.width, color=look.color), look.width
+    page, width = new_page(look), look.width
     folder = _folder([outcome.name for outcome in outcomes])
     longest = max(SHORTEST_NAME, width * 2 // 5)
     ordered = _ordered(outcomes)
@@ -125,10 +128,10 @@ def _told(found: Diagnosis | StabtreeError) -> tuple[str, str, str]:
     """The step, how much more was found, and what was found."""
     if isinstance(found, StabtreeError):
         return "", "", clean(found.problem, MOST_PROBLEM)
-    main = screen.main_finding(found)
+    main = main_finding(found)
     step = f"{main.onset_step:,}" if main and main.onset_step is not None else "–"
     more = f"+{len(found.findings) - 1}" if main and len(found.findings) > 1 else ""
-    return step, more, screen.title(found)
+    return step, more, title(found)
 
 
 def _typed(name: str) -> str:
@@ -142,16 +145,15 @@ def _shared_notes(outcomes: Sequence[Outcome]) -> list[str]:
     return [note for note in judged[0] if all(note in notes for notes in judged)] if judged else []
 
 
-def headlines(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
+def headlines(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """A line a run, in the order of the paths, each with its path."""
-    return "\n".join(_line(outcome) for outcome in outcomes)
+    return "\n".join(_line(outcome, look) for outcome in outcomes)
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: Outcome, look: Look) -> str:
     if isinstance(outcome.found, StabtreeError):
         return clean(f"NOT READ  {outcome.name}: {outcome.found.problem}", 400)
-    word, _, rest = screen.headline(outcome.found).partition("  ")
-    return clean(f"{word}  {outcome.name}  {rest}", 400)
+    return screen.one_line(outcome.found, outcome.name, look)
 
 
 def to_json(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:

@@ -23,9 +23,9 @@ class Look(NamedTuple):
 
 
 LOOKS: dict[str, Look] = {
-    Severity.OK: Look("OK", "bold white on green4", "#d6f5d6"),
-    Severity.NOTE: Look("NOTE", "bold white on dodger_blue3", "#d6e6fa"),
-    Severity.WARNING: Look("WARNING", "bold black on yellow3", "#fff0b8"),
-    Severity.CRITICAL: Look("CRITICAL", "bold white on red3", "#f9d0d0"),
-    UNKNOWN: Look("NOT JUDGED", "bold white on grey42", "#e0e0e0"),
+    Severity.OK: Look("OK", "bold color(231) on color(28)", "#d6f5d6"),
+    Severity.NOTE: Look("NOTE", "bold color(231) on color(25)", "#d6e6fa"),
+    Severity.WARNING: Look("WARNING", "bold color(16) on color(178)", "#fff0b8"),
+    Severity.CRITICAL: Look("CRITICAL", "bold color(231) on color(160)", "#f9d0d0"),
+    UNKNOWN: Look("NOT JUDGED", "bold color(231) on color(240)", "#e0e0e0"),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates import PREDICATES
 from stabtree.tree.kinds import kinds, lists
-from stabtree.tree.model import Cause, Quick, Tree
+from stabtree.tree.model import SHORT, Cause, Quick, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,11 +40,12 @@ def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
 
 def _object(kind: type, test: dict[str, Any]) -> dict[str, Any]:
     own = kinds(kind)
+    special = {"test": test, "short": {**TEXT, "maxLength": SHORT}}
     return {
         "type": "object",
         "additionalProperties": False,
         "required": [key for key, item in own.items() if item.required],
-        "properties": {key: test if key == "test" else _property(item) for key, item in own.items()},
+        "properties": {key: special.get(key) or _property(item) for key, item in own.items()},
     }
 
 

@@ -12,7 +12,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.tree.load import build, load_trees
 from stabtree.tree.model import EVENTS
 from tests.conftest import FIXTURES, make_run
@@ -95,7 +95,7 @@ def test_a_rate_that_rises_is_one_event_with_a_jump_at_the_same_time_only(later:
 def test_what_else_was_seen_is_told_in_one_line_and_listed() -> None:
     """The screen has no finding of its own for it, and the JSON has its id, title, severity and onset."""
     found = diagnose(make_run(healthy(loss=JUMPED)), TREES)
-    told = screen(found)
+    told = full(found)
     assert "Also seen as: slow-rise at step" in told
     assert "Also found" not in told
     also = to_dict(found)["findings"][0]["also"]

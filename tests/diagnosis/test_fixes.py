@@ -14,7 +14,7 @@ from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.look import Look
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Cause, Leaf, Severity
@@ -159,7 +159,7 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
     told = to_dict(found)["findings"][0]
     assert told["fixes"] == list(finding.fixes)
     assert [item["fix"] for item in told["first_fixes"]] == list(finding.fixes[:3])
-    text = screen(found, Look(width=400))
+    text = full(found, Look(width=400))
     assert all(fix in text for fix in finding.fixes[:3])
     assert finding.fixes[3] not in text
     assert f"and {len(finding.fixes) - 3} more: stabtree explain {finding.leaf.id}" in text

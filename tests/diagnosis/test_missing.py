@@ -13,7 +13,7 @@ from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series
@@ -76,7 +76,7 @@ def test_a_short_log_lacks_rows_and_no_metric() -> None:
     found = diagnose(make_run({"loss": falling(30), "grad_norm": np.ones(30)}, dtype="fp32"), TREES)
     miss = next(miss for miss in found.missing if miss.id == "O0")
     assert (miss.metrics, miss.log) == ((), "")
-    assert "not a logging matter: loss has 30 finite" in " ".join(screen(found).split())
+    assert "not a logging matter: loss has 30 finite" in " ".join(full(found).split())
 
 
 def test_what_does_not_apply_is_no_entry() -> None:
@@ -122,7 +122,7 @@ def test_the_screen_names_three_things_to_log_and_counts_the_rest() -> None:
     empty = diagnose(make_run({"eval_loss": falling(12)}), TREES)
     assert empty.verdict == UNKNOWN
     assert empty.log_next[0].names == ("loss",)
-    told = screen(diagnose(make_run({"loss": falling(400)}), TREES)).partition("what to log next time")[2]
+    told = full(diagnose(make_run({"loss": falling(400)}), TREES)).partition("what to log next time")[2]
     assert " 3. " in told
     assert " 4. " not in told
     assert "more; --json lists all" in told

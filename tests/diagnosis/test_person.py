@@ -11,7 +11,8 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import headline, screen
+from stabtree.render.screen import headline
+from stabtree.render.sections.full import full
 from stabtree.tree.load import load_tree, load_trees
 from tests.conftest import falling, make_run
 from tests.predicates.judged import loss as judged_loss
@@ -60,7 +61,7 @@ def test_an_answer_counts_on_a_run_that_learns(id_: str, word: str, leaf: str) -
     found = diagnose(learning(), TREES, answers={id_: word})
     assert [finding.leaf.id for finding in found.findings] == [leaf]
     assert found.verdict == TREES.leaves[leaf].severity
-    assert f"{id_}" in screen(found)
+    assert f"{id_}" in full(found)
 
 
 def test_an_answer_counts_beside_a_nan() -> None:
@@ -88,7 +89,7 @@ def test_an_answer_that_is_not_asked_for_is_said_to_be() -> None:
     assert found.verdict == "ok"
     assert found.said == ("Q1.3 answered mlp: not used, the walk of this run does not come to it",)
     assert found.said[0] in to_dict(found)["notes"]
-    assert "Your answers" in screen(found)
+    assert "Your answers" in full(found)
 
 
 def test_a_loop_that_works_is_no_proof_of_a_low_rate() -> None:

@@ -12,7 +12,7 @@ from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.look import Look
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.render.sections.restart import restart_line
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
@@ -61,12 +61,12 @@ def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
 def test_the_reason_is_given() -> None:
     """The restart line names the checkpoint that was passed over, or warns of the one that had to do."""
     found = dead_at(605, checkpoint_every=100)
-    assert "Not from step 600: that one was written right before the loss broke" in screen(found, Look(width=300))
+    assert "Not from step 600: that one was written right before the loss broke" in full(found, Look(width=300))
     assert to_dict(found)["findings"][0]["restart"]["fresh_step"] == 600
-    assert "It was written right before the loss broke and is the oldest" in screen(
+    assert "It was written right before the loss broke and is the oldest" in full(
         dead_at(205, checkpoint_every=200), Look(width=300)
     )
-    assert "right before the loss broke" not in screen(dead_at(650, checkpoint_every=100), Look(width=300))
+    assert "right before the loss broke" not in full(dead_at(650, checkpoint_every=100), Look(width=300))
 
 
 def test_other_trouble_takes_the_newest_checkpoint_before_it() -> None:

@@ -16,7 +16,7 @@ from stabtree.loaders import load_run
 from stabtree.monitor import NaNMonitor
 from stabtree.render.look import Look
 from stabtree.render.machine import to_dict, to_json
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from tests.conftest import FIXTURES, falling, make_run, series
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def ranked(starts: dict[str, int | None]) -> Run:
 
 def shown(run: Run, width: int = 400) -> str:
     """The block on the screen, empty where there is none."""
-    text = screen(diagnose(run), Look(width=width))
+    text = full(diagnose(run), Look(width=width))
     return text.partition("NaN monitor\n")[2].partition("\n\n")[0]
 
 
@@ -79,7 +79,7 @@ def test_a_finite_loss_has_no_replay(folder: Path) -> None:
     found = diagnose(load_run(folder))
     assert found.monitor is None
     assert to_dict(found)["monitor"] is None
-    assert "NaN monitor" not in screen(found)
+    assert "NaN monitor" not in full(found)
 
 
 @settings(max_examples=200)

@@ -9,7 +9,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.render.screen import screen
+from stabtree.render.sections.full import full
 from stabtree.run import Setting
 from stabtree.tree.load import load_trees
 from tests.leaves.errors import LINES
@@ -52,7 +52,7 @@ def test_a_log_of_nothing_but_an_error_is_judged() -> None:
     assert not run.series
     assert found.verdict == "critical"
     assert found.findings[0].leaf.id == "cuda-oom"
-    assert "Healthy" not in screen(found)
+    assert "Healthy" not in full(found)
 
 
 def test_many_lines_are_bounded_and_counted() -> None:

@@ -54,6 +54,11 @@ def test_a_good_tree_loads() -> None:
     [
         (
             "test: spike",
+            f"short: {'x' * 29}\n    test: spike",
+            "t.yaml:10: question Q1 has a short of 29 characters; 28 is the most",
+        ),
+        (
+            "test: spike",
             "test: spik",
             "t.yaml:10: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
         ),

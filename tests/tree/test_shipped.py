@@ -10,6 +10,7 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render import reference
 from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
+from stabtree.tree.model import SHORT
 from stabtree.tree.params import known
 from tests.conftest import make_run
 from tests.leaves.errors import LINES
@@ -33,6 +34,15 @@ def test_a_healthy_run_passes_every_check() -> None:
     """None of the checks that read metrics finds what it looks for."""
     sound = diagnose(make_run(healthy(), n_classes=55, grad_clip=5.0, dtype="fp32"), TREE)
     assert sound.verdict == "ok"
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_question_has_a_short_form_of_its_own(name: str) -> None:
+    """A path tells each question in a line: short, a question, and no two of a tree alike."""
+    tree = load_tree(name)
+    shorts = [question.short for question in tree.questions.values()]
+    assert all(short.endswith("?") and len(short) <= SHORT for short in shorts), shorts
+    assert len(set(shorts)) == len(shorts)
 
 
 def test_every_cross_reference_exists() -> None:

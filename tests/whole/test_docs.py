@@ -56,3 +56,15 @@ def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: 
     assert command == "$ stabtree tree test house.yaml"
     done = run("tree", "test", "house.yaml", COLUMNS="80")
     assert (done.returncode, done.stdout) == (0, shown)
+
+
+def test_checking_a_tree_asks_for_what_a_path_needs(tmp_path: Path) -> None:
+    """A question without a short form is no mistake, but is named; the page's own tree has one for each."""
+    text = blocks("yaml")[0]
+    path = tmp_path / "house.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert "short" not in run("tree", "check", str(path)).stdout
+    path.write_text(re.sub(r"    short: grad_norm.*\n", "", text), encoding="utf-8")
+    done = run("tree", "check", str(path))
+    assert done.returncode == 0
+    assert "note: H2: no `short`" in done.stdout

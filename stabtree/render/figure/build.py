@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.render.figure.model import Figure, Mark, Strip
+from stabtree.render.figure.model import Figure, Mark, Strip, column_of
 from stabtree.stats import quantiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree._lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.run import Run, Series
+    from stabtree.run import Gap, Run, Series
 
 MOST_STRIPS = 4
 LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
 ROBUST = (0.005, 0.995)  # what lies within is always on the axis
 FAR = 3.0  # how many times that range an end may reach beyond it
+ROOM = 0.5  # the same where something began later than the first of so many parts of the rows
+EARLY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axis of steps, cut into columns, and where on it the trouble began."""
+
+    first: int
+    last: int
+    columns: int
+    onset: int | None = None
+
+    def columns_of(self, steps: Ints) -> Ints:
+        """The column that each step falls into."""
+        return column_of(steps, self.first, self.last, self.columns)
 
 
 def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figure | None:
@@ -33,8 +52,13 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
     first = min(int(series.steps[0]) for series in chosen)
     last = max(*(int(series.steps[-1]) for series in chosen), first + 1)
     leader = next((event.metric for event in diagnosis.timeline if event.first), "")
-    strips = tuple(_strip(series, first, last, columns, leader == series.metric) for series in chosen)
-    marks = sorted((m for m in _marks(finding) if first <= m.step <= last), key=lambda mark: mark.step)
+    frame = Frame(first, last, columns, finding.onset_step if finding else None)
+    gaps = diagnosis.run.gaps
+    strips = tuple(
+        _strip(series, frame, gaps=[gap for gap in gaps if gap.metric == series.metric], leads=leader == series.metric)
+        for series in chosen
+    )
+    marks = sorted((m for m in _marks(diagnosis, finding) if first <= m.step <= last), key=lambda mark: mark.step)
     return Figure(first, last, columns, strips, tuple(marks))
 
 
@@ -49,69 +73,75 @@ def _chosen(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
     return [run.series[name] for name in known[:MOST_STRIPS]]
 
 
-def _marks(finding: Finding | None) -> list[Mark]:
-    found = []
-    if finding and finding.onset_step is not None:
-        found.append(Mark(finding.onset_step, "onset", f"{finding.onset_step:,}"))
+def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:
+    found = [Mark(event.step, "first", f"{event.step:,}") for event in diagnosis.timeline if event.first]
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         step = finding.restart.checkpoint_step
         found.append(Mark(step, "restart", f"{step:,}"))
+    if finding and finding.onset_step is not None:
+        found.append(Mark(finding.onset_step, "onset", f"{finding.onset_step:,}"))
     return found
 
 
-def _strip(series: Series, first: int, last: int, columns: int, leads: bool) -> Strip:
-    places = column_of(series.steps, first, last, columns)
+def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
     good = np.isfinite(series.values)
-    lows, highs = np.full(columns, np.nan), np.full(columns, np.nan)
-    np.fmin.at(lows, places[good], series.values[good])
-    np.fmax.at(highs, places[good], series.values[good])
-    bad = np.zeros(columns, dtype=bool)
+    places, values = frame.columns_of(series.steps), series.values[good]
+    low, high, log = _axis(values, series.steps[good], frame.onset)
+    lows, highs = np.full(frame.columns, np.nan), np.full(frame.columns, np.nan)
+    bottom, top = low, high
+    if len(values):
+        filled = places[good]
+        starts = np.flatnonzero(np.diff(filled, prepend=-1))
+        lows[filled[starts]] = np.minimum.reduceat(values, starts)
+        highs[filled[starts]] = np.maximum.reduceat(values, starts)
+        bottom, top = float(values.min()), float(values.max())
+    bad = np.zeros(frame.columns, dtype=bool)
     bad[places[~good]] = True
-    low, high, log = _axis(series.values[good])
-    top = float(np.nanmax(highs)) if good.any() else high
     return Strip(
         metric=series.metric,
         lows=lows,
         highs=highs,
         bad=bad,
-        joined=_joined(places, good, columns),
+        joined=_joined(series.steps, places, good, frame.columns, gaps),
         low=low,
         high=high,
         log=log,
         clipped=top if top > high else None,
+        clipped_low=bottom if bottom < low else None,
         first=leads,
     )
 
 
-def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
-    """The column that each step falls into."""
-    share = (steps - first).astype(np.float64) / max(last - first, 1)
-    found: Ints = np.clip((share * columns).astype(np.int64), 0, columns - 1)
-    return found
-
-
-def _joined(places: Ints, good: Bools, columns: int) -> Bools:
-    """Whether the line goes on into each column that holds a value: nothing not finite lies before it."""
+def _joined(steps: Ints, places: Ints, good: Bools, columns: int, gaps: Sequence[Gap]) -> Bools:
+    """Whether the line goes on into each column that holds a value: nothing not finite, and no gap, lies before it."""
     joined = np.zeros(columns, dtype=bool)
     rows = np.flatnonzero(good)
     if len(rows):
-        after_gap = np.append(False, np.diff(rows) > 1)
-        starts = places[rows[after_gap]]
+        cut = np.diff(rows) > 1
+        for gap in gaps:
+            after = int(np.searchsorted(steps[rows], gap.first_step))
+            cut[after - 1 : after] = True
         joined[places[rows]] = True
-        joined[starts] = False
+        joined[places[rows[1:][cut]]] = False
         joined[places[rows[0]]] = False
     return joined
 
 
-def _axis(values: Floats) -> tuple[float, float, bool]:
-    """The ends of the axis, and whether it is logarithmic: the whole range where most of the series reach it."""
+def _axis(values: Floats, steps: Ints, onset: int | None) -> tuple[float, float, bool]:
+    """The ends of the axis, and whether it is logarithmic.
+
+    The whole range where most of the series reach it. Where something began late in the run, its early fall does not
+    flatten that.
+    """
     if not len(values):
         return 0.0, 1.0, False
     low, high = float(values.min()), float(values.max())
     if low > 0 and high / low > LOG_RATIO:
         return low, high, True
-    inner_low, inner_high = quantiles(values, *ROBUST)
-    room = FAR * (inner_high - inner_low)
+    settled = values[len(values) // EARLY :]
+    late = onset is not None and onset > steps[len(values) // EARLY]
+    inner_low, inner_high = quantiles(settled if late else values, *ROBUST)
+    room = (ROOM if late else FAR) * (inner_high - inner_low)
     if room > 0:
         low, high = max(low, inner_low - room), min(high, inner_high + room)
     return low, high, False

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
+
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree._lazy import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +21,13 @@ class Strip:
         highs: the highest.
         bad: bool (columns,), whether a value that is not finite falls into the column.
         joined: bool (columns,), whether the line goes on from the last filled column before: no value that is not
-            finite lies between.
-        low: the lower end of the axis, of what is not far off most of the series.
-        high: the upper end; values beyond it are drawn at the edge, and `clipped` says so.
+            finite and no gap lies between.
+        low: the lower end of the axis, of what is not far off most of the series; values beyond it are drawn at the
+            edge, and `clipped_low` says so.
+        high: the upper end, and `clipped`.
         log: whether the axis is logarithmic.
         clipped: the highest finite value where it lies beyond the axis, else None.
+        clipped_low: the lowest one where it lies beyond the axis.
         first: whether it moved before all others.
     """
 
@@ -36,6 +40,7 @@ class Strip:
     high: float
     log: bool
     clipped: float | None = None
+    clipped_low: float | None = None
     first: bool = False
 
 
@@ -71,3 +76,10 @@ class Figure:
     columns: int
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
+
+
+def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
+    """The column that each step falls into."""
+    share = (steps - first) / max(last - first, 1)
+    found: Ints = np.clip((share * columns).astype(np.int64), 0, columns - 1)
+    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
-from stabtree.render.report.words import answer_of, facts, main_finding, step_of, title
+from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
 from stabtree.render.sections.restart import restart_line
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
@@ -31,10 +31,12 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     finding = main_finding(diagnosis)
     also = diagnosis.findings[1:] if finding else diagnosis.findings
     told = tuple(f for f in also if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE)
+    calm = harmless(diagnosis)
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
-        title=step_of(finding) + title(diagnosis),
+        badge=str(Severity.OK) if calm else str(diagnosis.verdict),
+        title=f"Healthy ({counted(len(diagnosis.findings), 'note')})" if calm else step_of(finding) + title(diagnosis),
         finding=finding,
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",

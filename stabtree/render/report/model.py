@@ -117,6 +117,7 @@ class Report:
     Attributes:
         diagnosis: what it is a report of.
         verdict: `ok`, `note`, `warning`, `critical` or `unknown`.
+        badge: the verdict that the headline wears: `ok` where the notes are of what healthy runs have.
         title: what was found, in a few words, the step before it.
         finding: the finding that the verdict rests on; None where there is none or the run was not judged.
         facts: the run in a line: steps, precision, optimizer, rate, file.
@@ -136,6 +137,7 @@ class Report:
 
     diagnosis: Diagnosis
     verdict: str
+    badge: str
     title: str
     finding: Finding | None
     facts: str

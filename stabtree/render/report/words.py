@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Finding, Visit
+    from collections.abc import Iterable
+
+    from stabtree.diagnosis.result import Diagnosis, Finding, Happening, Visit
     from stabtree.run import Run
 
+NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -34,6 +39,49 @@ def title(diagnosis: Diagnosis) -> str:
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
+def harmless(diagnosis: Diagnosis) -> bool:
+    """Whether all that was found are notes of what healthy runs have: there is nothing to do about any of them."""
+    return diagnosis.verdict == Severity.NOTE and all(
+        finding.leaf.severity is Severity.NOTE and finding.leaf.fixes[:1] and finding.leaf.fixes[0].startswith(NOTHING)
+        for finding in diagnosis.reached
+    )
+
+
+def grouped(events: Iterable[Happening]) -> list[tuple[Happening, int]]:
+    """The first event of each group of series, and how many of its group did as much after it.
+
+    What several series did at one step in the same words is one event.
+    """
+    groups: dict[str, list[Happening]] = {}
+    for event in events:
+        groups.setdefault(event.metric.partition("/")[0], []).append(event)
+    same: dict[tuple[int, str], list[list[Happening]]] = {}
+    for found in groups.values():
+        same.setdefault((found[0].step, found[0].text), []).append(found)
+    told = []
+    for alike in same.values():
+        names = [found[0].metric for found in alike]
+        metric = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        first = any(found[0].first for found in alike)
+        told.append((replace(alike[0][0], metric=metric, first=first), sum(len(found) - 1 for found in alike)))
+    return told
+
+
+def unchecked(diagnosis: Diagnosis) -> str:
+    """How many of the questions that were asked have no answer."""
+    asked = len({visit.question.id for visits in (diagnosis.path, *diagnosis.further) for visit in visits})
+    return f"{len(diagnosis.missing):,} of {asked:,} questions"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "note"), counted(2, "note")
+    ('1 note', '2 notes')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def unasked(visit: Visit) -> bool:
     """Whether it is a question for a person that nobody answered."""
     return not visit.question.test and visit.answer.verdict == UNKNOWN
@@ -46,9 +94,7 @@ def answer_of(visit: Visit) -> str:
 
 def facts(run: Run) -> str:
     """The run in a line: its steps, precision, optimizer and rate, and its name."""
-    logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
-    first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
-    parts = [] if first is None else [f"steps {first:,}-{run.last_step:,}{_of(run)}"]
+    parts = [steps] if (steps := span(run)) else []
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
     parts += [str(dtype)] if dtype else []
     how = [str(optimizer)] if optimizer else []
@@ -56,6 +102,13 @@ def facts(run: Run) -> str:
     parts += [" ".join(how)] if how else []
     parts += [f"{len(run.ranks)} ranks"] if run.ranks else []
     return " · ".join([*parts, run.name])
+
+
+def span(run: Run) -> str:
+    """The steps of a run; empty where it has none."""
+    logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
+    first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
+    return "" if first is None else f"steps {first:,}-{run.last_step:,}{_of(run)}"
 
 
 def _of(run: Run) -> str:

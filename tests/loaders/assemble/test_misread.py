@@ -14,7 +14,8 @@ from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
 from stabtree.render.inspect import inspect_dict, inspect_text
 from stabtree.render.machine import to_dict
-from stabtree.render.screen import headline, screen
+from stabtree.render.screen import headline
+from stabtree.render.sections.full import full
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import write
@@ -247,7 +248,7 @@ def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
     assert found.verdict == "unknown"
     assert told in headline(found)
     assert "stabtree inspect" in headline(found)
-    assert "write the log again" in " ".join(screen(found).split())
+    assert "write the log again" in " ".join(full(found).split())
     assert to_dict(found)["misread"] == told.partition(": ")[2]
     lines = "step,loss\n" + "".join(
         f"{i},{cell}{',1' if at else ''}\n" for i, (cell, at) in enumerate(zip(LOSS, ODD, strict=True))

@@ -1,0 +1,66 @@
+"""Blocks that fold until all of them fit on a screen: each is drawn and counted, nothing is guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stabtree.render.page import Page
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a screen.
+
+    Attributes:
+        name: what it is called in the order of folding.
+        forms: how to draw it, from the longest form to the shortest.
+        close: whether it stands right below the block before it, without an empty line.
+    """
+
+    name: str
+    forms: tuple[Callable[[Page], None], ...]
+    close: bool = False
+
+
+def fitted(blocks: Sequence[Block], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
+    """The blocks as one text, each folded no further than it takes to fit.
+
+    Args:
+        blocks: in their order on the screen.
+        folds: names of blocks; each time a name comes up, that block takes its next form.
+        most: how many lines there may be.
+        new_page: makes an empty page to draw on.
+    """
+    forms = {block.name: 0 for block in blocks}
+    drawn = {block.name: _drawn(block, 0, new_page) for block in blocks}
+    known = {block.name: block for block in blocks}
+    for name in folds:
+        if _lines(blocks, drawn) <= most:
+            break
+        if name in known and forms[name] + 1 < len(known[name].forms):
+            forms[name] += 1
+            drawn[name] = _drawn(known[name], forms[name], new_page)
+    return _joined(blocks, drawn)
+
+
+def _drawn(block: Block, form: int, new_page: Callable[[], Page]) -> str:
+    page = new_page()
+    block.forms[form](page)
+    return page.text().strip("\n")
+
+
+def _joined(blocks: Sequence[Block], drawn: dict[str, str]) -> str:
+    text = ""
+    for block in blocks:
+        if part := drawn[block.name]:
+            gap = "" if not text else "\n" if block.close else "\n\n"
+            text += gap + part
+    return f"{text}\n"
+
+
+def _lines(blocks: Sequence[Block], drawn: dict[str, str]) -> int:
+    return _joined(blocks, drawn).count("\n")
