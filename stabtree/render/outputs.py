@@ -38,12 +38,13 @@ def _in(module: str, name: str) -> Output:
     return output
 
 
-SCREEN, HEADLINE, JSON = "screen", "headline", "json"
+SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
     "html": _in("stabtree.render.html.page", "html"),
+    SVG: _in("stabtree.render.figure.svg", "output"),
 }
 
 

@@ -86,7 +86,7 @@ def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:
 def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
     good = np.isfinite(series.values)
     places, values = frame.columns_of(series.steps), series.values[good]
-    low, high, log = _axis(values, series.steps[good], frame.onset)
+    low, high, log = _axis(values, series.steps, frame.onset if good.all() else None)
     lows, highs = np.full(frame.columns, np.nan), np.full(frame.columns, np.nan)
     bottom, top = low, high
     if len(values):

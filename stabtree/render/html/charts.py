@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._lazy import np
 from stabtree.render.figure.build import figure
-from stabtree.render.html.still import svg
+from stabtree.render.figure.svg import COLUMNS, svg
 from stabtree.render.html.tags import NOTHING, Markup, tag
 
 if TYPE_CHECKING:
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from stabtree.render.report.model import Report
 
 MOST_COLUMNS = 6000  # some times the pixels of a wide screen: what is zoomed into has more to show
-STILL_COLUMNS = 480
 DIGITS = 6
-MARKS = {"onset": "onset", "restart": "restart", "first": "first to move"}
+MARKS = {"onset": "onset", "restart": "restart", "first": "moved first"}
 
 
 def charts(report: Report) -> Markup:
     """The strips with their legend; nothing where there is nothing to draw."""
-    still = figure(report.diagnosis, report.finding, STILL_COLUMNS)
+    still = figure(report.diagnosis, report.finding, COLUMNS)
     if still is None:
         return NOTHING
     span = still.last_step - still.first_step + 1
@@ -32,8 +31,7 @@ def charts(report: Report) -> Markup:
     return tag(
         "section",
         tag("h2", "Charts", id="charts"),
-        _legend(still),
-        tag("div", id="live"),
+        tag("div", _legend(still), id="live"),
         tag("div", Markup(svg(still)), class_="still"),
         _data(fine),
         class_="charts",
@@ -69,7 +67,7 @@ def as_script(value: Any) -> Markup:
 
 
 def _strip(strip: Strip, drawn: Figure) -> dict[str, Any]:
-    """A strip by its filled columns: the first step, the lowest and the highest value of each; where the line breaks."""
+    """A strip by its filled columns: where each begins, its lowest and highest value; and where the line breaks."""
     filled = np.flatnonzero(np.isfinite(strip.lows))
     starts = _first_steps(drawn)
     lows, highs = _short(strip.lows[filled]), _short(strip.highs[filled])
@@ -82,7 +80,7 @@ def _strip(strip: Strip, drawn: Figure) -> dict[str, Any]:
         "bad": [[int(starts[first]), int(starts[last])] for first, last in _stretches(strip.bad)],
         "axis": _short(np.array([strip.low, strip.high])),
         "log": strip.log,
-        "clipped": None if strip.clipped is None else _short(np.array([strip.clipped]))[0],
+        "beyond": _short(np.array([end for end in (strip.clipped_low, strip.clipped) if end is not None])),
         "leads": strip.first,
     }
 

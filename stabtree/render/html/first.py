@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import SILENT, CauseState
+from stabtree.answer import UNKNOWN
+from stabtree.diagnosis.result import SILENT
 from stabtree.render.html.node import ending, turns
-from stabtree.render.html.tags import NOTHING, Markup, folded, items, joined, prose, tag, text
+from stabtree.render.html.tags import NOTHING, Markup, folded, items, joined, prose, tag
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import step_of
+from stabtree.render.report.words import grouped, step_of, unchecked
+from stabtree.render.sections.causes import MARKS
+from stabtree.render.sections.healthy import TICKS
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
@@ -18,22 +21,13 @@ if TYPE_CHECKING:
     from stabtree.render.report.model import Action, CauseRow, Open, Report
 
 MOST_EVENTS = 8
-MOST_CAUSES = 4
+MOST_CAUSES = 5
 MOST_OPEN = 3
-TICKS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
 TICK_WORDS = {
     Tick.PASSED: "nothing wrong",
     Tick.FOUND: "something found",
     Tick.OPEN: "not checked",
     Tick.SKIPPED: "not asked of this run",
-}
-MARKS = {
-    CauseState.CONFIRMED: "●",
-    CauseState.LIKELY: "◐",
-    CauseState.POSSIBLE: "○",
-    CauseState.NOT_CONFIRMED: "·",
-    CauseState.NOT_CHECKABLE: "?",
-    CauseState.RULED_OUT: "–",
 }
 
 
@@ -58,14 +52,18 @@ def verdict(report: Report) -> Markup:
     seen = f"Also seen as: {', '.join(report.seen_as)}." if report.seen_as else ""
     return tag(
         "header",
-        badge(report.verdict),
+        badge(report.badge),
         tag("h1", report.title),
         tag("p", report.facts, class_="facts"),
         tag("p", prose(report.why), class_="why") if report.why else NOTHING,
-        tag("p", text(seen), class_="quiet") if seen else NOTHING,
-        tag("p", prose(report.careful), class_="careful") if report.careful else NOTHING,
+        _quiet(seen),
+        tag("p", prose(_careful(report)), class_="careful") if report.careful else NOTHING,
         tag("ul", *chips, class_="ticks", aria_label="Sections"),
     )
+
+
+def _careful(report: Report) -> str:
+    return report.careful if report.verdict == UNKNOWN else f"Careful: {report.careful}"
 
 
 def _section(report: Report, id_: str) -> str:
@@ -86,7 +84,7 @@ def steps(told: Iterable[tuple[Markup, str]]) -> Markup:
     """What to do in order, each with its reason; a reason that holds for several in a row is told once."""
     rows, last = [], ""
     for action, reason in told:
-        because = tag("p", prose(f"because {reason}"), class_="quiet") if reason not in ("", last) else NOTHING
+        because = _quiet(f"because {reason}" if reason not in ("", last) else "")
         rows.append(joined([action, because]))
         last = reason
     return items("ol", rows, class_="do")
@@ -94,17 +92,20 @@ def steps(told: Iterable[tuple[Markup, str]]) -> Markup:
 
 def events(report: Report) -> Markup:
     """What happened, in order."""
-    told = [_event(event) for event in report.events]
+    told = [_event(event, others) for event, others in grouped(report.events)]
     rest = told[MOST_EVENTS:]
     more = folded(f"and {len(rest):,} more", tag("ol", *rest, class_="events")) if rest else NOTHING
     shown = tag("ol", *told[:MOST_EVENTS], class_="events") if told else NOTHING
     return headed("What happened, in order", shown, more, name="events")
 
 
-def _event(event: Happening) -> Markup:
-    first = tag("span", "first", class_="first") if event.first else NOTHING
+def _event(event: Happening, others: int) -> Markup:
+    more = f" and {others:,} more after it" if others else ""
+    first = tag("span", "◀ first", class_="first") if event.first else NOTHING
     step = tag("span", f"step {event.step:,}", class_="step")
-    return tag("li", step, tag("span", prose(event.sentence), " ", first), class_="leads" if event.first else False)
+    return tag(
+        "li", step, tag("span", prose(event.sentence + more), " ", first), class_="leads" if event.first else False
+    )
 
 
 def causes(report: Report) -> Markup:
@@ -112,7 +113,7 @@ def causes(report: Report) -> Markup:
     open_ = [row for row in report.causes if row.judged.state not in SILENT][:MOST_CAUSES]
     rest = [row for row in report.causes if row not in open_]
     more = folded(f"{len(rest):,} more: {_states(rest)}", _rows(rest)) if rest else NOTHING
-    return headed("Causes, and what mends them", _rows(open_) if open_ else NOTHING, more, name="causes")
+    return headed("Causes and what mends them", _rows(open_) if open_ else NOTHING, more, name="causes")
 
 
 def _states(rows: Sequence[CauseRow]) -> str:
@@ -128,10 +129,9 @@ def _cause(row: CauseRow) -> Markup:
     state = str(row.judged.state)
     mark = tag("span", f"{MARKS[row.judged.state]} {state}", class_=f"state {state.replace(' ', '-')}")
     seen = [item.text for item in row.judged.evidence[1:]]
-    why = tag("p", prose(row.why), class_="quiet") if row.why else NOTHING
     more = folded("all that was seen", items("ul", seen)) if seen else NOTHING
     mends = items("ul", row.mends, class_="mends") or tag("p", "no mend of its own", class_="mends quiet")
-    return tag("li", mark, tag("div", tag("p", prose(row.judged.cause.text)), why, more), mends)
+    return tag("li", mark, tag("div", tag("p", prose(row.judged.cause.text)), _quiet(row.why), more), mends)
 
 
 def path(report: Report) -> Markup:
@@ -148,7 +148,7 @@ def also(report: Report) -> Markup:
     """What else was found, each to be opened."""
     notes = f"{report.notes} note{'s' if report.notes > 1 else ''} besides" if report.notes else ""
     shown = [_also(finding) for finding in report.also]
-    return headed("Also found", *shown, tag("p", notes, class_="quiet") if notes else NOTHING, name="also")
+    return headed("Also found", *shown, _quiet(notes), name="also")
 
 
 def _also(finding: Finding) -> Markup:
@@ -170,22 +170,25 @@ def _id(finding: Finding) -> Markup:
 
 def not_checked(report: Report) -> Markup:
     """What was not checked, and what to log next time."""
+    count = unchecked(report.diagnosis) if report.diagnosis.missing else ""
     told = [_open(item) for item in report.open]
     rest = told[MOST_OPEN:]
     more = folded(f"and {len(rest):,} more", tag("ul", *rest, class_="open")) if rest else NOTHING
     shown = tag("ul", *told[:MOST_OPEN], class_="open") if told else NOTHING
-    return headed("Not checked, and what to log next time", shown, more, name="not-checked")
+    return headed("Not checked, and what to log next time", _quiet(count), shown, more, name="not-checked")
 
 
 def _open(item: Open) -> Markup:
     unlocks = tag("span", ", ".join(item.unlocks), class_="id")
-    how = tag("p", prose(item.how), class_="quiet") if item.how else NOTHING
-    decides = tag("p", prose(f"decides {'; '.join(item.decides)}"), class_="quiet") if item.decides else NOTHING
-    return tag("li", tag("p", prose(item.text), " ", unlocks), how, decides)
+    decides = f"decides {'; '.join(item.decides)}" if item.decides else ""
+    return tag("li", tag("p", prose(item.text), " ", unlocks), _quiet(item.how), _quiet(decides))
+
+
+def _quiet(told: str) -> Markup:
+    return tag("p", prose(told), class_="quiet") if told else NOTHING
 
 
 def closing(report: Report) -> Markup:
     """The last line: verdict, step, restart, exit code."""
-    explain = f"stabtree explain {report.finding.leaf.id}" if report.finding else ""
-    next_ = tag("code", explain) if explain else NOTHING
+    next_ = tag("code", f"stabtree explain {report.finding.leaf.of}") if report.finding else NOTHING
     return tag("p", tag("strong", report.closing), next_, class_=f"closing {report.verdict}")

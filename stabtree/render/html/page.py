@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from stabtree.render.figure.theme import style
 from stabtree.render.html import first
 from stabtree.render.html.charts import charts
 from stabtree.render.html.folded import everything_else
@@ -46,10 +47,10 @@ def html(diagnosis: Diagnosis, look: Look = LOOK) -> str:
 def _head(told: Report) -> Markup:
     policy = (
         "default-src 'none'; "
-        f"style-src '{_hash(_style())}'; script-src '{_hash(_script())}'; img-src data:; "
+        f"style-src '{_hash(_style())}' '{_hash(style(dark=None))}'; script-src '{_hash(_script())}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = f"{LOOKS[told.verdict].word} · {told.title} · {told.diagnosis.run.name}"
+    title = f"{LOOKS[told.badge].word} · {told.title} · {told.diagnosis.run.name}"
     return tag(
         "head",
         Markup('<meta charset="utf-8">'),

@@ -75,7 +75,7 @@
       }
       ctx.globalAlpha = 1;
       ctx.lineWidth = 1.5 * ratio;
-      for (const mark of data.marks) {
+      for (const mark of data.marks.filter((one) => one.kind !== "first" || strip.leads)) {
         ctx.strokeStyle = colour(mark.kind);
         ctx.setLineDash(mark.kind === "restart" ? [2 * ratio, 3 * ratio] : [5 * ratio, 3 * ratio]);
         ctx.beginPath();
@@ -112,8 +112,8 @@
       const head = make("p", "head");
       head.append(make("b", "", item.metric));
       if (item.log) head.append(make("span", "hint", "log axis"));
-      if (item.leads) head.append(make("span", "first", "first"));
-      if (item.clipped !== null) head.append(make("span", "hint", `up to ${short(item.clipped)}, beyond the axis`));
+      if (item.leads) head.append(make("span", "first", "◀ first"));
+      if (item.beyond.length) head.append(make("span", "hint", `reaches ${item.beyond.map(short).join(" and ")}, beyond the axis`));
       const readout = make("span", "readout");
       head.append(readout);
       box.append(head);
@@ -228,7 +228,7 @@
         event.preventDefault();
         found[2]();
       });
-      holder.prepend(bar);
+      holder.querySelector(".strip").before(bar);
     };
 
     const fits = data.strips.map((item, place) => strip(item, place === data.strips.length - 1));
