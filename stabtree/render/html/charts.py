@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.render.figure.model import Figure, Strip
     from stabtree.render.report.model import Report
 
-MOST_COLUMNS = 6000  # some times the pixels of a wide screen: what is zoomed into has more to show
+MOST_COLUMNS = 8000  # some times the pixels of a wide screen: what is zoomed into has more to show
 DIGITS = 6
 MARKS = {"onset": "onset", "restart": "restart", "first": "moved first"}
 

@@ -91,7 +91,9 @@ def steps(told: Iterable[tuple[Markup, str]]) -> Markup:
 
 
 def events(report: Report) -> Markup:
-    """What happened, in order."""
+    """What happened, in order; nothing where only the trouble itself did."""
+    if len({event.metric.partition("/")[0] for event in report.events}) < 2:
+        return NOTHING
     told = [_event(event, others) for event, others in grouped(report.events)]
     rest = told[MOST_EVENTS:]
     more = folded(f"and {len(rest):,} more", tag("ol", *rest, class_="events")) if rest else NOTHING

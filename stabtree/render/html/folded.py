@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stabtree.render.report.model import Report
     from stabtree.run import FileUse
 
+MOST_ROWS = 300  # of a table: some logs have ten thousand columns
+
 
 def everything_else(report: Report) -> Markup:
     """What no first look needs."""
@@ -73,7 +75,14 @@ def _trees(diagnosis: Diagnosis) -> Markup:
 
 def _settings(diagnosis: Diagnosis) -> Markup:
     rows = [[key, str(setting.value), setting.source] for key, setting in sorted(diagnosis.run.config.items())]
-    return folded(f"Configuration ({len(rows)})", table(["setting", "value", "from"], rows)) if rows else NOTHING
+    heads = ["setting", "value", "from"]
+    return folded(f"Configuration ({len(rows)})", *_most(heads, rows)) if rows else NOTHING
+
+
+def _most(heads: list[str], rows: list[list[str]]) -> tuple[Markup, Markup]:
+    """The first rows of a table, and how many are left out."""
+    rest = len(rows) - MOST_ROWS
+    return table(heads, rows[:MOST_ROWS]), tag("p", f"and {rest:,} more", class_="quiet") if rest > 0 else NOTHING
 
 
 def _file(source: FileUse) -> Markup:
@@ -85,8 +94,8 @@ def _file(source: FileUse) -> Markup:
     facts += [f"{source.skipped_count:,} lines were skipped"] if source.skipped_count else []
     facts += [f"line {line.line:,}: {line.reason}" for line in source.skipped]
     heads = ["column", "read as", "cells", "first", "last", "note"]
-    told = table(heads, rows, class_="columns") if rows else NOTHING
-    return folded(joined(["How ", tag("code", source.path), " was read"]), items("ul", facts), told)
+    told = _most(heads, rows) if rows else ()
+    return folded(joined(["How ", tag("code", source.path), " was read"]), items("ul", facts), *told)
 
 
 def _number(value: float | None) -> str:

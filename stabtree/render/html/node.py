@@ -29,7 +29,8 @@ def _turn(diagnosis: Diagnosis, turn: Turn) -> Markup:
             tag("span", turn.short + by, class_="ask"),
             tag("b", turn.answer, class_="answer" if turn.checked else "answer unchecked"),
             tag("span", turn.number, class_="number"),
-        ]
+        ],
+        Markup(" "),
     )
     return folded(
         line,

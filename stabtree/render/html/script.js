@@ -111,7 +111,7 @@
       const box = make("div", "strip");
       const head = make("p", "head");
       head.append(make("b", "", item.metric));
-      if (item.log) head.append(make("span", "hint", "log axis"));
+      if (item.log) head.append(make("span", "hint", "log scale"));
       if (item.leads) head.append(make("span", "first", "◀ first"));
       if (item.beyond.length) head.append(make("span", "hint", `reaches ${item.beyond.map(short).join(" and ")}, beyond the axis`));
       const readout = make("span", "readout");
