@@ -73,7 +73,7 @@ def ending(diagnosis: Diagnosis, walk: Walk) -> Markup:
     tree, leaf = diagnosis.tree, diagnosis.tree.leaves[walk.leaf]
     line = joined(
         [
-            tag("span", "└▶ ", aria_hidden="true"),
+            tag("span", "→ ", aria_hidden="true"),
             tag("b", walk.ends),
             tag("span", f" {walk.node} · {walk.leaf}", class_="id"),
         ]

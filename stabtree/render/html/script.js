@@ -1,7 +1,7 @@
 (() => {
   "use strict";
   const root = document.documentElement;
-  const HEIGHT = 100;
+  const HEIGHTS = [180, 130, 100]; // of each of one, two and more strips
   const AXIS = 30;
   const BAND = 5;
   const ROOM = 8; // the part of half an axis that stays free at either end
@@ -86,6 +86,7 @@
       ctx.restore();
     };
 
+    const nearest = (step) => Math.floor(data.width < 1 ? step + 0.5 : step);
     const told = (strip, step) => {
       let left = 0;
       let right = strip.at.length - 1;
@@ -104,7 +105,7 @@
         if (near || !bad) parts.push(low === high ? `${at}${low}` : `${at}${low} to ${high}`);
       }
       if (bad) parts.push("NaN or infinite");
-      return `step ${whole(Math.floor(step))} · ${parts.join(", ") || "nothing logged yet"}`;
+      return `step ${whole(step)} · ${parts.join(", ") || "nothing logged yet"}`;
     };
 
     const strip = (item, last) => {
@@ -130,7 +131,7 @@
         const room = (to(max) - to(min)) / (ROOM + 2);
         return [from(to(min) + room), from((to(min) + to(max)) / 2), from(to(max) - room)];
       };
-      const size = () => ({ width: Math.max(holder.clientWidth, 200), height: HEIGHT + (last ? AXIS : 0) });
+      const size = () => ({ width: Math.max(holder.clientWidth, 200), height: HEIGHTS[Math.min(data.strips.length, 3) - 1] + (last ? AXIS : 0) });
       const plot = new uPlot(
         {
           ...size(),
@@ -184,7 +185,7 @@
             setCursor: [
               (u) => {
                 const at = u.cursor.left;
-                readout.textContent = at === null || at === undefined || at < 0 ? "" : told(item, u.posToVal(at, "x"));
+                readout.textContent = at === null || at === undefined || at < 0 ? "" : told(item, nearest(u.posToVal(at, "x")));
               },
             ],
           },

@@ -67,7 +67,9 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **attributes: str
     """A table that scrolls sideways where it is too wide."""
     head = tag("thead", tag("tr", *(tag("th", item, scope="col") for item in heads)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
-    return tag("div", tag("table", head, body, **attributes), class_="wide", tabindex="0")
+    return tag(
+        "div", tag("table", head, body, **attributes), class_="wide", tabindex="0", role="region", aria_label="Table"
+    )
 
 
 def _attributes(attributes: dict[str, str | bool]) -> str:
