@@ -19,6 +19,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.render.html.charts import as_script
 from stabtree.render.html.page import html
+from stabtree.render.html.rows import around
 from stabtree.render.look import Look
 from stabtree.render.outputs import OUTPUTS
 from stabtree.render.report.build import report
@@ -207,6 +208,16 @@ def test_a_log_of_many_columns_makes_no_large_page() -> None:
     page = html(found(run))
     assert len(page.encode()) < 500_000
     assert "and 2,700 more" in page
+
+
+def test_the_rows_around_the_onset_are_those_of_the_log() -> None:
+    """A row a step, in order, a cell a series; empty where nothing was logged, and NaN where that was."""
+    heads, rows = around(load_run(OVERFLOW), 730, ["loss", "grad_norm", "eval_loss"])
+    assert heads[:4] == ["step", "loss", "grad_norm", "eval_loss"]
+    assert "batch_id" not in heads
+    assert [row[0] for row in rows] == [str(step) for step in range(724, 737)]
+    assert rows[5][:4] == ["729", "0.677957", "1.10565", ""]
+    assert rows[6][:4] == ["730", "nan", "nan", ""]
 
 
 def test_without_plots_no_chart_is_drawn() -> None:

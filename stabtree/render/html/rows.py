@@ -23,7 +23,8 @@ def around(run: Run, step: int, names: Sequence[str]) -> tuple[list[str], list[l
         step: the step in the middle.
         names: series that go first.
     """
-    known = [name for name in dict.fromkeys([*names, *run.series]) if name in run.series][:MOST_SERIES]
+    logged = run.series.keys() - {"batch_id"}  # its values are hashes
+    known = [name for name in dict.fromkeys([*names, *run.series]) if name in logged][:MOST_SERIES]
     chosen = [run.series[name] for name in known]
     near = np.unique(np.concatenate([_near(series, step) for series in chosen])) if chosen else np.array([], np.int64)
     middle = int(np.searchsorted(near, step))
