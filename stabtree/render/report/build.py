@@ -105,10 +105,11 @@ def _walk(diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> Walk:
         ends = "nothing wrong in the little that could be checked"
     elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
         ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
-    return Walk(tuple(_turn(visit) for visit in visits), ends, end.of, end.id)
+    return Walk(tuple(turn_of(visit) for visit in visits), ends, end.of, end.id)
 
 
-def _turn(visit: Visit) -> Turn:
+def turn_of(visit: Visit) -> Turn:
+    """What a visit tells."""
     answer, question = visit.answer, visit.question
     checked = answer.verdict != UNKNOWN
     evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
