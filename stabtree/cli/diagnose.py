@@ -25,6 +25,7 @@ from stabtree.cli.options import (
     reading,
 )
 from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
+from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def diagnose(
     quiet: Quiet = False,
     full: Full = False,
     no_plots: NoPlots = False,
+    plot: PlotOpt = None,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -106,6 +108,7 @@ def diagnose(
     settings = read_settings(config).without(said)
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet)
+    drawing = picture(plot, places)
     answers = pairs(answer, "--answer", "Q1.2=fp16")
     from stabtree.tree.load import load_tree, load_trees
 
@@ -117,8 +120,8 @@ def diagnose(
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     loaded = load_runs(*paths, ranks=ranks, **how)
     other = load_run(rerun, **reading(column, step_column, dtype, None, format, None, settings)) if rerun else None
-    if len(loaded) > 1 and (rerun or interactive):
-        option = "--rerun" if rerun else "--interactive"
+    if len(loaded) > 1 and (rerun or interactive or drawing):
+        option = "--rerun" if rerun else "--interactive" if interactive else "--plot"
         raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=option, hint="name one of them")
     if rerun and any(Path(path).resolve() == Path(rerun).resolve() for path in paths):
         raise StabtreeError("is the run itself", where=f"--rerun {rerun}", hint="name the log of another run")
@@ -129,7 +132,7 @@ def diagnose(
 
     def judged(run: Run) -> Diagnosis:
         run = replace(run, rerun=other, notes=(*filter(None, [settings.note]), *run.notes))
-        spare(places, run, tree, trees, settings.source)
+        spare([*places, drawing], run, tree, trees, settings.source)
         # What is set or answered must exist, whether or not this run needs its tree.
         chosen = load_tree(tree) if tree else load_trees(None if set_ or settings.set or answer else run, trees)
         return walk(
@@ -154,6 +157,7 @@ def diagnose(
     if only is None:
         deliver_all(outcomes, places, look)
     elif not isinstance(only, StabtreeError):
+        save(only, drawing)
         deliver(only, places, look)
     for text in only.said if quiet and only is not None and not isinstance(only, StabtreeError) else ():
         typer.echo(f"note: {text}", err=True)  # one line of a verdict has no place for it

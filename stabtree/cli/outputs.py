@@ -146,24 +146,25 @@ def _links() -> bool:
     return known or any(name in os.environ for name in ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK"))
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str | bytes, option: str = "--output") -> None:
     """Write a whole file or leave the old one: into a new file beside it, which then takes its place.
 
     Raises:
         StabtreeError: where that fails.
     """
-    data = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
+    if isinstance(text, str):
+        text = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
     try:
         if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null: nothing to put in its place
-            path.write_bytes(data)
+            path.write_bytes(text)
             return
         beside = path.with_name(f".stabtree-{os.getpid()}.part")
         try:
-            beside.write_bytes(data)
+            beside.write_bytes(text)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise StabtreeError(
-            f"it can't be written: {error.strerror}", where=f"--output {path}", hint="name a file in a folder of yours"
+            f"it can't be written: {error.strerror}", where=f"{option} {path}", hint="name a file in a folder of yours"
         ) from None

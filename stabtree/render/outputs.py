@@ -38,11 +38,12 @@ def _in(module: str, name: str) -> Output:
     return output
 
 
-SCREEN, HEADLINE, JSON = "screen", "headline", "json"
+SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.machine", "to_json"),
+    SVG: _in("stabtree.render.figure.svg", "output"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.render.figure.levels import levels
 from stabtree.render.figure.model import column_of
-from stabtree.render.figure.numbers import ends, short
+from stabtree.render.figure.numbers import LONGEST, ends, short
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stabtree.render.plot import Line
 
 ROWS = 2  # text rows of a strip
-NAME, NAME_MOST, NUMBER = 12, 18, 8  # columns of a name, at least and at most, and of a number at the axis
+NAME, NAME_MOST, NUMBER = 12, 18, LONGEST  # columns of a name, at least and at most, and of a number at the axis
 LEAST_CELLS = 10
 
 

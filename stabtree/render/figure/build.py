@@ -86,14 +86,14 @@ def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:
 def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
     good = np.isfinite(series.values)
     places, values = frame.columns_of(series.steps), series.values[good]
-    low, high, log = _axis(values, series.steps[good], frame.onset)
+    low, high, log = _axis(values, series.steps, frame.onset if good.all() else None)
     lows, highs = np.full(frame.columns, np.nan), np.full(frame.columns, np.nan)
     bottom, top = low, high
     if len(values):
-        filled = places[good]
-        starts = np.flatnonzero(np.diff(filled, prepend=-1))
-        lows[filled[starts]] = np.minimum.reduceat(values, starts)
-        highs[filled[starts]] = np.maximum.reduceat(values, starts)
+        bounds = np.searchsorted(places[good], np.arange(frame.columns + 1))
+        filled = np.diff(bounds) > 0
+        lows[filled] = np.minimum.reduceat(values, bounds[:-1][filled])
+        highs[filled] = np.maximum.reduceat(values, bounds[:-1][filled])
         bottom, top = float(values.min()), float(values.max())
     bad = np.zeros(frame.columns, dtype=bool)
     bad[places[~good]] = True
@@ -102,7 +102,7 @@ def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: boo
         lows=lows,
         highs=highs,
         bad=bad,
-        joined=_joined(series.steps, places, good, frame.columns, gaps),
+        joined=_joined(~np.isnan(highs), places, good, np.searchsorted(series.steps, [gap.first_step for gap in gaps])),
         low=low,
         high=high,
         log=log,
@@ -112,18 +112,11 @@ def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: boo
     )
 
 
-def _joined(steps: Ints, places: Ints, good: Bools, columns: int, gaps: Sequence[Gap]) -> Bools:
-    """Whether the line goes on into each column that holds a value: nothing not finite, and no gap, lies before it."""
-    joined = np.zeros(columns, dtype=bool)
-    rows = np.flatnonzero(good)
-    if len(rows):
-        cut = np.diff(rows) > 1
-        for gap in gaps:
-            after = int(np.searchsorted(steps[rows], gap.first_step))
-            cut[after - 1 : after] = True
-        joined[places[rows]] = True
-        joined[places[rows[1:][cut]]] = False
-        joined[places[rows[0]]] = False
+def _joined(filled: Bools, places: Ints, good: Bools, after_gaps: Ints) -> Bools:
+    """Whether the line goes on into each filled column: nothing not finite, and no gap, lies before it."""
+    joined = filled.copy()
+    joined[places[good & ~np.append(False, good[:-1])]] = False
+    joined[places[after_gaps[after_gaps < len(places)]]] = False
     return joined
 
 
