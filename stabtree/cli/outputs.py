@@ -44,6 +44,7 @@ Quiet = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print all of it: every number, the log's rows around the onset.")]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.")]
+LINKING_VTE = 5000  # from this version of the library on
 LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
 """What TERM_PROGRAM says of terminals that show links; others say so by a variable of their own."""
 
@@ -147,7 +148,9 @@ def _on_the_terminal(look: Look) -> Look:
 
 
 def _links() -> bool:
-    known = os.environ.get("TERM_PROGRAM") in LINKING or int(os.environ.get("VTE_VERSION", "0") or 0) >= 5000
+    """Whether the terminal shows links, as far as its variables tell."""
+    version = os.environ.get("VTE_VERSION", "")
+    known = os.environ.get("TERM_PROGRAM") in LINKING or (version.isdecimal() and int(version) >= LINKING_VTE)
     return known or any(name in os.environ for name in ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK"))
 
 

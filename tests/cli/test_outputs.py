@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -165,3 +166,24 @@ def test_a_pipe_that_does_not_block_gets_all_of_it(unbuffered: str) -> None:
             text = pipe.read().decode()
     assert done.returncode == 0
     assert text == process("tree", "schema").stdout
+
+
+def test_the_report_has_three_lengths() -> None:
+    """A line that names the file, a screen, and all of it; `--no-plots` takes the figures out of both."""
+    line, screen, full = (run("diagnose", NAN, *options, COLUMNS="80").stdout for options in (["-q"], [], ["--full"]))
+    assert line.startswith(f"CRITICAL  {NAN}/metrics.csv: ")
+    assert line.count("\n") == 1
+    assert screen.count("\n") <= 40 < full.count("\n")
+    assert screen.splitlines()[-2].endswith("exit 1")
+    for options in ([], ["--full"]):
+        assert not re.search("[\u2801-\u28ff]", run("diagnose", NAN, *options, "--no-plots").stdout)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+def test_what_is_no_utf_8_is_told_in_ascii(encoding: str) -> None:
+    """Signs are spelled out and nothing becomes a question mark, on the screen as in a table or an explanation."""
+    for command in (["diagnose", NAN], ["diagnose", NAN, "--full"], ["explain", "Q2.1"], ["diagnose", NAN, NAN, "-q"]):
+        done = process(*command, PYTHONIOENCODING=encoding, PYTHONUTF8="0", COLUMNS="80")
+        usual = run(*command, COLUMNS="80").stdout
+        assert done.stdout.count("?") == usual.count("?")
+        assert encoding != "ascii" or done.stdout.isascii()

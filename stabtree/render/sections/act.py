@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.render.outputs import OUTPUTS
 from stabtree.render.report.words import grouped
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 6
 FEW_EVENTS = 3
-NEXT = {"html": "html=report.html", "markdown": "markdown"}
 LINES_OF_A_FIX = 2
 
 
@@ -89,5 +87,4 @@ def last_line(page: Page, report: Report) -> None:
     node = report.finding.leaf.of if report.finding else ""
     more = ["--full every number"]
     more += [f"stabtree explain {node} the rule"] if node else []
-    more += [f"--output {shown}" for name, shown in NEXT.items() if name in OUTPUTS]
     page.lines([[(" · ".join(more), "dim")]])
