@@ -40,7 +40,7 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import LOADERS, load_runs
-from stabtree.render import machine
+from stabtree.render.data import machine
 from stabtree.render.inspect import inspect_json, inspect_text
 from stabtree.render.look import Look
 from stabtree.render.outputs import JSON, OUTPUTS, tables

@@ -15,13 +15,13 @@ import typer
 
 from stabtree.cli.codes import OUR_FAULT, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
-from stabtree.cli.demo import demo
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
 from stabtree.cli.options import emit
 from stabtree.cli.schema import schema
 from stabtree.cli.shell.completion import ASK, complete, completion
+from stabtree.cli.shell.demo import demo
 from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
@@ -120,7 +120,7 @@ def _as_json(error: StabtreeError) -> int:
     """Say it to a machine as well."""
     import json
 
-    from stabtree.render.machine import error as told
+    from stabtree.render.data.machine import error as told
 
     with suppress(StabtreeError, BrokenPipeError):  # its lines on standard error, and the exit code, are left
         emit(json.dumps(told(error)))

@@ -68,7 +68,7 @@ def _understood(told: str, choices: list[str]) -> str | None:
 
 def _explained(tree: Tree, question: Question) -> str:
     from stabtree.cli.options import screen
-    from stabtree.render import reference
+    from stabtree.render.trees import reference
 
     width, color = screen()
     found, _ = reference.find(tree, question.id)

@@ -31,8 +31,8 @@ def explain(
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.metrics.table import by_name
-    from stabtree.render import reference
-    from stabtree.render.metric import about_metric
+    from stabtree.render.trees import reference
+    from stabtree.render.trees.metric import about_metric
     from stabtree.tree.load import load_defining, load_tree, load_trees
 
     # A node's own trees are enough to explain it; a metric is read by questions of all.

@@ -9,6 +9,6 @@ def schema() -> None:
     """Write the JSON Schema of `diagnose --json`, for one run, several runs and errors."""
     import json
 
-    from stabtree.render.contract import schema as made
+    from stabtree.render.data.contract import schema as made
 
     emit(json.dumps(made(), indent=1))

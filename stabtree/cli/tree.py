@@ -52,7 +52,7 @@ def show(
     ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
-    from stabtree.render import outline as outlines
+    from stabtree.render.trees import outline as outlines
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
@@ -70,7 +70,7 @@ def graph(
     section: Annotated[str, typer.Option("--section", help="One section of a large tree, such as 2 or learning.")] = "",
 ) -> None:
     """Write a tree, or one section of it, as a graph for Mermaid or Graphviz."""
-    from stabtree.render import graph as graphs
+    from stabtree.render.trees import graph as graphs
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
@@ -96,7 +96,7 @@ def predicates(
 ) -> None:
     """List the predicates that a tree may ask, with their verdicts, or show one with its parameters."""
     from stabtree.predicates import predicate_named, predicate_names
-    from stabtree.render.predicates import predicate_list, predicate_page
+    from stabtree.render.trees.predicates import predicate_list, predicate_page
     from stabtree.text import near
 
     width, color = screen()
@@ -138,7 +138,7 @@ def test(name: Name) -> None:
     Exit code 0 means that all passed, 1 that one failed, 2 that the tree or a log can't be read.
     """
     from stabtree.diagnosis.cases import tried, untested
-    from stabtree.render.cases import cases_text
+    from stabtree.render.trees.cases import cases_text
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)

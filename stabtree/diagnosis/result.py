@@ -304,7 +304,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values, as `--json` writes them."""
-        found: dict[str, Any] = _rendered("machine", "to_dict")(self)
+        found: dict[str, Any] = _rendered("data.machine", "to_dict")(self)
         return found
 
     @property

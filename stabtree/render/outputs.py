@@ -43,7 +43,7 @@ MARKDOWN, POSTMORTEM = "markdown", "postmortem"
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
-    JSON: _in("stabtree.render.machine", "to_json"),
+    JSON: _in("stabtree.render.data.machine", "to_json"),
     "html": _in("stabtree.render.html.page", "html"),
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.errors import StabtreeError
-from stabtree.render import machine, screen
+from stabtree.render import screen
+from stabtree.render.data import machine
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page, styled
 from stabtree.render.report.words import main_finding, title

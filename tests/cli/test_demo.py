@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.demo import RUN, demo_run
+from stabtree.cli.shell.demo import RUN, demo_run
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.render.machine import to_dict
+from stabtree.render.data.machine import to_dict
 from stabtree.render.sections.full import full
 from stabtree.tree.load import build, load_trees
 from stabtree.tree.model import EVENTS

@@ -13,8 +13,8 @@ from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
+from stabtree.render.data.machine import to_dict
 from stabtree.render.look import Look
-from stabtree.render.machine import to_dict
 from stabtree.render.sections.full import full
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees

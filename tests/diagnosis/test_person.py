@@ -10,7 +10,7 @@ import pytest
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.machine import to_dict
+from stabtree.render.data.machine import to_dict
 from stabtree.render.screen import headline
 from stabtree.render.sections.full import full
 from stabtree.tree.load import load_tree, load_trees

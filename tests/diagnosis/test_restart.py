@@ -10,8 +10,8 @@ import pytest
 
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
+from stabtree.render.data.machine import to_dict
 from stabtree.render.look import Look
-from stabtree.render.machine import to_dict
 from stabtree.render.sections.full import full
 from stabtree.render.sections.restart import restart_line
 from stabtree.run import FileUse

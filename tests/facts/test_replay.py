@@ -14,8 +14,8 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.replay import replay
 from stabtree.loaders import load_run
 from stabtree.monitor import NaNMonitor
+from stabtree.render.data.machine import to_dict, to_json
 from stabtree.render.look import Look
-from stabtree.render.machine import to_dict, to_json
 from stabtree.render.sections.full import full
 from tests.conftest import FIXTURES, falling, make_run, series
 

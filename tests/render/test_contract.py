@@ -18,8 +18,8 @@ from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs
 from stabtree.render import several
-from stabtree.render.contract import schema
-from stabtree.render.machine import error, fingerprint, to_dict, to_json
+from stabtree.render.data.contract import schema
+from stabtree.render.data.machine import error, fingerprint, to_dict, to_json
 from stabtree.render.several import Outcome
 from stabtree.tree.load import load_tree, load_trees
 from tests.cli.command import run as command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.metrics.table import METRICS
-from stabtree.render.metric import about_metric
+from stabtree.render.trees.metric import about_metric
 from stabtree.tree.load import load_trees
 from tests.cli.command import failed, run
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stabtree.render import reference
+from stabtree.render.trees import reference
 from stabtree.tree.load import load_defining, load_trees
 
 TREE = load_trees()

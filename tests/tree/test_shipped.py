@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render import reference
+from stabtree.render.trees import reference
 from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
 from stabtree.tree.model import SHORT
 from stabtree.tree.params import known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.render.html.tags import NOTHING, Markup, fields, folded, items, joined, prose, tag
-from stabtree.render.reference import reference_to, rule_of
+from stabtree.render.trees.reference import reference_to, rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

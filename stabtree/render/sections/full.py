@@ -10,7 +10,6 @@ from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import SILENT, CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
-from stabtree.render.reference import reference_to
 from stabtree.render.report.build import MEND, seen_as
 from stabtree.render.report.words import answer_of, main_finding, step_of, title, unasked
 from stabtree.render.sections.figures import plots
@@ -18,6 +17,7 @@ from stabtree.render.sections.monitor import sentences
 from stabtree.render.sections.not_checked import not_checked
 from stabtree.render.sections.restart import restart_line
 from stabtree.render.sections.rows import rows_around
+from stabtree.render.trees.reference import reference_to
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
 

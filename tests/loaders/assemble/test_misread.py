@@ -12,8 +12,8 @@ from stabtree import diagnose, load_run
 from stabtree.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
+from stabtree.render.data.machine import to_dict
 from stabtree.render.inspect import inspect_dict, inspect_text
-from stabtree.render.machine import to_dict
 from stabtree.render.screen import headline
 from stabtree.render.sections.full import full
 from stabtree.tree.load import load_trees

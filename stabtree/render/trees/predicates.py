@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.render.page import Page
-from stabtree.render.reference import metrics_of
+from stabtree.render.trees.reference import metrics_of
 from stabtree.text import docstring
 from stabtree.tree.load import stated_for
 from stabtree.tree.params import settable

@@ -1,4 +1,4 @@
-"""A diagnosis as JSON, schema 1. What each key holds is said in `stabtree.render.contract`.
+"""A diagnosis as JSON, schema 1. What each key holds is said in `stabtree.render.data.contract`.
 
 Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
 """

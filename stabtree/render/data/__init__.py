@@ -1,0 +1,1 @@
+"""A diagnosis for machines: JSON, and the schema of it."""
