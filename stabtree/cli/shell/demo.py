@@ -26,6 +26,6 @@ def demo(output: OutputOpt = None, json: Json = False, quiet: Quiet = False) -> 
 
 def demo_run() -> Path:
     """The folder of the run: in a wheel it lies in the package, in a checkout beside it."""
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parents[2]
     folder = package / "_demo" / RUN
     return folder if folder.is_dir() else package.parent / "fixtures" / "phase19" / RUN
