@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -306,6 +307,12 @@ class Diagnosis:
         """The diagnosis as plain values, as `--json` writes them."""
         found: dict[str, Any] = _rendered("data.machine", "to_dict")(self)
         return found
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, as a notebook shows it: its style and script stay inside."""
+        page = html.escape(_rendered("html.page", "html")(self))
+        style = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
 
     @property
     def reached(self) -> tuple[Finding, ...]:

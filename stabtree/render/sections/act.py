@@ -85,6 +85,7 @@ def last_line(page: Page, report: Report) -> None:
     word = LOOKS[report.verdict].word.lower()
     page.line((word, f"{report.verdict} word"), (report.closing.removeprefix(word), ""))
     node = report.finding.leaf.of if report.finding else ""
-    more = ["--full every number"]
-    more += [f"stabtree explain {node} the rule"] if node else []
+    more = ["more: --full"]
+    more += [f"stabtree explain {node}"] if node else []
+    more += ["--output html=report.html"] if report.finding else []
     page.lines([[(" · ".join(more), "dim")]])
