@@ -42,8 +42,13 @@ Quiet = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print all of it: every number, the log's rows around the onset.")]
-NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.")]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Print all of it: every number, the log's rows around the onset.", rich_help_panel=OUTPUT
+    ),
+]
+NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.", rich_help_panel=OUTPUT)]
 LINKING_VTE = 5000  # from this version of the library on
 LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
 """What TERM_PROGRAM says of terminals that show links; others say so by a variable of their own."""

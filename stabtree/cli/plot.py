@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stabtree.cli.outputs import write
+from stabtree.cli.shell.help import OUTPUT
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 PNG, SVG = ".png", ".svg"
 PlotOpt = Annotated[
     str | None,
-    typer.Option("--plot", metavar="FILE", help="Draw the run into FILE, .svg or .png (pip install 'stabtree[png]')."),
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the run into FILE, .svg or .png (pip install 'stabtree[png]').",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 

@@ -40,6 +40,7 @@ def advise(
         good = known.last_finite if storm else known.last_step
     elif good is None or good == onset_step:  # a rise begins at the lowest level of the loss, which is sound itself
         good = before
+    good = known.begins_late if good is None else good
     if nothing := _nothing(known, good, take):
         return _made(known, None, trouble, nothing=nothing)
     good = good or 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.facts.registry import Count, fact, finite
-from stabtree.stats import median, row_medians
+from stabtree.stats import interval, median, row_medians
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,6 +138,14 @@ class Checkpoints:
         before = values[steps < since][-rows:] if steps[0] < since else values[:1]
         levels = row_medians(np.lib.stride_tricks.sliding_window_view(between, rows))
         return bool(levels.min() <= median(before))
+
+    @property
+    def begins_late(self) -> int | None:
+        """The first step of a log that begins in the midst of a run with older checkpoints; else None."""
+        if self.loss is None or len(self.loss) < 2 or not np.isfinite(self.loss.values[0]):
+            return None
+        first = int(self.loss.steps[0])
+        return first if first > 2 * interval(self.loss.steps) and self.newest(first) is not None else None
 
     def begins_by(self, step: int) -> bool:
         """Whether no more than one level of the loss was logged before a step."""

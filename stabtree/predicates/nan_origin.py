@@ -54,7 +54,7 @@ def nan_origin(
         return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good_step)
     if grad_norm is not None:
         first = _grad_broke_first(grad_norm, broke)
-        if first:
+        if first and not (_averaged(circumstances, loss) and _neighbours(loss, first.onset_step, broke.step)):
             return first
     for series, name in ((grad_norm, "grad_norm"), (loss, "loss")):
         found = _exploded(series, name, broke, exploding_factor) if series is not None else None
@@ -64,10 +64,20 @@ def nan_origin(
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
         if alive.verdict == LIKELY and not _breaks_too(eval_loss, broke.step):
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
-        if circumstances.known["logging"].get("mean") and interval(loss.steps) > 1:
+        if _averaged(circumstances, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
+
+
+def _averaged(circumstances: Circumstances, loss: Series) -> bool:
+    """Whether a row of the loss is the mean of several steps."""
+    return bool(circumstances.known["logging"].get("mean")) and interval(loss.steps) > 1
+
+
+def _neighbours(loss: Series, early: int | None, late: int) -> bool:
+    """Whether no more than one row of the loss lies from one step up to another: a mean may hide a NaN that long."""
+    return early is not None and int(((loss.steps >= early) & (loss.steps < late)).sum()) <= 1
 
 
 def _breaks_too(eval_loss: Series | None, step: int) -> bool:

@@ -59,7 +59,7 @@ def test_a_project_may_ignore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     settings = tmp_path / "stabtree.toml"
     settings.write_text('ignore = ["spike-bad-batch"]\n')
-    done = run(SPIKE)
+    done = run(SPIKE, "--full")
     assert done.returncode == 0
     assert "Set by stabtree.toml: ignore = spike-bad-batch." in done.stdout
     assert run(SPIKE, "--ignore", "fp16-overflow").returncode == 0

@@ -79,15 +79,14 @@ def test_what_speaks_of_the_same_highest_row_is_one_event() -> None:
         assert found.findings[0].onset_step == 411
 
 
-def test_a_loss_that_rose_until_it_was_nan_is_one_event() -> None:
-    """The rise is not told beside the NaN, and the restart is from before it."""
+def test_a_nan_keeps_its_own_onset_beside_a_rise() -> None:
+    """A loss that rose before it went NaN is a finding of its own, and the NaN is dated to where it began."""
     climbs = healthy()["loss"] + np.where(AT >= 200, (AT - 200) * 0.02, 0.0)
     found = diagnose(make_run(healthy(loss=nan_from(450, climbs)), checkpoint_every=50), TREES)
-    assert len([leaves for leaves in events(found) if {"slow-rise", "nan-unlocated"} & set(leaves)]) == 1
-    restart = found.findings[0].restart
-    assert restart is not None
-    assert restart.checkpoint_step is not None
-    assert restart.checkpoint_step <= 200
+    by_leaf = {finding.leaf.id: finding for finding in found.findings}
+    assert by_leaf["nan-logged"].onset_step == 450
+    assert by_leaf["slow-rise"].onset_step is not None
+    assert by_leaf["slow-rise"].onset_step < 260
 
 
 def test_a_spike_and_a_nan_long_after_it_are_two_events() -> None:
