@@ -63,7 +63,9 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
     items = [*(output or []), *([JSON] if json else []), *([HEADLINE] if quiet else [])]
     found: dict[Path | None, str] = {}
     for item in items or [SCREEN]:
-        name, _, file = item.partition("=")
+        name, equals, file = item.partition("=")
+        if equals and not file:
+            raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
         if name not in OUTPUTS:
             import difflib  # only a mistake needs it
 

@@ -34,7 +34,7 @@ def picture(plot: str | None, places: Container[Path | None]) -> Path | None:
     Raises:
         StabtreeError: where its name does not say what kind of picture it is, a library lacks, or an output goes there.
     """
-    if not plot:
+    if plot is None:
         return None
     path = Path(plot).resolve()
     if path.suffix.lower() not in (PNG, SVG):

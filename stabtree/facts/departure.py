@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 REFERENCE = 4  # blocks that a course is drawn through: the fewest whose line survives one that is off
 SPANS = (1, 4)  # how many blocks ahead the course is drawn on
 BEYOND = 100.0  # how far above all others, in powers of e, a value that is not finite stands
+LARGEST = 1e300  # times its usual size: what is farther off is no farther off
 TWO_SIDED_90 = 1.645  # standard deviations that one normal value in ten lies outside of
 
 
@@ -73,7 +74,8 @@ def even(values: Floats) -> tuple[Floats, float]:
         unit, scaled = 0.0, np.log(kept)
     else:
         unit = float(np.median(np.abs(kept))) or 1.0
-        scaled = np.arcsinh(kept / unit)
+        with np.errstate(over="ignore"):
+            scaled = np.arcsinh(np.clip(kept / unit, -LARGEST, LARGEST))
     found = np.full(len(values), float(scaled.max()) + BEYOND)
     found[known] = scaled
     return found, unit

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.loaders.assemble.run import run_of
+from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.json.values import values_table
 from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
-from stabtree.loaders.paths.read import read_files
+from stabtree.loaders.paths.read import Found, one_run, read_files
 from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
 from stabtree.metrics.names import named
 from stabtree.run import Run, Setting
@@ -25,7 +26,6 @@ from stabtree.text import clean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.loaders.paths.read import Found
 
 __all__ = ["LOADERS", "Loaded", "Loader", "load_run", "load_runs"]
 
@@ -86,7 +86,9 @@ def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
     settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
     table = values_table(given[0], names)
     told = {key: Setting(value, table.path) for key, value in table.config.items()}
-    return _with_checkpoints(run_of([table], names, table.path, {**told, **settings}), ["-"], options["checkpoints"])
+    found = one_run(Found(table.path, split(table, names), told), table.path, options["run"])
+    run = run_of(found.tables, names, found.name, {**found.settings, **settings})
+    return _with_checkpoints(run, ["-"], options["checkpoints"])
 
 
 def _load(

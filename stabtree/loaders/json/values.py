@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -33,12 +34,15 @@ def values_table(data: object, names: Names) -> Table:
     if hasattr(data, "columns") and not isinstance(data, Mapping):
         return columns_table(_source("DataFrame"), "DataFrame", _frame(data), names, ())
     if isinstance(data, Mapping):
-        lists = {str(name): _plain(cells, str(name)) for name, cells in data.items()}
+        lists = _even({str(name): _plain(cells, str(name)) for name, cells in data.items()})
         return columns_table(_source("columns"), "columns", lists, names, ())
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes) and getattr(data, "ndim", None) != 0:
         source = _source("records")
         rows = JsonRows(names, source.path)
-        dropped = rows.add_all([_record(item) for item in data])
+        records = [_record(item) for item in data]
+        if records and not any(isinstance(item, Mapping) for item in records):
+            raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
+        dropped = rows.add_all(records)
         note = (f"Records that are no mappings: {dropped:,}, skipped.",) if dropped else ()
         return rows.table(source, "records", (*rows.notes, *note))
     raise StabtreeError(f"a {type(data).__name__} is no run", hint=f"give a path, {KINDS}")
@@ -54,6 +58,8 @@ def _record(item: object) -> object:
 
 def _scalar(value: object) -> object:
     """A value of an array library as a plain one."""
+    if _is_missing(value):
+        return None
     item = getattr(value, "item", None)
     return item() if callable(item) and getattr(value, "size", None) in (1, None) else value
 
@@ -76,6 +82,20 @@ def _plain(cells: Any, name: str) -> list[Any]:
     return [_scalar(cell) for cell in cells]
 
 
+def _even(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The columns, which must be of one length.
+
+    Raises:
+        StabtreeError: where they are not: nobody knows which rows belong together.
+    """
+    longest = max(lists, key=lambda name: len(lists[name]), default="")
+    for name, cells in lists.items():
+        if len(cells) != len(lists[longest]):
+            problem = f"{clean(longest, 40)} has {len(lists[longest]):,} values, {clean(name, 40)} {len(cells):,}"
+            raise StabtreeError(problem, hint="give columns of one length, None where nothing was logged")
+    return lists
+
+
 def _frame(frame: Any) -> dict[str, list[Any]]:
     """The columns of a DataFrame, its index among them where that has a name; empty cells as None."""
     names = [str(name) for name in frame.columns]
@@ -84,9 +104,12 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
     lists = {str(name): _plain(frame[name], str(name)) for name in frame.columns}
     index = getattr(frame, "index", None)  # polars has none
     name = str(getattr(index, "name", None) or "")
+    if not name and str(getattr(index, "dtype", "")).startswith("int") and "step" not in lists:
+        places = _plain(index, "step")
+        rises = all(late > early for early, late in itertools.pairwise(places))
+        name = "step" if rises and places != list(range(len(places))) else ""
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
-    lists = {name: [None if _is_missing(cell) else cell for cell in cells] for name, cells in lists.items()}
     return _without_empty(lists)
 
 

@@ -70,7 +70,7 @@ def read_files(
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    parts = [_one_run(_read_once(str(path), names, forced, run, kept), clean(path), run) for path in paths]
+    parts = [one_run(_read_once(str(path), names, forced, run, kept), clean(path), run) for path in paths]
     settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
     return Found(
         name=parts[0].name,
@@ -91,7 +91,7 @@ def _read_once(path: str, names: Names, forced: Loader | None, run: str | None, 
     return kept[path]
 
 
-def _one_run(found: Found, path: str, wanted: str | None) -> Found:
+def one_run(found: Found, path: str, wanted: str | None) -> Found:
     """The tables of one run.
 
     Raises:

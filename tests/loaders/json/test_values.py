@@ -63,6 +63,28 @@ def test_rows_of_an_evaluation_hold_no_loss() -> None:
     assert found.verdict == stabtree.diagnose(records()).verdict == "ok"
 
 
+def test_of_several_runs_none_is_dropped() -> None:
+    """Two runs in one DataFrame are refused until one is named."""
+    both = pd.concat(
+        [
+            pd.DataFrame({"run": name, "step": STEPS, "loss": loss})
+            for name, loss in (("a", broken()), ("b", falling(ROWS)))
+        ]
+    )
+    with pytest.raises(StabtreeError, match="holds 2 runs: a, b"):
+        stabtree.diagnose(both)
+    assert stabtree.diagnose(stabtree.load_run(both, run="a")).verdict == "critical"
+
+
+def test_what_is_nothing_in_pandas_is_nothing() -> None:
+    """`NA` in a column or a record is no value, and an index of steps counts without a name."""
+    values = [pd.NA if step % 9 == 4 else loss for step, loss in zip(STEPS, falling(ROWS), strict=True)]
+    assert len(stabtree.load_run({"step": STEPS, "loss": values}).series["loss"]) == ROWS - 33
+    assert stabtree.load_run([{"loss": value} for value in values]).series["loss"].values[-1] > 0
+    run = stabtree.load_run(pd.DataFrame({"loss": falling(ROWS)}, index=STEPS * 10))
+    assert run.last_step == 10 * (ROWS - 1)
+
+
 def test_options_count_for_values_too() -> None:
     """A column may be named, and the precision told."""
     run = stabtree.load_run({"it": STEPS, "nll": broken()}, columns={"loss": "nll"}, step_column="it", dtype="fp16")
@@ -86,7 +108,10 @@ def test_a_run_as_a_frame_is_the_same_run() -> None:
     [
         (3, "a int is no run"),
         ({"loss": "abc"}, "no list of values"),
-        ([1, 2], "no rows"),
+        ([1, 2], "values without a name"),
+        (np.array(3.0), "a ndarray is no run"),
+        (falling(ROWS), "values without a name"),
+        ({"step": STEPS, "loss": [1.0, 2.0]}, "step has 300 values, loss 2"),
         (pd.DataFrame([[1, 2]], columns=["loss", "loss"]), "two columns called 'loss'"),
         ("nowhere.csv", "no such file"),
     ],
