@@ -10,6 +10,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.render.figure.build import figure
 from stabtree.render.report.build import MOST_TO_DO, report
+from stabtree.render.report.model import Tick
 from stabtree.tree.load import load_trees
 
 FIXTURES = sorted(path for path in (Path(__file__).resolve().parents[2] / "fixtures").glob("*/*") if path.is_dir())
@@ -30,3 +31,10 @@ def test_a_report_says_what_the_diagnosis_found(path: Path) -> None:
     assert drawn is not None
     assert drawn.strips[0].metric == "loss"
     assert all(drawn.first_step <= mark.step <= drawn.last_step for mark in drawn.marks)
+
+
+def test_a_section_that_leads_on_to_the_finding_did_not_pass() -> None:
+    """A NaN that is traced to fp16 is ticked under both sections that it was seen in."""
+    run = load_run(next(path for path in FIXTURES if path.name == "fp16-overflow"))
+    ticks = dict(report(diagnose(run, load_trees(run))).ticks)
+    assert (ticks["1"], ticks["2"], ticks["3"]) == (Tick.FOUND, Tick.PASSED, Tick.FOUND)

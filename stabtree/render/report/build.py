@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.answer import UNKNOWN, YES
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
 from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
 from stabtree.render.sections.restart import restart_line
@@ -156,6 +156,9 @@ def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
 def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
     """The numbered sections of the main tree, and what became of each."""
     found = {finding.section for finding in diagnosis.findings if finding.leaf.severity.rank >= Severity.WARNING.rank}
+    if diagnosis.end.severity.rank >= Severity.WARNING.rank:
+        # The path may cross sections: what leads on to the finding did not pass.
+        found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
     answered = {section.id for section in diagnosis.answered}
     seen = {visit.question.section for visit in chain(diagnosis.path, *diagnosis.further)}
     for item in diagnosis.sections:
