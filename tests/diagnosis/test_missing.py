@@ -52,18 +52,18 @@ def test_no_fixture_is_advised_to_log_what_it_logs(folder: Path) -> None:
 
 @pytest.mark.skipif(not OTHERS, reason="no logs of others beside the repository")
 def test_no_log_of_others_is_advised_to_log_what_it_logs() -> None:
-    """The same of real logs, every third of them: all would take minutes."""
+    """The same of real logs, every ninth of them: all would take minutes."""
     checked = 0
     for run in runs_of_others():
         assert held(diagnose(run)) == [], run.name
         checked += 1
-    assert checked > len(OTHERS) * 10
+    assert checked > len(OTHERS) * 3
 
 
 def runs_of_others() -> Iterator[Run]:
-    """Every third log that can be read."""
+    """Every ninth log that can be read."""
     files = [path for folder in OTHERS for path in sorted(folder.rglob("*")) if path.is_file()]
-    for path in files[::3]:
+    for path in files[::9]:
         try:
             loaded = load_runs(str(path))
         except StabtreeError:
