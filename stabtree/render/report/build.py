@@ -41,7 +41,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
         careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
-        seen_as=tuple(seen_as(finding)) if finding else (),
+        seen_as=tuple(_seen_as(finding)) if finding else (),
         do_now=tuple(_do_now(finding)) if finding else (),
         events=diagnosis.timeline,
         causes=tuple(_causes(finding)) if finding else (),
@@ -54,7 +54,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     )
 
 
-def seen_as(finding: Finding) -> Iterator[str]:
+def _seen_as(finding: Finding) -> Iterator[str]:
     """What shows the event in other series, or dates it, and where; notes only of a note."""
     least = min(finding.leaf.severity.rank, Severity.WARNING.rank)
     series = {item.metric for item in finding.parts[0].evidence}
@@ -129,7 +129,7 @@ def turn_of(visit: Visit) -> Turn:
 def _open(diagnosis: Diagnosis) -> Iterator[Open]:
     """What was not checked; what keeps the run from a verdict and is no matter of logging goes first."""
     vital = {miss.id for miss in diagnosis.lacking}
-    reasons = _reasons(diagnosis, vital)
+    reasons = reasons_of(diagnosis, vital)
     first = [Open(reason, tuple(ids)) for reason, ids in reasons.items() if not vital.isdisjoint(ids)]
     yield from first
     for item in diagnosis.log_next:
@@ -138,7 +138,7 @@ def _open(diagnosis: Diagnosis) -> Iterator[Open]:
     yield from (Open(reason, tuple(ids)) for reason, ids in reasons.items() if vital.isdisjoint(ids))
 
 
-def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
+def reasons_of(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
     """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
     found: dict[str, list[str]] = {}
     for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import SILENT, CauseState, Diagnosis, Finding, Happening, JudgedCause, Visit
+from stabtree.diagnosis.result import SILENT
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
-from stabtree.render.report.build import MEND, seen_as
-from stabtree.render.report.words import answer_of, main_finding, step_of, title, unasked
+from stabtree.render.report.build import MEND, report
+from stabtree.render.report.words import step_of, title
+from stabtree.render.sections.causes import MARKS
 from stabtree.render.sections.figures import plots
 from stabtree.render.sections.monitor import sentences
 from stabtree.render.sections.not_checked import not_checked
+from stabtree.render.sections.path import turn_groups
 from stabtree.render.sections.restart import restart_line
 from stabtree.render.sections.rows import rows_around
 from stabtree.render.trees.reference import reference_to
 from stabtree.render.verdicts import LOOKS
-from stabtree.tree.model import Leaf, Severity
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis, Finding, Happening
     from stabtree.render.page import Page
     from stabtree.render.plot import Piece
+    from stabtree.render.report.model import CauseRow, Report, Turn, Walk
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
-MARKS = {
-    CauseState.CONFIRMED: "●",
-    CauseState.LIKELY: "◐",
-    CauseState.POSSIBLE: "○",
-    CauseState.NOT_CONFIRMED: "·",
-    CauseState.NOT_CHECKABLE: "?",
-    CauseState.RULED_OUT: "–",
-}
 MOST_EVIDENCE = 4
 LEAST_ID = 6
 MOST_CAUSES = 3
@@ -43,27 +37,27 @@ MOST_EVENTS = 6
 
 def full(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """All of it: verdict, path, plots, the rows around the onset, causes, fixes, and what was not checked."""
-    page = new_page(look)
-    _verdict(page, diagnosis)
-    _path(page, diagnosis)
-    main = main_finding(diagnosis)
+    page, told = new_page(look), report(diagnosis)
+    _verdict(page, told)
+    _path(page, told)
+    main = told.finding
     if look.plots and not look.ascii:
         plots(page, diagnosis.run, main)
     rows_around(page, diagnosis, main)
     if main:
         _timeline(page, diagnosis.timeline)
-        _causes(page, main)
+        _causes(page, told.causes)
         _fixes(page, diagnosis.tree, main)
     _monitor(page, diagnosis)
-    _others(page, diagnosis)
+    _others(page, told.also)
     _trees(page, diagnosis)
     not_checked(page, diagnosis)
     _notes(page, diagnosis)
     return page.text()
 
 
-def _verdict(page: Page, diagnosis: Diagnosis) -> None:
-    finding = main_finding(diagnosis)
+def _verdict(page: Page, told: Report) -> None:
+    diagnosis, finding = told.diagnosis, told.finding
     pieces: list[Piece] = [
         (f" {LOOKS[diagnosis.verdict].word} ", diagnosis.verdict),
         ("  ", ""),
@@ -78,9 +72,9 @@ def _verdict(page: Page, diagnosis: Diagnosis) -> None:
         page.line((careful + MEND, ""), indent=1)
     if finding:
         page.blank()
-        page.line((finding.leaf.why, ""), indent=1)
-    if finding and (also := ", ".join(seen_as(finding))):
-        page.line((f"Also seen as: {also}.", "dim"), indent=1)
+        page.line((told.why, ""), indent=1)
+    if told.seen_as:
+        page.line((f"Also seen as: {', '.join(told.seen_as)}.", "dim"), indent=1)
     if finding and finding.restart:
         page.line(*restart_line(finding.restart), indent=1)
 
@@ -97,59 +91,42 @@ def _summary(run: Run) -> str:
     return " · ".join([*parts, ", ".join(known)])
 
 
-def _path(page: Page, diagnosis: Diagnosis) -> None:
+def _path(page: Page, told: Report) -> None:
     page.heading("Path")
-    _visits(page, diagnosis, diagnosis.path, diagnosis.end)
-    main = main_finding(diagnosis)
-    if main and main.leaf is not diagnosis.end:
-        # The worst finding was made by a later section: its turns are what the headline rests on.
-        walks = [v for v in diagnosis.further if v and v[-1].question.section == main.section]
-        # A walk from a person's answer shares its section with another one.
-        walk = next((v for v in walks if main.leaf.id in v[-1].question.go.values()), walks[0])
-        page.line(("and further, past the first diagnosis:", "dim"), indent=1)
-        _visits(page, diagnosis, walk, main.leaf)
+    for place, walk in enumerate(told.walks):
+        if place:
+            # The worst finding was made by a later section: its turns are what the headline rests on.
+            page.line(("and further, past the first diagnosis:", "dim"), indent=1)
+        _walk(page, told, walk)
 
 
-def _visits(page: Page, diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> None:
+def _walk(page: Page, told: Report, walk: Walk) -> None:
     section = ""
     widths = (
-        max([LEAST_ID, *(len(visit.question.id) + 2 for visit in visits)]),
-        max(len(answer_of(visit)) for visit in visits) + 2,
+        max([LEAST_ID, *(len(turn.id) + 2 for turn in walk.turns)]),
+        max(len(turn.answer) for turn in walk.turns) + 2,
     )
-    for open_, group in groupby(visits, key=unasked):
-        chain = list(group)
-        for visit in chain if not open_ or len(chain) == 1 else ():
-            if visit.question.section != section:
-                section = visit.question.section
-                page.line((diagnosis.tree.section(section).heading, "dim"), indent=1)
-            _visit(page, visit, widths)
-        if open_ and len(chain) > 1:
-            ids = ", ".join(visit.question.id for visit in chain)
-            told = f"{len(chain)} questions for a person ({ids}): --interactive asks them"
-            page.rows([((chain[0].question.id, "id"), ("not asked", "dim"), (told, "dim"))], indent=3, widths=widths)
-    title = end.title
-    blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
-    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
-        title = "nothing wrong in the little that could be checked"
-    elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
-        title = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
-    page.line(("└─▶ ", "dim"), (title, "heading"), (f"  {end.of} · {end.id}", "dim"), indent=3)
+    for turn, *others in turn_groups(told, walk):
+        if others:
+            ids = ", ".join([turn.id, *(other.id for other in others)])
+            text = f"{len(others) + 1} questions for a person ({ids}): --interactive asks them"
+            page.rows([((turn.id, "id"), ("not asked", "dim"), (text, "dim"))], indent=3, widths=widths)
+            continue
+        if turn.section != section:
+            section = turn.section
+            page.line((told.diagnosis.tree.section(section).heading, "dim"), indent=1)
+        _turn(page, turn, widths)
+    page.line(("└─▶ ", "dim"), (walk.ends, "heading"), (f"  {walk.node} · {walk.leaf}", "dim"), indent=3)
 
 
-def _visit(page: Page, visit: Visit, widths: tuple[int, int]) -> None:
-    answer = visit.answer
-    checked = answer.verdict != UNKNOWN
-    by = " (answered by a person)" if visit.given_by == "person" else ""
-    told = [item.text for item in answer.evidence[:MOST_EVIDENCE]] if checked else [answer.reason]
-    if len(answer.evidence) > MOST_EVIDENCE:
-        told.append(f"and {len(answer.evidence) - MOST_EVIDENCE} more; --json lists all")
+def _turn(page: Page, turn: Turn, widths: tuple[int, int]) -> None:
+    by = " (answered by a person)" if turn.by_person else ""
+    told = [*turn.evidence[:MOST_EVIDENCE]]
+    if len(turn.evidence) > MOST_EVIDENCE:
+        told.append(f"and {len(turn.evidence) - MOST_EVIDENCE} more; --json lists all")
     page.rows(
         [
-            (
-                (visit.question.id, "id"),
-                (answer_of(visit), "answer" if checked else "dim"),
-                (visit.question.ask + by, ""),
-            ),
+            ((turn.id, "id"), (turn.answer, "answer" if turn.checked else "dim"), (turn.ask + by, "")),
             *((("", ""), ("", ""), (text, "dim")) for text in told),
         ],
         indent=3,
@@ -177,26 +154,22 @@ def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
         )
 
 
-def _causes(page: Page, finding: Finding) -> None:
-    if not finding.causes:
+def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
+    if not rows:
         return
     page.heading("Causes, by evidence")
-    for judged in finding.causes[:MOST_CAUSES]:
+    for row in rows[:MOST_CAUSES]:
+        state, why = row.judged.state, [(f": {row.why}", "dim")] if row.why else []
         page.item(
-            (f"{MARKS[judged.state]} {judged.state}", judged.state),
-            [(judged.cause.text, "dim" if judged.state in SILENT else ""), *_why(judged)],
+            (f"{MARKS[state]} {state}", state),
+            [(row.judged.cause.text, "dim" if state in SILENT else ""), *why],
             indent=1,
             head_width=17,
         )
-    rest = Counter(str(judged.state) for judged in finding.causes[MOST_CAUSES:])
+    rest = Counter(str(row.judged.state) for row in rows[MOST_CAUSES:])
     if rest:
         told = ", ".join(f"{count} {state}" for state, count in rest.items())
         page.line((f"and {sum(rest.values())} more: {told}; --json lists all", "dim"), indent=1)
-
-
-def _why(judged: JudgedCause) -> list[Piece]:
-    text = judged.evidence[0].text if judged.evidence else judged.reason
-    return [(f": {text}", "dim")] if text else []
 
 
 def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
@@ -221,13 +194,7 @@ def _monitor(page: Page, diagnosis: Diagnosis) -> None:
         page.item(("·", "dim"), [(sentence, "")], indent=1, head_width=2)
 
 
-def _others(page: Page, diagnosis: Diagnosis) -> None:
-    # Under a real failure a mere note ("the loss has settled") is noise; --json has it.
-    others = [
-        f
-        for f in diagnosis.findings[1:]
-        if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE
-    ]
+def _others(page: Page, others: tuple[Finding, ...]) -> None:
     if not others:
         return
     page.heading("Also found")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.render.report.build import reasons_of
+
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, LogNext, Missing
+    from stabtree.diagnosis.result import Diagnosis, LogNext
     from stabtree.render.page import Page
 
 MOST = 3  # things to log, and reasons that no log would mend
@@ -19,7 +21,7 @@ def not_checked(page: Page, diagnosis: Diagnosis) -> None:
     What keeps the run from a verdict and is no matter of logging goes before all.
     """
     vital = {miss.id for miss in diagnosis.lacking}
-    reasons = list(_reasons(diagnosis, vital).items())
+    reasons = list(reasons_of(diagnosis, vital).items())
     if not diagnosis.log_next and not reasons:
         return
     page.heading("Not checked, and what to log next time")
@@ -54,21 +56,6 @@ def _advice(page: Page, place: int, item: LogNext, told: set[str]) -> None:
     decides = [text for text in item.decides if text not in told][:MOST_DECIDED]
     if decides:
         page.line((f"decides {'; '.join(decides)}", "dim"), indent=4)
-
-
-def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
-    """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
-    found: dict[str, list[str]] = {}
-    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):
-        if not miss.metrics:
-            found.setdefault(_reason(diagnosis, miss), []).append(miss.id)
-    return found
-
-
-def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
-    if not diagnosis.tree.questions[miss.id].test:
-        return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
-    return f"not a logging matter: {miss.reason}"
 
 
 def _some(ids: tuple[str, ...] | list[str]) -> str:

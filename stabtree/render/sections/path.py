@@ -28,7 +28,7 @@ def path_rows(page: Page, report: Report, *, lines: int) -> None:
     for place, walk in enumerate(report.walks):
         if place:
             page.line(("and further, past the first diagnosis:", "dim"), indent=INDENT)
-        for group in _groups(report, walk):
+        for group in turn_groups(report, walk):
             _row(page, group, told, widths, lines)
         if place + 1 < len(report.walks):
             page.line((walk.ends, ""), indent=INDENT)
@@ -62,7 +62,7 @@ def path_chain(page: Page, report: Report, *, shorts: bool) -> None:
 def chain(report: Report, walk: Walk, *, shorts: bool) -> list[Piece]:
     """The questions of a walk in a row: their ids, with `shorts` in words, and the answers."""
     pieces: list[Piece] = []
-    for group in _groups(report, walk):
+    for group in turn_groups(report, walk):
         pieces += [(" › ", "dim")] if pieces else []
         pieces += _link(group, shorts=shorts)
     return pieces
@@ -77,7 +77,7 @@ def _link(group: list[Turn], *, shorts: bool) -> list[Piece]:
     return [(turn.id, "id"), (asked, ""), (answer, "answer" if turn.checked else "")]
 
 
-def _groups(report: Report, walk: Walk) -> Iterator[list[Turn]]:
+def turn_groups(report: Report, walk: Walk) -> Iterator[list[Turn]]:
     """The turns one by one, neighbouring questions for a person that nobody answered together."""
     tests = report.diagnosis.tree.questions
     for unasked, turns in groupby(walk.turns, key=lambda turn: not turn.checked and not tests[turn.id].test):
