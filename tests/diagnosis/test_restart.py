@@ -12,8 +12,8 @@ from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.data.machine import to_dict
 from stabtree.render.look import Look
+from stabtree.render.report.restart import restart_line
 from stabtree.render.sections.full import full
-from stabtree.render.sections.restart import restart_line
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take

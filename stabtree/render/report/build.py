@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, YES
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.restart import restart_line
 from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
-from stabtree.render.sections.restart import restart_line
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
 

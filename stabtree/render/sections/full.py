@@ -10,13 +10,13 @@ from stabtree.diagnosis.result import SILENT
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
 from stabtree.render.report.build import MEND, report
+from stabtree.render.report.restart import restart_line
 from stabtree.render.report.words import step_of, title
 from stabtree.render.sections.causes import MARKS
 from stabtree.render.sections.figures import plots
 from stabtree.render.sections.monitor import sentences
 from stabtree.render.sections.not_checked import not_checked
 from stabtree.render.sections.path import turn_groups
-from stabtree.render.sections.restart import restart_line
 from stabtree.render.sections.rows import rows_around
 from stabtree.render.trees.reference import reference_to
 from stabtree.render.verdicts import LOOKS
