@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.facts.levels import turned
+from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Count, Groups, predicate
-from stabtree.stats import blocks, interval, kendall_z, median, span
+from stabtree.stats import blocks, interval, kendall_z, median
 from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
-    from stabtree.facts.batches import Batches
     from stabtree.facts.levels import Levels
     from stabtree.facts.rate import Rate
     from stabtree.run import Run, Series
@@ -211,127 +209,3 @@ def grad_norm_rising(
     text += f"{int(steps[-1]):,}, trend z {against(score, trend_z, '.1f')}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
     return Answer(YES if score > trend_z and ratio > least_factor else NO, found)
-
-
-@predicate(source="phase19 Q4.1 and Q4.4, closing lines", labels=("rising", "flat", "falling"), min_points=2)
-def settled(
-    loss: Series,
-    rise: Rise | Absent,
-    batches: Batches | Unknown,
-    eval_loss: Series | None = None,
-    reward: Series | None = None,
-    lr: Series | None = None,
-    weight_norm: Groups | None = None,
-    grad_norm: Series | None = None,
-    *,
-    strict: bool,
-    still_falling_share: float,
-) -> Answer:
-    """Is the loss still falling, flat, or on its way up?
-
-    `rising` as in `loss_rising`. `falling`: the second half of the run lowers the loss, or the eval loss
-    where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
-    above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
-    its rise counts in place of the loss's fall. By the document's letter (`strict`) a run whose loss rises is at
-    a plateau when neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any
-    other is healthy.
-    """
-    if strict:
-        if isinstance(rise, Absent):
-            return Answer("falling", rise.evidence)
-        return Answer("rising" if None in (lr, weight_norm, grad_norm) else "flat", (rise.told,))
-    if isinstance(rise, Rise) and rise.course:
-        text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, at step {rise.low_step:,}"
-        times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
-        return Answer("rising", (times,))
-    loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
-    gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
-    if reward is not None and (better := _late_gain(turned(reward))) is not None:
-        gains = {"reward": better}
-    evidence = tuple(
-        Evidence(_gain_text(name, share), name, (), share, still_falling_share)
-        for name, share in gains.items()
-        if share is not None
-    )
-    fallen = any(share is not None and share > still_falling_share for share in gains.values())
-    return Answer("falling" if fallen else "flat", evidence)
-
-
-def _gain_text(name: str, share: float) -> str:
-    way = "falls" if (share > 0) != (name == "reward") else "rises"
-    return f"{name} {way} by {abs(share):.1%} of its range in the second half of the run"
-
-
-def _late_gain(series: Series) -> float | None:
-    """How much of its range a series loses between the middle and the end of the run; None below 8 values."""
-    _, values = finite(series)
-    if len(values) < 8:
-        return None
-    part = max(1, len(values) // 8)
-    middle = median(values[len(values) // 2 - part // 2 : len(values) // 2 + part])
-    end = median(values[-part:])
-    covered = span(values)
-    return (middle - end) / covered if covered > 0 else 0.0
-
-
-EARLY = "early"
-
-
-@predicate(source="measured: gradients before a divergence", labels=(YES, EARLY, NO), min_points=60)
-def grad_norm_climbs(
-    run: Run,
-    loss: Series,
-    grad_norm: Series,
-    *,
-    factor: float,
-    early_factor: float,
-    fit: float,
-    levels: Count,
-    least_levels: Count,
-    calm: float,
-) -> Answer:
-    """Does grad_norm climb exponentially up to the end, while the loss is calm?
-
-    Yes where the logarithms of its last `least_levels` of `levels` block medians, or of more of them, lie on a rising
-    line that explains more than `fit` of their scatter, and rise by more than `factor`; `early` by more than
-    `early_factor`. The loss is calm where it ends at most `calm` times where that stretch began: a loss that rises as
-    well is asked for elsewhere. Not asked of a loss that moves by nature.
-    """
-    values, steps = grad_norm.values, grad_norm.steps
-    keep = np.isfinite(values) & (values > 0)
-    steps, values, levels = steps[keep], values[keep], max(levels, 4)
-    if run.moves_by_nature:
-        return inapplicable(run.moves_by_nature)
-    if len(values) < 3 * levels:
-        return unknown(f"grad_norm has fewer than {3 * levels} positive values")
-    medians, starts = blocks(values, levels)
-    logs = np.log(medians)
-    climbs = [(_climb(logs[at:], fit), -at) for at in range(levels - max(least_levels, 3) + 1)]
-    rise, at = max(climbs)
-    begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
-    text = f"grad_norm grows exponentially from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end: "
-    text += f"{against(times, early_factor)}× (limit {early_factor:g}×, for a warning {factor:g}×)"
-    if not rise:
-        text = "grad_norm does not grow exponentially up to the end"
-    found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]
-    if times <= early_factor:
-        return Answer(NO, tuple(found))
-    at_loss, losses = finite(loss)
-    place, part = min(int(np.searchsorted(at_loss, begin)), len(losses) - 1), max(3, len(losses) // levels)
-    before, end = float(median(losses[place : place + part])), float(median(losses[-part:]))
-    found.append(
-        Evidence(f"the loss goes from {before:.4g} to {end:.4g} meanwhile", "loss", (begin,), end, calm * before)
-    )
-    if end > calm * before:
-        return Answer(NO, tuple(found))
-    return Answer(YES if times > factor else EARLY, tuple(found), onset_step=begin)
-
-
-def _climb(logs: Floats, fit: float) -> float:
-    """By how much values rise, end to end and along a line that explains more than `fit` of their scatter, else 0."""
-    places = np.arange(len(logs)) - (len(logs) - 1) / 2
-    slope = float(places @ logs) / float(places @ places)
-    scatter = float(((logs - logs.mean()) ** 2).sum())
-    explained = slope * slope * float(places @ places)
-    rise = min(slope * (len(logs) - 1), float(logs[-1] - logs[0]))
-    return rise if rise > 0 and explained > fit * scatter else 0.0

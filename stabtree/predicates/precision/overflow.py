@@ -1,14 +1,14 @@
-"""Section 3: mixed precision. Gradient overflow, the loss scale's history, skipped steps, whose NaN it is."""
+"""Gradient overflow: where it is, whose NaN it is, and the steps that are skipped for it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
-from stabtree.facts.scale import FELL, SMALLEST
+from stabtree.facts.scale import FELL
 from stabtree.predicates.registry import predicate
 from stabtree.run import UNSCALED
 from stabtree.stats import interval, stretches, true_at_end
@@ -27,7 +27,7 @@ def nonfinite_grad(
     Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
     halved has met one: the scaler halves it for no other reason. Logged or not.
     """
-    if loss is None and _only_overflows(grad_norm):
+    if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and not np.isfinite(grad_norm.values).all():
         return _logged_overflow(grad_norm)
@@ -48,7 +48,7 @@ def nonfinite_grad(
 ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well between them"
 
 
-def _only_overflows(grad_norm: Series | None) -> bool:
+def only_overflows(grad_norm: Series | None) -> bool:
     """Whether a log tells of nothing but overflows."""
     return grad_norm is not None and not np.isfinite(grad_norm.values).any()
 
@@ -72,7 +72,7 @@ class Overflows(NamedTuple):
     at_end: int
 
 
-def _late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
+def late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
     """Overflows of the second half; a step counts when its loss or its grad_norm is not finite."""
     bad: set[int] = set()
     steps = np.zeros(0, dtype=np.int64)
@@ -83,107 +83,6 @@ def _late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
     late = steps[len(steps) // 2 :]
     flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
     return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags))
-
-
-@predicate(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
-def loss_scale_history(
-    loss_scale: Series,
-    scale: ScaleHistory | Unknown,
-    loss_break: Break | Absent | Unknown,
-    loss: Series | None = None,
-    grad_norm: Series | None = None,
-    *,
-    collapse_below: float,
-    net_halvings: int,
-    most_in_row: int,
-    floored_rows: int,
-    floored_halvings: int,
-    forgiving: bool,
-) -> Answer:
-    """What does the loss scale's history show?
-
-    `collapsed`: ends below `collapse_below` (the document's), or ends in `floored_rows` and more overflows in a row
-    after `floored_halvings`: a scaler with a floor, since no scaler that finds its level makes so many. `constant`:
-    never moved although something overflows late in
-    the run. `backoff`: over the second half of the run the scale lost at most `net_halvings` on balance, never
-    more than `most_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
-    `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps (N is
-    measured and shown; torch's default is 2,000) and halve on every overflow. The labelled healthy runs halve and
-    double in turns, with one overflow at a time. Without `forgiving`, the document's letter, a scale that was
-    ever below `collapse_below` has collapsed, and one that never moves is constant.
-    """
-    if loss is None and _only_overflows(grad_norm):
-        return unknown(ONLY_OVERFLOWS, "loss")
-    if isinstance(scale, Unknown):
-        once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
-        return once or unknown(scale.reason, *scale.missing)
-    late = _late_overflows(loss, grad_norm)
-    evidence = _told(scale, late, collapse_below, most_in_row)
-    fallen = scale.last if forgiving else scale.lowest
-    sound = not isinstance(loss_break, Break) or loss_break.ends_finite
-    halved = scale.drops >= floored_halvings and scale.last <= scale.highest / 2**floored_halvings
-    floored = sound and halved and late.at_end >= floored_rows
-    if (fallen < collapse_below and scale.drops) or (forgiving and floored):
-        before = loss_scale.steps[loss_scale.steps < scale.fall_step]
-        good = int(before[-1]) if len(before) else None
-        return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good)
-    if not scale.drops and not scale.rises:
-        return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
-    healthy = sound and late.in_row <= most_in_row and scale.net_halvings <= net_halvings
-    return Answer("backoff" if healthy else "dynamic", evidence)
-
-
-def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
-    """The backoff of a log that shows the scale only where it is lowered, and shows that once."""
-    bad = 0 if grad_norm is None else int(np.count_nonzero(~np.isfinite(grad_norm.values)))
-    if loss is None or not np.isfinite(loss.values).all():
-        return None
-    if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
-        return None
-    step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
-    text = f"the scaler is logged once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"
-    return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
-
-
-def _told(history: ScaleHistory, late: Overflows, collapse_below: float, most_in_row: int) -> tuple[Evidence, ...]:
-    text = f"second half of the run: {late.total:,} steps overflow, at most {late.in_row:,} in a row"
-    if not history.drops and not history.rises:
-        still = f"loss scale is {history.first:,.6g} throughout"
-        moves = Evidence(still, "loss_scale", (), history.first)
-    else:
-        every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
-        told = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
-        told += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
-        moves = Evidence(told, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
-        spent = history.last < SMALLEST and not history.net_halvings
-        text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
-    return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row))
-
-
-@predicate(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))
-def no_scale_helps(
-    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, least_scale: float
-) -> Answer:
-    """Is the gradient itself NaN, whatever the scale?
-
-    Likely where the scale fell below `least_scale` and every row from the beginning of its fall to the end of the log
-    has no finite gradient, while the loss is finite in all of them. A scaled gradient that passes fp16's maximum does
-    so no longer once the scale is small enough; a NaN that the backward pass makes is there at any scale. Only possible
-    where the loss is broken as well: then the forward pass may have passed that maximum.
-    """
-    if isinstance(scale, Unknown):
-        return unknown(scale.reason, *scale.missing)
-    start, lowest = scale.fall_step, float(finite(loss_scale)[1][-1])
-    gradients, losses = grad_norm.values[grad_norm.steps >= start], loss.values[loss.steps >= start]
-    if not len(gradients) or not len(losses):
-        return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
-    sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
-    text = f"the scale fell to {lowest:,.4g} from step {start:,} on; there {sound:,} of {len(gradients):,} rows have "
-    text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
-    found = (Evidence(text, "loss_scale", (start,), lowest, least_scale),)
-    if lowest >= least_scale or sound:
-        return Answer(NO, found)
-    return Answer(POSSIBLE if broken else LIKELY, found)
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
@@ -213,7 +112,7 @@ def overflow_fingerprint(
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
-        late = _late_overflows(loss, grad_norm)
+        late = late_overflows(loss, grad_norm)
         few = late.in_row <= most_in_row and late.total <= max(most_single, single_share * len(loss) / 2)
         if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
@@ -296,28 +195,6 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
     told = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
     text = f"the loss scale {told} before the break"
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
-
-
-@predicate(source="convergence O24; precision P10", min_points=20)
-def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
-    """Does the loss scale keep falling?
-
-    Yes when it ends `octaves` doublings below its highest value and lost `late_halvings` on balance in the second half
-    of the run. A healthy scale calibrates early and then stays on a plateau of 2^13 to 2^16.
-    """
-    steps, values = finite(loss_scale)
-    if values.min() <= 0 or (values == values[0]).all():
-        still = (values == values[0]).all()
-        text = f"the loss scale is {values[0]:,.6g} throughout" if still else "the loss scale is 0 in places: no drift"
-        return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),))
-    logs = np.log2(values)
-    below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])
-    text = f"the loss scale ends at {values[-1]:,.4g}, {below:.0f} halvings below its highest; "
-    text += f"{late:.0f} of them in the second half of the run"
-    found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
-    yes = below >= octaves and late >= late_halvings
-    top = int(steps[len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))])
-    return Answer(YES if yes else NO, found, onset_step=top if yes else None)
 
 
 @predicate(source="precision P14", min_points=20)

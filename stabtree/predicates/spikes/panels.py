@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree._lazy import np
-from stabtree.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.facts.registry import Unknown, finite
-from stabtree.facts.spikes.rarity import rarest, rarity
+from stabtree.facts.spikes.rarity import rarity
 from stabtree.predicates.registry import predicate
-from stabtree.stats import interval, median
+from stabtree.stats import median
 from stabtree.text import against
 
 if TYPE_CHECKING:
@@ -42,115 +42,6 @@ class NormPanel(NamedTuple):
     nearby_rows: int
 
 
-@predicate(
-    source="phase19 Q2.3",
-    labels=("lr_jump", "duplicate_batch", "bad_batch", "unexplained", "minor"),
-    absent=UNKNOWN,
-)
-def spike_cause(
-    run: Run,
-    loss: Series,
-    spike: Spike,
-    batches: Batches | Unknown,
-    lr: Series | None = None,
-    grad_norm: Series | None = None,
-    *,
-    lr_factor: float,
-    lr_falls: bool,
-    lr_usual_factor: float,
-    lr_back_factor: float,
-    grad_norm_factor: float,
-    grad_norm_likely_factor: float,
-    grad_norm_chance: float,
-    nearby_rows: int,
-    far_chance: float,
-    far_share: float,
-    start_factor: float,
-    start_rows: int,
-    no_chance: float,
-    far_factor: float,
-) -> Answer:
-    """What explains the spike: learning rate, batch or gradient norm?
-
-    A jump of the learning rate and a repeated batch are causes; a high grad_norm is what a bad batch looks
-    like, and what the other two look like as well, so it is asked last. A panel that confirms its cause decides (a
-    high grad_norm only for a spike that is rare as well). Without one a spike counts only when it is rare (the run's
-    own noise does not explain it: fewer than `far_chance` such steps expected in the whole run, and a rise by
-    more than `far_share` of all that the loss ever moved, its 2nd to 98th percentile, or above `far_factor` times the
-    mean before it), and a panel makes its cause likely, or it goes above `start_factor` times the loss of the first
-    `start_rows` rows, or takes longer than `horizon_steps` to come back, or chance allows less than `no_chance` of it
-    (labelled healthy runs stay above 0.004; thinned and cut in 24 ways, 0.3% of them go below). One that goes so high
-    and takes so long counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by
-    themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is
-    minor.
-    """
-    top, guarded = spike.top, spike.look.guarded
-    lr_bars = LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows)
-    norm_bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
-    panels = {
-        "lr_jump": _lr_panel(run, lr, top, lr_bars),
-        "duplicate_batch": _batch_panel(batches, spike),
-        "bad_batch": _grad_norm_panel(run, grad_norm, spike, norm_bars),
-    }
-    notes = tuple(e for panel in panels.values() for e in panel.evidence)
-    gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
-    share = spike.share(top.peak)
-    expected = rarest(loss, top, spike.look)
-    rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
-    text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {against(_times(top), far_factor)}× the "
-    height = Evidence(f"{text}mean before it (limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
-    # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
-    unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
-    beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
-    # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
-    strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
-    weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
-    if not strong and not weak:
-        counts = not guarded or beyond.verdict == YES or (rare and beyond.verdict == LIKELY)
-        return Answer(
-            "unexplained" if counts else "minor",
-            (height, *beyond.evidence, *notes),
-            missing=gaps,
-            onset_step=top.step,
-            last_good_step=top.last_good_step,
-        )
-    label = (strong + weak)[0]
-    panel = panels[label]
-    told = (*panel.evidence, height, *(e for e in notes if e not in panel.evidence))
-    good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
-    return Answer(label, told, missing=gaps, onset_step=top.step, last_good_step=good)
-
-
-def _times(top: Excursion) -> float:
-    """The peak over the mean before it; 0 for a loss that is not positive."""
-    return min(top.peak / top.mean, 1e300) if top.mean > 0 else 0.0
-
-
-def _rarity_text(expected: float, far_chance: float, share: float, far_share: float) -> str:
-    allowed = against(expected, far_chance, ".1g") if expected > 1e-9 else "no"
-    return (
-        f"by chance {allowed} such steps are expected (limit {far_chance:g}); the jump is "
-        f"{against(share, far_share, '.2g')}× the loss's range (limit {far_share:g})"
-    )
-
-
-def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *, unlikely: bool) -> Answer:
-    """Whether a spike goes beyond what healthy runs do by themselves: yes in height and length, likely in either."""
-    top, horizon_steps = spike.top, spike.look.horizon(loss)
-    steps, values = finite(loss)
-    start = float(max(values[0], median(values[: max(start_rows, 1)])))
-    times = min(top.peak / start, 1e300) if start > 0 else 0.0
-    took = (top.recovered_step if top.recovered_step is not None else int(steps[-1])) - top.step
-    text = f"it reaches {times:.3g}× the loss of the beginning (limit {start_factor:g}×) and "
-    text += "takes" if top.recovered_step is not None else "is not back after"
-    text += f" {took:,} step{'s' if took != 1 else ''}{' to come back' if top.recovered_step is not None else ''} "
-    text += f"(limit {horizon_steps})"
-    slow = took > max(horizon_steps, interval(steps))
-    found = (Evidence(text, "loss", (top.step, top.peak_step), times, start_factor),)
-    high = times > start_factor
-    return Answer(YES if high and slow else LIKELY if high or slow or unlikely else NO, found)
-
-
 @predicate(source="phase19 Q2.3, learning rate")
 def lr_jumps_at_spike(
     run: Run,
@@ -171,7 +62,7 @@ def lr_jumps_at_spike(
     because it goes back to a rate that the run had before, no more than `lr_back_factor` times above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return _lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
+    return lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
 
 
 @predicate(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
@@ -182,7 +73,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     shows as batches that come back within `recent_steps`, although `others` times as many have been seen:
     `stuck_share` of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
     """
-    return _batch_panel(batches, spike)
+    return batch_panel(batches, spike)
 
 
 @predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
@@ -204,10 +95,11 @@ def grad_norm_at_spike(
     lie below 1e-4, spikes of healthy runs that reach twice the mean above 0.02.
     """
     bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
-    return _grad_norm_panel(run, grad_norm, spike, bars)
+    return grad_norm_panel(run, grad_norm, spike, bars)
 
 
-def _batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
+def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
+    """What `batch_repeats_at_spike` answers; unknown also where the batches are."""
     if isinstance(batches, Unknown):
         return unknown(batches.reason, *batches.missing)
     top, series = spike.top, batches.series
@@ -238,7 +130,8 @@ def _rows_at(steps: Ints, top: Excursion, rows: int) -> tuple[int, int]:
     return max(start - rows, 0), min(start + rows, len(steps))
 
 
-def _lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Answer:
+def lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Answer:
+    """What `lr_jumps_at_spike` answers; unknown also where no rate was logged."""
     if lr is None:
         return unknown("lr was not logged", "lr")
     steps, values = finite(lr)
@@ -300,7 +193,8 @@ def _at_every_row(run: Run, lr: Series) -> bool:
     return loss is not None and bool(np.isin(loss.steps, lr.steps).all())
 
 
-def _grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: NormPanel) -> Answer:
+def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: NormPanel) -> Answer:
+    """What `grad_norm_at_spike` answers; unknown also where no norm was logged."""
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
     top, factor = spike.top, bars.factor
