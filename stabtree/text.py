@@ -8,7 +8,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 MOST_DIGITS = 17  # a float has no more
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
@@ -120,3 +120,12 @@ def _side(value: float, limit: float) -> int:
 
 def _read(shown: str) -> float:
     return float(shown.removesuffix("%")) / (100 if shown.endswith("%") else 1)
+
+
+def in_words(names: Sequence[str]) -> str:
+    """All names, of which there is at least one.
+
+    >>> in_words(["lr"]), in_words(["lr", "loss", "step"])
+    ('lr', 'lr, loss and step')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

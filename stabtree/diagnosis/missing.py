@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState, LogNext, Missing
 from stabtree.metrics.table import by_name
+from stabtree.text import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -129,4 +130,4 @@ def _between(tree: Tree, visit: Visit, findings: list[Finding]) -> str:
     named = [f'"{title}"' for title in dict.fromkeys(others)][:MOST_NAMED]
     if len(named) < 2:
         return f"whether it is {named[0]}" if named else ""
-    return f"between {', '.join(named[:-1])} and {named[-1]}"
+    return f"between {in_words(named)}"

@@ -10,6 +10,7 @@ from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, T
 from stabtree.render.report.restart import restart_line
 from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
 from stabtree.render.verdicts import LOOKS
+from stabtree.text import in_words
 from stabtree.tree.model import Leaf, Severity
 
 if TYPE_CHECKING:
@@ -127,18 +128,20 @@ def turn_of(visit: Visit) -> Turn:
 
 
 def _open(diagnosis: Diagnosis) -> Iterator[Open]:
-    """What was not checked; what keeps the run from a verdict and is no matter of logging goes first."""
+    """What was not checked: what to log, and why nothing to log would answer the rest.
+
+    What keeps the run from a verdict and is no matter of logging goes first.
+    """
     vital = {miss.id for miss in diagnosis.lacking}
-    reasons = reasons_of(diagnosis, vital)
+    reasons = _reasons(diagnosis, vital)
     first = [Open(reason, tuple(ids)) for reason, ids in reasons.items() if not vital.isdisjoint(ids)]
     yield from first
     for item in diagnosis.log_next:
-        names = " and ".join(filter(None, [", ".join(item.names[:-1]), item.names[-1]]))
-        yield Open(names, item.unlocks, item.log, item.decides)
+        yield Open(in_words(item.names), item.unlocks, item.log, item.decides)
     yield from (Open(reason, tuple(ids)) for reason, ids in reasons.items() if vital.isdisjoint(ids))
 
 
-def reasons_of(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
+def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
     """The questions that nothing to log would answer, by reason; those that keep the run from a verdict first."""
     found: dict[str, list[str]] = {}
     for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
+from stabtree.text import in_words
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening, Visit
     from stabtree.run import Run
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
+MOST_IDS = 4
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -72,7 +74,7 @@ def grouped(events: Iterable[Happening]) -> list[tuple[Happening, int]]:
     told = []
     for alike in same.values():
         names = [found[0].metric for found in alike]
-        metric = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        metric = in_words(names)
         first = any(found[0].first for found in alike)
         told.append((replace(alike[0][0], metric=metric, first=first), sum(len(found) - 1 for found in alike)))
     return told
@@ -91,6 +93,16 @@ def counted(count: int, noun: str) -> str:
     ('1 note', '2 notes')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some(ids: Sequence[str]) -> str:
+    """The first ids, and how many more there are.
+
+    >>> some(["Q1", "Q2"]), some(["Q1", "Q2", "Q3", "Q4", "Q5"])
+    ('Q1, Q2', 'Q1, Q2, Q3, Q4 and 1 more')
+    """
+    told = ", ".join(ids[:MOST_IDS])
+    return f"{told} and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else told
 
 
 def unasked(visit: Visit) -> bool:

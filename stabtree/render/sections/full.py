@@ -51,7 +51,7 @@ def full(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     _monitor(page, diagnosis)
     _others(page, told.also)
     _trees(page, diagnosis)
-    not_checked(page, diagnosis)
+    not_checked(page, told)
     _notes(page, diagnosis)
     return page.text()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stabtree.render.report.words import counted, unchecked
+from stabtree.render.report.words import counted, some, unchecked
 from stabtree.render.sections.fit import clipped
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HEAD = 6
 NOT_CHECKED = 13
 MOST_OPEN = 3
-MOST_IDS = 4
 LINES_OF_AN_ITEM = 2
 MOST_NOTES = 2
 
@@ -86,8 +85,7 @@ def not_checked(page: Page, report: Report, *, most: int) -> None:
 
 def _opened(item: Open) -> list[str]:
     """What to log, and what for: the longer text, and a shorter one."""
-    ids = ", ".join(item.unlocks[:MOST_IDS])
-    ids += f" and {len(item.unlocks) - MOST_IDS} more" if len(item.unlocks) > MOST_IDS else ""
+    ids = some(item.unlocks)
     if not item.how:
         return [f"{ids}: {item.text}"]
     return [*(f"log {item.text} → {decided}" for decided in item.decides[:1]), f"log {item.text} → {ids}"]
