@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stabtree.diagnosis.result import Diagnosis, Visit
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.visits import Visit
     from stabtree.tree.model import Case, Tree
 
 

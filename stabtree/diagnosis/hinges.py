@@ -10,7 +10,7 @@ from stabtree.predicates import predicate_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stabtree.diagnosis.result import Visit
+    from stabtree.diagnosis.visits import Visit
     from stabtree.tree.model import Leaf, Question
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState, LogNext, Missing
+from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.visits import LogNext, Missing
 from stabtree.metrics.table import by_name
 from stabtree.text import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree.diagnosis.result import Finding, Visit
+    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, Answer, Evidence
-from stabtree.diagnosis.result import Visit
+from stabtree.diagnosis.visits import Visit
 from stabtree.errors import StabtreeError
 from stabtree.predicates import predicate_named
 from stabtree.run import Setting

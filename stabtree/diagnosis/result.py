@@ -15,11 +15,12 @@ from stabtree.tree.model import Take
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stabtree.answer import Answer, Evidence
+    from stabtree.answer import Evidence
+    from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
-    from stabtree.tree.model import Cause, Leaf, Question, Section, Tree
+    from stabtree.tree.model import Cause, Leaf, Section, Tree
 
 
 MOST_FIXES = 3
@@ -39,15 +40,6 @@ class CauseState(StrEnum):
 STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)  # something in the log speaks for it
 WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)  # it may be
 SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was looked at, and nothing speaks for it
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""
-
-    question: Question
-    answer: Answer
-    given_by: str = "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,61 +188,6 @@ class Happening:
     def sentence(self) -> str:
         """The series and what it did."""
         return self.text if self.metric in self.text else f"{self.metric} {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A question that the log could not answer, and what to log next time.
-
-    Attributes:
-        id: the question's id.
-        reason: why it has no answer.
-        metrics: what the run lacks for it: metrics, and settings of its manifest; empty where no log would help.
-        log: how to log them.
-        applies: whether the question has a meaning for this run at all.
-    """
-
-    id: str
-    reason: str
-    metrics: tuple[str, ...]
-    log: str
-    applies: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class LogNext:
-    """Something to log next time, and what it would be good for.
-
-    Attributes:
-        names: metrics, or settings to name in the manifest.
-        log: how to log them.
-        unlocks: ids of the questions and causes that it would answer.
-        decides: what of the findings it would settle, as `whether the cause is ...`.
-    """
-
-    names: tuple[str, ...]
-    log: str
-    unlocks: tuple[str, ...]
-    decides: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """A section, whether it was walked, and why (not)."""
-
-    section: Section
-    walked: bool
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class WalkedTree:
-    """One of the trees that were put together, whether any of it was walked, and why (not)."""
-
-    name: str
-    title: str
-    walked: bool
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, Answer
-from stabtree.diagnosis.causes import judged_causes
-from stabtree.diagnosis.coverage import walked, walked_trees
-from stabtree.diagnosis.events import Seen, one_each
-from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.coverage import lacking_for_ok, walked, walked_trees
+from stabtree.diagnosis.events import one_each
+from stabtree.diagnosis.found import found
 from stabtree.diagnosis.hinges import hinges
 from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.missing import log_next, missed
 from stabtree.diagnosis.person import believing, can_tell, check_answers, contradiction, denied, told
 from stabtree.diagnosis.ranks import with_worst_rank
-from stabtree.diagnosis.restart import advise, before_all_trouble
-from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
-from stabtree.diagnosis.timeline import precursors, timeline
+from stabtree.diagnosis.restart import before_all_trouble
+from stabtree.diagnosis.result import Diagnosis, Finding
+from stabtree.diagnosis.timeline import timeline
+from stabtree.diagnosis.visits import Missing, Visit
 from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
-from stabtree.facts.rate import Rate
 from stabtree.facts.replay import Replay
 from stabtree.predicates import predicate_named
 from stabtree.run import Run
 from stabtree.text import near
 from stabtree.tree.model import Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
-from stabtree.tree.params import facts_behind, liked, resolved
+from stabtree.tree.params import liked, resolved
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.events import Seen
     from stabtree.facts.registry import Facts, Param
     from stabtree.tree.overrides import Values
     from stabtree.tree.params import Asking
@@ -156,12 +155,12 @@ class _Walk:
         reached: dict[str, Seen] = {}
         for visits, leaf in ends:
             if leaf.severity is not Severity.OK and leaf.id not in reached:
-                reached[leaf.id] = self._seen(visits, leaf)
+                reached[leaf.id] = found(self.run, self.facts, self.params, visits, leaf)
         waived = [reached.pop(id_).finding for id_ in [*reached] if id_ in self.ignore]
         findings = before_all_trouble(one_each(reached.values(), self.facts), self.facts.get("checkpoints"))
         own = sorted((item.finding for item in reached.values()), key=lambda f: -f.leaf.severity.rank)
         missing = missed(self.run, self.seen.values())
-        lacks = self._lacking(end, missing, _waved_through(ends))
+        lacks = lacking_for_ok(self.run, self.tree, ends, self.seen.values(), missing)
         missing = tuple(item for item in missing if item.applies)
         stopped = self.facts.get("monitor")
         return Diagnosis(
@@ -273,71 +272,9 @@ class _Walk:
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
         return found
 
-    def _seen(self, visits: tuple[Visit, ...], leaf: Leaf) -> Seen:
-        told_by = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
-        # Later questions look closer: the last one that names an onset has it, and its last good step with it.
-        last = next((visit for visit in reversed(told_by) if visit.answer.onset_step is not None), None)
-        onset, good = (last.answer.onset_step, last.answer.last_good_step) if last else (None, None)
-        asked = predicate_named(last.question.test) if last else None
-        storm = any(visit.answer.storm for visit in told_by)
-        judged = judged_causes(leaf, self.facts, self.params, onset)
-        start = onset if leaf.restart else None
-        known, rate = self.facts.get("checkpoints"), self.facts.get("rate")
-        restart = advise(known, start, good, storm=storm, take=leaf.take) if start is not None else None
-        filling = Filling(
-            self.run,
-            onset,
-            good,
-            most_lr=rate.bar if isinstance(rate, Rate) else math.inf,
-            has_older=restart is None or restart.checkpoint_step is not None,
-        )
-        causes = told_causes(judged, filling)
-        evidence = tuple(item for visit in told_by for item in visit.answer.evidence)
-        # The number format is on the way to many leaves, and is the reason for the fixes of none.
-        dated = next((visit.answer.evidence for visit in told_by if visit.answer.onset_step is not None), evidence)
-        finding = Finding(
-            leaf=leaf,
-            section=visits[-1].question.section,
-            onset_step=onset,
-            last_good_step=good,
-            evidence=evidence,
-            causes=causes,
-            advice=advised(leaf, causes, dated, filling),
-            precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
-            restart=restart,
-        )
-        by_levels = asked is not None and "levels" in facts_behind(asked)
-        return Seen(finding, storm, by_levels, filling, dated)
-
     def _verdict(self, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
         passed = Severity.OK if end.id in self.ignore else end.severity
         worst = findings[0].leaf.severity if findings else passed
         if worst.rank < Severity.WARNING.rank and (lacking or self.facts.get("reading").misread):
             return UNKNOWN
         return worst
-
-    def _lacking(self, end: Leaf, missing: tuple[Missing, ...], waved: set[str]) -> tuple[Missing, ...]:
-        """What keeps a run from being called ok: the entry questions of what applies to it that have no answer.
-
-        Any leaf that says ok may ask for them, whichever of them was reached. Where nothing was logged that they ask
-        for, all of them lack; a tree that asks for nothing judges a run by any answer at all. Questions for a
-        person lack where a walk went past them to an ok with no answer at all (`waved`).
-        """
-        leaves = self.tree.leaves.values()
-        needs = {need for leaf in leaves if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
-        here = {need for need in needs if walked(self.run, self.tree.section(self.tree.questions[need].section)).walked}
-        if needs:
-            return tuple(item for item in missing if item.id in (here or needs) | waved)
-        blind = all(visit.answer.verdict == UNKNOWN for visit in self.seen.values())
-        return tuple(item for item in missing if blind or item.id in waved)
-
-
-def _waved_through(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
-    """The questions for a person of walks that ended in ok without a single answer."""
-    return {
-        visit.question.id
-        for visits, leaf in ends
-        if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in visits)
-        for visit in visits
-        if not visit.question.test and UNKNOWN not in visit.question.go
-    }

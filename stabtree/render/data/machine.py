@@ -21,7 +21,8 @@ from stabtree.run import Input
 
 if TYPE_CHECKING:
     from stabtree.answer import Evidence
-    from stabtree.diagnosis.result import Diagnosis, Finding, Visit
+    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.visits import Visit
     from stabtree.errors import StabtreeError
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run

@@ -16,7 +16,8 @@ from stabtree.tree.model import Leaf, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
+    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.visits import Missing, Visit
 
 MOST_TO_DO = 3
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."

@@ -14,7 +14,8 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, Happening, Visit
+    from stabtree.diagnosis.result import Diagnosis, Finding, Happening
+    from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
 
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged

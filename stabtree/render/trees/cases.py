@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.diagnosis.cases import Swerve, Tried
-    from stabtree.diagnosis.result import Visit
+    from stabtree.diagnosis.visits import Visit
     from stabtree.render.plot import Piece
 
 INDENT, HEAD = 8, 9

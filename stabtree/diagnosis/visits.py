@@ -1,0 +1,74 @@
+"""The way of a walk: the questions it asked, those it could not answer, the sections and trees it went through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stabtree.answer import Answer
+    from stabtree.tree.model import Question, Section
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""
+
+    question: Question
+    answer: Answer
+    given_by: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A question that the log could not answer, and what to log next time.
+
+    Attributes:
+        id: the question's id.
+        reason: why it has no answer.
+        metrics: what the run lacks for it: metrics, and settings of its manifest; empty where no log would help.
+        log: how to log them.
+        applies: whether the question has a meaning for this run at all.
+    """
+
+    id: str
+    reason: str
+    metrics: tuple[str, ...]
+    log: str
+    applies: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LogNext:
+    """Something to log next time, and what it would be good for.
+
+    Attributes:
+        names: metrics, or settings to name in the manifest.
+        log: how to log them.
+        unlocks: ids of the questions and causes that it would answer.
+        decides: what of the findings it would settle, as `whether the cause is ...`.
+    """
+
+    names: tuple[str, ...]
+    log: str
+    unlocks: tuple[str, ...]
+    decides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A section, whether it was walked, and why (not)."""
+
+    section: Section
+    walked: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedTree:
+    """One of the trees that were put together, whether any of it was walked, and why (not)."""
+
+    name: str
+    title: str
+    walked: bool
+    why: str
