@@ -68,8 +68,8 @@ def _understood(told: str, choices: list[str]) -> str | None:
 
 def _explained(tree: Tree, question: Question) -> str:
     from stabtree.cli.options import screen
-    from stabtree.render.trees import reference
+    from stabtree.render.trees import nodes, reference
 
     width, color = screen()
-    found, _ = reference.find(tree, question.id)
+    found, _ = nodes.find(tree, question.id)
     return reference.explain(tree, found, width=width, color=color)

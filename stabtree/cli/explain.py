@@ -31,7 +31,7 @@ def explain(
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.metrics.table import by_name
-    from stabtree.render.trees import reference
+    from stabtree.render.trees import nodes, reference
     from stabtree.render.trees.metric import about_metric
     from stabtree.tree.load import load_defining, load_tree, load_trees
 
@@ -40,14 +40,14 @@ def explain(
     chosen = load_tree(tree) if tree else alone or load_trees()
     width, color = screen()
     if all_:
-        emit(reference.explain(chosen, reference.every(chosen), full=full, width=width, color=color))
+        emit(reference.explain(chosen, nodes.every(chosen), full=full, width=width, color=color))
         return
     if node is None:
         raise StabtreeError(
             "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
         )
     metric = about_metric(chosen, node, width=width, color=color)
-    found, by_id = reference.find(chosen, node)
+    found, by_id = nodes.find(chosen, node)
     if not found and not metric:
         hint = _meant(chosen, node) or f"`stabtree tree show {chosen.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {clean(node, 60)!r} or mentions it", where="explain", hint=hint)

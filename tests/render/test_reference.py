@@ -7,6 +7,7 @@ import re
 import pytest
 
 from stabtree.render.trees import reference
+from stabtree.render.trees.nodes import find
 from stabtree.tree.load import load_defining, load_trees
 
 TREE = load_trees()
@@ -18,16 +19,16 @@ def test_every_id_of_the_documents_explains_itself(id_: str) -> None:
     """P1 to P19 and O1 to O26 exist and say what is wrong, why, and what to do."""
     alone = load_defining(id_)
     assert alone is not None
-    nodes, by_id = reference.find(alone, id_)
+    nodes, by_id = find(alone, id_)
     assert by_id
     told = reference.explain(alone, nodes)
     assert re.search(r"^ (why|cause) ", told, re.MULTILINE)
     assert re.search(r"^ (fix |fixes|goes) ", told, re.MULTILINE)
-    assert reference.find(TREE, id_)[1]
+    assert find(TREE, id_)[1]
 
 
 def test_what_is_taken_over_to_fine_tune_a_guard_is_told_on_request() -> None:
     """`like` brings parameters along; those that fine-tune a guard are counted, and shown with --full."""
-    nodes, _ = reference.find(TREE, "O27")
+    nodes, _ = find(TREE, "O27")
     assert "O27.thrown" not in reference.explain(TREE, nodes)
     assert re.search(r"O27\.thrown += 1\.3", reference.explain(TREE, nodes, full=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
-from stabtree.render.trees.reference import metrics_of
+from stabtree.render.trees.predicates import metrics_of
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Question, Tree

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.facts import FACTS
 from stabtree.render.page import Page
-from stabtree.render.trees.reference import metrics_of
 from stabtree.text import docstring
 from stabtree.tree.load import stated_for
-from stabtree.tree.params import settable
+from stabtree.tree.params import facts_behind, settable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +53,10 @@ def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) ->
     page.line((item.name, "id"), ("  ", ""), (item.question, "heading"), hanging=len(item.name) + 2)
     page.blank()
     about = " ".join(docstring(item.func).partition("\n")[2].split())
-    reads = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(item).items()]
-    reads += ["the run's config and lines"] if any(need.kind == "Run" for need in item.needs) else []
+    reads = [
+        *read_by(item),
+        *(["the run's config and lines"] if any(need.kind == "Run" for need in item.needs) else []),
+    ]
     least = f"{item.min_points} finite values of each" if item.min_points else ""
     fields = {
         "about": about,
@@ -80,3 +82,23 @@ def _described(name: str, parameter: Parameter) -> str:
     """The type of a parameter and what it is counted in."""
     unit = UNITS.get(name.rpartition("_")[2], "")
     return ", ".join(filter(None, (parameter.kind.__name__, unit)))
+
+
+def metrics_of(predicate: Predicate) -> dict[str, bool]:
+    """The metrics that a predicate reads, its facts included, and whether it can't answer without."""
+    found: dict[str, bool] = {}
+    for asked in (predicate.needs, *(FACTS[name].needs for name in facts_behind(predicate))):
+        for need in asked:
+            if need.kind in ("Series", "Groups"):
+                name = f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}"
+                found[name] = found.get(name, False) or need.required
+    # A fact that the predicate takes as unknown is no reason not to answer.
+    spared = {need.name for need in predicate.needs if "Unknown" in need.takes}
+    optional = {need.name for name in spared for need in FACTS[name].needs}
+    own = {need.name for need in predicate.needs if need.required}
+    return {name: firm and (name in own or name not in optional) for name, firm in found.items()}
+
+
+def read_by(predicate: Predicate) -> list[str]:
+    """The metrics that a predicate reads, in words."""
+    return [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(predicate).items()]

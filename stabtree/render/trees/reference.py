@@ -4,84 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
+from stabtree.render.trees.predicates import metrics_of, read_by
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.fixes import plain
 from stabtree.tree.load import shipped_titles
-from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
-from stabtree.tree.params import Asking, fact_params, facts_behind, known, liked, settable
+from stabtree.tree.model import Entry, Group, Leaf, Question, Tree
+from stabtree.tree.params import Asking, fact_params, known, liked, settable
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
+    from stabtree.render.trees.nodes import Node
     from stabtree.tree.model import Cause
 
 FEW, FEW_PARAMS, MANY = 4, 5, 1000  # of what a node has, where it is told on one screen, and where it is not
-Node = Question | Leaf | Group | Entry
-
-
-def every(tree: Tree) -> list[Node]:
-    """All nodes: questions, groups, leaves, entries, and signatures as entries."""
-    signatures = map(_as_entry, tree.signatures)
-    return [
-        *tree.questions.values(),
-        *tree.groups.values(),
-        *tree.leaves.values(),
-        *tree.entries.values(),
-        *signatures,
-    ]
-
-
-def _as_entry(item: Signature) -> Entry:
-    """A signature as it is read: what it looks like, what it means, and the leaves under which it stands as a cause."""
-    return Entry(
-        id=item.id,
-        title=item.text,
-        symptom=item.example,
-        cause=f"a possible cause of {', '.join(item.of)}",
-        fixes=item.fixes,
-        source=item.source,
-        probe=f"tested in the log: {item.test}" if item.test else "no log can test it",
-        see=item.see,
-    )
-
-
-def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
-    """The nodes that a word names, and whether it names them by id rather than by their text.
-
-    An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
-    else every node whose texts contain the word.
-    """
-    nodes = every(tree)
-    wanted = word.strip().lower().removeprefix("§")
-    exact = [n for n in nodes if n.id.lower() == wanted or (isinstance(n, Leaf) and n.of.lower() == wanted)]
-    exact += [n for n in nodes if not isinstance(n, Leaf) and n.id.lower().startswith(f"{wanted}.") and n not in exact]
-    exact = [n for n in exact if n.id.lower() == wanted or not isinstance(n, Leaf) or n.title != NOTHING]
-    if not exact:
-        exact = [n for n in nodes if isinstance(n, Leaf) and any(c.id.lower() == wanted for c in n.causes)]
-    if not exact and wanted.removeprefix("q").replace(".", "").isdigit():
-        prefix = "q" + wanted.removeprefix("q")
-        exact = [n for n in nodes if _home(n).lower() == prefix or _home(n).lower().startswith(prefix + ".")]
-    if exact:
-        return exact, True
-    return [n for n in nodes if all(part in _words(n) for part in wanted.split())], False
-
-
-def _home(node: Node) -> str:
-    return node.of if isinstance(node, Leaf) else node.id
-
-
-def _words(node: Node) -> str:
-    if isinstance(node, Group):
-        return " ".join((node.id, node.ask, node.why, node.rule)).lower()
-    if isinstance(node, Question):
-        return " ".join((node.id, node.ask, node.why, node.rule, node.person, node.test)).lower()
-    if isinstance(node, Entry):
-        texts = (node.id, node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
-        return " ".join(texts).lower()
-    causes = [text for cause in node.causes for text in (cause.text, *cause.fixes)]
-    return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
 
 
 def one_screen(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
@@ -211,23 +148,8 @@ def _group(page: Page, tree: Tree, node: Group) -> None:
     _see(page, tree, node.see)
 
 
-def metrics_of(predicate: Predicate) -> dict[str, bool]:
-    """The metrics that a predicate reads, its facts included, and whether it can't answer without."""
-    found: dict[str, bool] = {}
-    for asked in (predicate.needs, *(FACTS[name].needs for name in facts_behind(predicate))):
-        for need in asked:
-            if need.kind in ("Series", "Groups"):
-                name = f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}"
-                found[name] = found.get(name, False) or need.required
-    # A fact that the predicate takes as unknown is no reason not to answer.
-    spared = {need.name for need in predicate.needs if "Unknown" in need.takes}
-    optional = {need.name for name in spared for need in FACTS[name].needs}
-    own = {need.name for need in predicate.needs if need.required}
-    return {name: firm and (name in own or name not in optional) for name, firm in found.items()}
-
-
 def _reads(predicate: Predicate) -> str:
-    names = [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(predicate).items()]
+    names = read_by(predicate)
     if any(need.kind == "Run" for need in predicate.needs):
         names.append("the run's config, gaps, ranks, lines and rerun")
     return ", ".join(names)

@@ -1,0 +1,73 @@
+"""The shapes that a JSON Schema is made of, each with what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def record(about: str, keys: dict[str, Schema]) -> Schema:
+    """An object that has all of these keys, and no others."""
+    return {
+        "description": about,
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(keys),
+        "properties": keys,
+    }
+
+
+def text(about: str) -> Schema:
+    """A text."""
+    return {"description": about, "type": "string"}
+
+
+def flag(about: str) -> Schema:
+    """True or false."""
+    return {"description": about, "type": "boolean"}
+
+
+def count(about: str) -> Schema:
+    """A whole number."""
+    return {"description": about, "type": "integer"}
+
+
+def number(about: str) -> Schema:
+    """A number; null where it is not finite, or there is none."""
+    return {"description": about, "type": ["number", "null"]}
+
+
+def word(about: str, words: list[str]) -> Schema:
+    """One of these words."""
+    return {"description": about, "enum": words}
+
+
+def maybe(held: Schema) -> Schema:
+    """The same, or null."""
+    return {**held, "type": [held["type"], "null"]}
+
+
+def many(about: str, items: Schema) -> Schema:
+    """A list."""
+    return {"description": about, "type": "array", "items": items}
+
+
+def texts(about: str) -> Schema:
+    """A list of texts."""
+    return many(about, {"type": "string"})
+
+
+def of(name: str, about: str) -> Schema:
+    """What is defined under that name."""
+    return {"description": about, "$ref": f"#/$defs/{name}"}
+
+
+def each(name: str, about: str) -> Schema:
+    """A list of what is defined under that name."""
+    return many(about, {"$ref": f"#/$defs/{name}"})
+
+
+def mapping(about: str, values: Schema) -> Schema:
+    """An object with keys of any name."""
+    return {"description": about, "type": "object", "additionalProperties": values}
