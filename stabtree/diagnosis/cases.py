@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.diagnosis.visits import Visit
-    from stabtree.tree.model import Case, Tree
+    from stabtree.tree.document import Case
+    from stabtree.tree.model import Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.diagnosis.visits import Walked, WalkedTree
-from stabtree.tree.model import Part, Severity
+from stabtree.tree.document import Part
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,13 +14,14 @@ from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import EVENTS, SHORT, Case, Cause, FactParams, Group, Question, Signature, Tree
+from stabtree.tree.model import EVENTS, SHORT, Cause, FactParams, Question, Signature, Tree
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
+    from stabtree.tree.document import Case, Group
 
 Mistake = tuple[int, str]
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, YES
 from stabtree.predicates import predicate_named
-from stabtree.tree.model import Cause, Leaf, Part, Question, Section, Severity, Signature, Tree
+from stabtree.tree.document import Part
+from stabtree.tree.model import Cause, Leaf, Question, Section, Severity, Signature, Tree
 from stabtree.tree.params import merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.tree.model import Check
+    from stabtree.tree.shorthand import Check
 
 NOTHING = "Nothing found"
 

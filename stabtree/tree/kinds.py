@@ -1,4 +1,4 @@
-"""What each key of a tree file holds: the type hints of the classes in `stabtree.tree.model` are the schema."""
+"""What each key of a tree file holds: the type hints of the classes that it is read into are the schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from stabtree.facts.registry import Param
-from stabtree.tree.model import Check, Section, Signature, Tree
+from stabtree.tree.model import Section, Signature, Tree
+from stabtree.tree.shorthand import Check
 
 # Fields that no file sets, and the lists of a file that are no field: `compose` makes other things of them.
 OURS: dict[type, set[str]] = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}

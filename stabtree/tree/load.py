@@ -25,7 +25,7 @@ from stabtree.text import clean
 from stabtree.tree.build import Builder
 from stabtree.tree.check import check
 from stabtree.tree.compose import compose
-from stabtree.tree.model import Part, Tree
+from stabtree.tree.document import Part
 from stabtree.tree.overrides import hoisted
 from stabtree.tree.params import Asking, asking, fact_params, merged, resolved
 from stabtree.yaml12 import parse
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from stabtree.facts.registry import Param
     from stabtree.run import Run
+    from stabtree.tree.model import Tree
 
 LARGEST_BYTES = 1_000_000
 MISTAKES_SHOWN = 20

@@ -1,10 +1,12 @@
-"""A decision tree as data. `treefile` builds it from YAML, `walk` goes through it."""
+"""A decision tree as data. `load` makes it of YAML, `stabtree.diagnosis.walk` goes through it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from stabtree.tree.document import Case, Entry, Group, Part, Quick  # noqa: TC001 - `kinds` reads the hints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,19 +101,6 @@ class FactParams:
     literal: Mapping[str, Param] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """The question's row in the quick-reference table.
-
-    `threshold`, and `letter` for the document's letter where it differs, may name parameters in braces.
-    """
-
-    symptom: str
-    threshold: str
-    first: str
-    letter: str = ""
-
-
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
 
 
@@ -157,19 +146,6 @@ class Question:
     words: Mapping[str, str] = field(default_factory=dict)
     against: Mapping[str, str] = field(default_factory=dict)
     quick: Quick | None = None
-    see: tuple[str, ...] = ()
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A node of the source document that is no question but holds leaves, such as its lists of fixes."""
-
-    id: str
-    section: str
-    ask: str
-    why: str
-    rule: str
     see: tuple[str, ...] = ()
     source: str = ""
 
@@ -243,81 +219,6 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A question of its own with the leaf that it ends at, which `compose.expanded` makes of it.
-
-    Attributes:
-        id: the question's id.
-        leaf: the leaf's id, for any verdict but no and unknown.
-        ask: the question.
-        short: the question in at most `SHORT` characters.
-        title: the diagnosis.
-        severity: how bad it is.
-        means: what it means.
-        when: as in a section; without it the check is asked of every run.
-        section: the section that it belongs to, for one that is asked on the way there; else it has its own.
-        then: where the walk goes on for no and unknown: to the ok leaf of its tree when not given.
-        severities: verdict -> severity, for verdicts that are to end at a milder leaf (`<leaf>-<verdict>`).
-        needed: whether a run that the check is asked of counts as judged only with its answer.
-    """
-
-    id: str
-    leaf: str
-    ask: str
-    title: str
-    severity: Severity
-    means: str
-    fixes: tuple[str, ...]
-    source: str
-    short: str = ""
-    when: tuple[str, ...] = ()
-    why: str = ""
-    rule: str = ""
-    test: str = ""
-    params: Mapping[str, Param] = field(default_factory=dict)
-    advanced: Mapping[str, Param] = field(default_factory=dict)
-    like: str = ""
-    person: str = ""
-    causes: tuple[Cause, ...] = ()
-    restart: bool = False
-    take: Take = Take.BEFORE
-    events: tuple[str, ...] = ()
-    lasting: bool = False
-    see: tuple[str, ...] = ()
-    section: str = ""
-    then: str = ""
-    severities: Mapping[str, Severity] = field(default_factory=dict)
-    needed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a document knows and no log can decide.
-
-    Attributes:
-        id: the document's id.
-        title: the entry in a few words.
-        symptom: how it shows.
-        cause: where it comes from.
-        fixes: what to do, in order.
-        probe: what settles it, in minutes.
-        knob: the exact setting.
-        see: cross-references.
-        source: where it comes from.
-    """
-
-    id: str
-    title: str
-    symptom: str
-    cause: str
-    fixes: tuple[str, ...]
-    source: str
-    probe: str = ""
-    knob: str = ""
-    see: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Signature:
     """A cause that is added to leaves of any tree put together with its own; it never raises an alarm by itself."""
 
@@ -336,38 +237,6 @@ class Signature:
     holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proof: bool = True
     moves: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A run of which the author of a tree knows where it must end; `stabtree tree test` tries it.
-
-    Attributes:
-        run: its log, relative to the tree's file and within its folder.
-        reaches: the leaf.
-        answers: what a person would answer, by question.
-    """
-
-    run: str
-    reaches: str
-    answers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A tree that is part of a composition.
-
-    Attributes:
-        name: the tree's name.
-        title: its title.
-        when: what must have been logged for it to be loaded at all; none: always.
-        loaded: whether it was.
-    """
-
-    name: str
-    title: str
-    when: tuple[str, ...] = ()
-    loaded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

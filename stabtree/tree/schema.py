@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates import PREDICATES
+from stabtree.tree.document import Quick
 from stabtree.tree.kinds import kinds, lists
-from stabtree.tree.model import SHORT, Cause, Quick, Tree
+from stabtree.tree.model import SHORT, Cause, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

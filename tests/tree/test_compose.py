@@ -13,8 +13,9 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.tree.kinds import kinds
 from stabtree.tree.load import build, load_tree, load_trees, shipped
-from stabtree.tree.model import Check, Leaf, Severity, Signature, Tree
+from stabtree.tree.model import Leaf, Severity, Signature, Tree
 from stabtree.tree.schema import schema
+from stabtree.tree.shorthand import Check
 from stabtree.yaml12 import parse
 from tests.conftest import ROOT, falling, make_run
 

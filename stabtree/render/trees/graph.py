@@ -14,7 +14,8 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.tree.model import Group, Leaf, Section, Tree
+    from stabtree.tree.document import Group
+    from stabtree.tree.model import Leaf, Section, Tree
 
 LINE_CHARACTERS = 34
 ELSEWHERE = "elsewhere"

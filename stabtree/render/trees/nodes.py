@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.model import Entry, Group, Leaf, Question, Signature, Tree
+from stabtree.tree.document import Entry, Group
+from stabtree.tree.model import Leaf, Question, Signature, Tree
 
 Node = Question | Leaf | Group | Entry
 

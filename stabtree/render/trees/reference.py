@@ -8,9 +8,10 @@ from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 from stabtree.render.trees.predicates import metrics_of, read_by
 from stabtree.tree.compose import NOTHING
+from stabtree.tree.document import Entry, Group
 from stabtree.tree.fixes import plain
 from stabtree.tree.load import shipped_titles
-from stabtree.tree.model import Entry, Group, Leaf, Question, Tree
+from stabtree.tree.model import Leaf, Question, Tree
 from stabtree.tree.params import Asking, fact_params, known, liked, settable
 
 if TYPE_CHECKING:
