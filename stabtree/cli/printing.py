@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import sys
+import time
 from contextlib import suppress
 from typing import IO
 
+from stabtree.cli.shell.console import takes_escapes
 from stabtree.errors import StabtreeError
 from stabtree.text import to_ascii
 
+PAUSE_SECONDS = 0.005
 TOLD = ("error: ", " next: ")
 
 
 def screen() -> tuple[int, bool]:
     """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = (terminal and os.environ.get("TERM") != "dumb") or bool(os.environ.get("FORCE_COLOR"))
+    color = (terminal and os.environ.get("TERM") != "dumb" and takes_escapes()) or bool(os.environ.get("FORCE_COLOR"))
     width = shutil.get_terminal_size((100, 24)).columns
     return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
 
@@ -92,6 +94,6 @@ def _write_whole(stream: IO[bytes], data: bytes) -> None:
     while rest:
         count: int | None = stream.write(rest)
         if count is None:
-            select.select([], [stream], [])
+            time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
         else:
             rest = rest[count:]

@@ -45,6 +45,7 @@ _stabtree() {{
     else compadd -a found
     fi
 }}
+(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit -u }}
 compdef _stabtree stabtree
 """,
     Shell.FISH: f"""function __stabtree
