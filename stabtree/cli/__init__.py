@@ -18,7 +18,7 @@ from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
-from stabtree.cli.options import emit
+from stabtree.cli.printing import emit, tell
 from stabtree.cli.schema import schema
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
@@ -99,14 +99,14 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # typer does not know of a full disk
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
     if isinstance(error, StabtreeError):
-        _complain(_told(error))
+        tell(_told(error))
         return _as_json(error) if _wants_json(words) else UNUSABLE
     if isinstance(error, typer.TyperException):
-        _complain(_usage(error))
+        tell(_usage(error))
         return UNUSABLE
     # A bug of ours must not read as something that was found.
     problem = f"stabtree itself failed: {type(error).__name__}: {error}"
-    _complain(_told(StabtreeError(problem, hint="report it with what --debug prints, and the log if you may")))
+    tell(_told(StabtreeError(problem, hint="report it with what --debug prints, and the log if you may")))
     return OUR_FAULT
 
 
@@ -152,14 +152,6 @@ def _told(error: StabtreeError) -> str:
     # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
     problem = "\n".join(f"{'  ' if n else ''}{clean(line, 500)}" for n, line in enumerate(error.problem.split("\n")))
     return f"error: {place}{problem}\n" + (f" next: {clean(error.hint, 500)}\n" if error.hint else "")
-
-
-def _complain(text: str) -> None:
-    try:
-        if sys.stderr is not None:
-            sys.stderr.write(text)
-    except OSError:  # nobody is left to tell, but for the exit code
-        pass
 
 
 def entry() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from typer.core import TyperCommand, TyperGroup
 
+from stabtree.cli.printing import emit
 from stabtree.cli.shell.help import write_groups
 from stabtree.errors import StabtreeError
 from stabtree.text import docstring
@@ -40,6 +41,10 @@ class TypedCommand(TyperCommand):
         """The parameters, as click asks for them."""
         return _converted(super().get_params(ctx), self.callback)
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """What prints the help, as any other result is printed."""
+        return _emitting(super().get_help_option(ctx))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options of the help, in groups."""
         write_groups(self.get_params(ctx), ctx, formatter)
@@ -51,6 +56,22 @@ class TypedGroup(TyperGroup):
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as click asks for them."""
         return _converted(super().get_params(ctx), self.callback)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """What prints the help, as any other result is printed."""
+        return _emitting(super().get_help_option(ctx))
+
+
+def _emitting(option: Any) -> Any:
+    if option is not None:
+        option.callback = _help
+    return option
+
+
+def _help(context: typer.Context, _option: Any, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        emit(context.get_help())
+        context.exit()
 
 
 def _converted(params: Any, callback: Callable[..., Any] | None) -> Any:

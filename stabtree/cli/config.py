@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.cli.levels import levels_of
+from stabtree.cli.judging.levels import levels_of
 from stabtree.errors import StabtreeError
 from stabtree.metrics.names import named
 from stabtree.text import clean, near

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import TreeOpt, emit, screen
+from stabtree.cli.options import TreeOpt  # noqa: TC001 - typer reads it
+from stabtree.cli.printing import emit, screen
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 LEAST = 3  # letters of a part of an id that is a word of its own
+SECTION = re.compile(r"§.*|[qQ]\d+(?:\.\d*)?")
 IN_FULL = 3  # nodes found by their text are shown whole up to this many, else in a line each
 
 
@@ -42,7 +45,7 @@ def explain(
     if all_:
         emit(reference.explain(chosen, nodes.every(chosen), full=full, width=width, color=color))
         return
-    if node is None:
+    if node is None or not clean(node).strip("§ "):
         raise StabtreeError(
             "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
         )
@@ -66,8 +69,11 @@ def _meant(tree: Tree, word: str) -> str:
 
     from stabtree.metrics.table import by_name
 
+    if SECTION.fullmatch(word.strip()):
+        numbers = [section.id for section in tree.sections if section.id.isdigit()]
+        return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`" if numbers else ""
     ids = [*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *by_name()]
-    known = {id_.lower(): id_ for id_ in ids}
-    known |= {part: part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) > LEAST}
-    close = difflib.get_close_matches(word.lower(), known, 1)
+    known = {part: part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) > LEAST}
+    known |= {id_.lower(): id_ for id_ in ids}
+    close = difflib.get_close_matches(word.strip().lower(), known, 1)
     return f"did you mean `stabtree explain {known[close[0]]}`?" if close else ""

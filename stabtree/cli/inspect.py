@@ -15,10 +15,9 @@ from stabtree.cli.options import (
     Ranks,
     RunName,
     StepColumn,
-    emit,
     reading,
-    screen,
 )
+from stabtree.cli.printing import emit, screen
 from stabtree.cli.shell.progress import Busy
 
 

@@ -1,21 +1,18 @@
-"""The options that several commands share, and how a command prints and fails."""
+"""The options that commands share, and what their texts mean."""
 
 from __future__ import annotations
 
-import os
-import select
-import shutil
-import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.errors import StabtreeError
-from stabtree.text import to_ascii
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.cli.config import Settings
 
 Paths = Annotated[
@@ -86,6 +83,104 @@ TreeOpt = Annotated[
         rich_help_panel=JUDGING,
     ),
 ]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="LEVEL",
+        help="Exit with 1 from this severity on: note, warning (default), critical or never; with unknown also "
+        "for a run that could not be judged, which is 3 otherwise.",
+        rich_help_panel=JUDGING,
+    ),
+]
+ExitZero = Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.", rich_help_panel=JUDGING)]
+AcceptPartial = Annotated[
+    bool,
+    typer.Option(
+        "--accept-partial",
+        help="Exit with 0, not 3, if nothing is wrong in what the log allowed to judge.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Literally = Annotated[
+    bool,
+    typer.Option(
+        "--literal",
+        help="Judge by the bare thresholds, without the guards against noise.",
+        rich_help_panel=JUDGING,
+    ),
+]
+SetOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="ID.PARAM=VALUE",
+        help="Override a parameter, as in Q2.1.sigma=4.",
+        rich_help_panel=JUDGING,
+    ),
+]
+AnswerOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer",
+        metavar="ID=VERDICT",
+        help="Answer a question yourself, as in Q1.2=fp16.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Applied = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--applied",
+        metavar="ID",
+        help="The fixes of this node were applied and did not help.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="LEAF",
+        help="Let this finding count for nothing, as in spike-minor; may be given several times.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Interactive = Annotated[
+    bool,
+    typer.Option(
+        "--interactive",
+        help="Ask for what the log can't answer and a person can; ? explains.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps",
+        metavar="A:B",
+        help="Judge steps A to B of the log only; either may be left out, as in 500:.",
+        rich_help_panel=INPUT,
+    ),
+]
+RerunOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--rerun",
+        metavar="PATH",
+        help="Another run of the same training, to compare this one with.",
+        rich_help_panel=INPUT,
+    ),
+]
+TreesOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--trees",
+        metavar="DIR",
+        help="A folder of further trees to walk beside the shipped ones.",
+        rich_help_panel=JUDGING,
+    ),
+]
 ConfigOpt = Annotated[
     str | None,
     typer.Option(
@@ -97,7 +192,7 @@ ConfigOpt = Annotated[
 ]
 
 
-def pairs(items: list[str] | None, option: str, example: str) -> dict[str, str]:
+def pairs(items: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
     """Split `KEY=VALUE` options.
 
     Raises:
@@ -138,50 +233,3 @@ def reading(
         "run": run,
         "checkpoints": checkpoints,
     }
-
-
-def screen() -> tuple[int, bool]:
-    """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = (terminal and os.environ.get("TERM") != "dumb") or bool(os.environ.get("FORCE_COLOR"))
-    width = shutil.get_terminal_size((100, 24)).columns
-    return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
-
-
-def emit(text: str) -> None:
-    """Print a result to standard output, replacing what its encoding can't carry.
-
-    Raises:
-        StabtreeError: where it can't be written to its end.
-    """
-    if sys.stdout is None:
-        raise StabtreeError("standard output is closed", hint="redirect it to a file")
-    encoding = sys.stdout.encoding or "utf-8"
-    text = text if text.endswith("\n") else f"{text}\n"
-    try:
-        data = text.encode(encoding)
-    except UnicodeEncodeError:
-        data = "".join(f"{to_ascii(line)}\n" for line in text.splitlines()).encode(encoding, "replace")
-    try:
-        sys.stdout.flush()
-        stored = getattr(sys.stdout, "buffer", None)
-        if stored is None:  # a stream of text alone, such as io.StringIO
-            sys.stdout.write(data.decode(encoding))
-        else:
-            _write_whole(getattr(stored, "raw", stored), data)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StabtreeError(f"the output can't be written: {reason}", hint="redirect it elsewhere") from None
-
-
-def _write_whole(stream: IO[bytes], data: bytes) -> None:
-    """Write to the last byte: a file without a buffer takes what fits at once, one that does not block maybe none."""
-    rest = memoryview(data)
-    while rest:
-        count: int | None = stream.write(rest)
-        if count is None:
-            select.select([], [stream], [])
-        else:
-            rest = rest[count:]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import emit, screen
+from stabtree.cli.printing import emit, screen
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
@@ -173,9 +173,13 @@ def write(path: Path, text: str | bytes, option: str = "--output") -> None:
         if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null: nothing to put in its place
             path.write_bytes(text)
             return
+        if path.exists():
+            path.open("ab").close()  # taking its place asks for no right to write to it
         beside = path.with_name(f".stabtree-{os.getpid()}.part")
         try:
             beside.write_bytes(text)
+            if path.exists():
+                beside.chmod(path.stat().st_mode)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)

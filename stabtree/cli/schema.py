@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.cli.options import emit
+from stabtree.cli.printing import emit
 
 
 def schema() -> None:

@@ -10,7 +10,7 @@ import typer
 
 from stabtree.cli.codes import FOUND, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
-from stabtree.cli.options import emit, screen
+from stabtree.cli.printing import emit, screen
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
 
@@ -31,16 +31,11 @@ class GraphFormat(StrEnum):
 @tree_app.command("list", cls=TypedCommand)
 def list_() -> None:
     """List the trees that ship with stabtree."""
+    from stabtree.render.trees import outline as outlines
     from stabtree.tree.load import load_tree, shipped
 
-    lines = []
-    for name in shipped():
-        tree = load_tree(name)
-        entries = f", {len(tree.entries)} entries" if tree.entries else ""
-        lines.append(
-            f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})"
-        )
-    emit("\n".join(lines))
+    width, color = screen()
+    emit(outlines.listing([load_tree(name) for name in shipped()], width=width, color=color))
 
 
 @tree_app.command(cls=TypedCommand)

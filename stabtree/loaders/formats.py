@@ -129,7 +129,7 @@ def by_name(name: str) -> Loader:
     raise StabtreeError(
         f"{clean(name, 40)!r} is not a format",
         where="--format",
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
+        hint=f"did you mean {close[0]}?" if close else "`stabtree formats` lists them",
     )
 
 

@@ -163,7 +163,9 @@ def load_tree(name: str | Path = "phase19") -> Tree:
     path = Path(name)
     if not _is_file(path):
         near = difflib.get_close_matches(str(name), known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"shipped trees: {', '.join(known)}; or give a YAML file"
+        hint = (
+            f"did you mean {near[0]}?" if near else "`stabtree tree list` names the shipped trees; or give a YAML file"
+        )
         raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
     return build(_text(path), str(name))
 

@@ -62,7 +62,7 @@ def overridden(
         known = declared(tree, id_)
         wrong = next(mistakes({key: item for key, (_, item) in known.items()}, id_, params), "")
         if wrong:
-            hint = f"parameters of {id_}: {', '.join(known) or 'none'}"
+            hint = f"`stabtree explain {id_} --full` shows what can be set"
             raise StabtreeError(f"{id_} {wrong}", where="--set", hint=hint)
         for key, value in params.items():
             home = known[key][0]

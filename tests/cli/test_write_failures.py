@@ -7,16 +7,21 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree.cli import main
+from stabtree.cli.outputs import write
+from stabtree.errors import StabtreeError
 from tests.cli.command import environment
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 NAN, GOOD = (str(FIXTURES / name) for name in ("phase19/nan-forward", "healthy/noisy"))
 COMMANDS = (
@@ -156,3 +161,65 @@ def test_a_file_is_written_whole_or_left_as_it_was(name: str, paths: list[str], 
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert with_room(size, words) == 1
     assert file.stat().st_size == size
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Root may write anywhere: act as one who may not."""
+    if sys.platform == "win32" or os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can get at."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o777)
+        yield path
+
+
+def test_a_file_that_may_not_be_written_is_left_as_it_was(folder: Path) -> None:
+    """Taking its place would ask for the folder's rights alone: it is refused, and nothing lies beside it."""
+    file = folder / "report.html"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o444)
+    with another_user(), pytest.raises(StabtreeError, match="it can't be written: Permission denied"):
+        write(file, "new")
+    assert (file.read_text(encoding="utf-8"), [path.name for path in folder.iterdir()]) == ("old", [file.name])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder of Windows has no such bit")
+def test_a_folder_that_may_not_be_written_to_is_an_error(folder: Path) -> None:
+    """It says which file, and where one could be written."""
+    folder.chmod(0o555)
+    with another_user(), pytest.raises(StabtreeError, match="it can't be written: Permission denied") as caught:
+        write(folder / "report.html", "new")
+    assert "report.html" in caught.value.where
+    folder.chmod(0o777)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and bits as POSIX has them")
+def test_what_takes_a_file_s_place_keeps_its_links_and_its_rights(tmp_path: Path) -> None:
+    """A link still leads to the file that it led to, and who could not read that can't read it now."""
+    file, link = tmp_path / "report.html", tmp_path / "latest.html"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    assert main(["diagnose", NAN, "--output", f"html={link}"]) == 1
+    assert link.is_symlink()
+    assert file.read_text(encoding="utf-8").startswith("<!")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither it nor what lies in it is touched."""
+    assert main(["diagnose", NAN, "--output", f"html={tmp_path}"]) == 2
+    assert capsys.readouterr().err.startswith("error: --output ")
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stabtree.cli.options import emit
+from stabtree.cli.printing import emit
 from stabtree.cli.shell.routes import USUAL
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ _stabtree() {{
     else compadd -a found
     fi
 }}
+(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit -u }}
 compdef _stabtree stabtree
 """,
     Shell.FISH: f"""function __stabtree
@@ -207,7 +208,7 @@ def _leaves(_start: str) -> list[str]:
 
 def _levels(_start: str) -> list[str]:
     from stabtree.answer import UNKNOWN
-    from stabtree.cli.levels import LEVELS, NEVER
+    from stabtree.cli.judging.levels import LEVELS, NEVER
 
     return [*LEVELS, UNKNOWN, NEVER]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.options import Json  # noqa: TC001 - typer reads it
 from stabtree.cli.outputs import OutputOpt, Quiet  # noqa: TC001
+from stabtree.cli.printing import tell
 
 RUN = "fp16-overflow"
 
@@ -21,7 +20,7 @@ def demo(output: OutputOpt = None, json: Json = False, quiet: Quiet = False) -> 
     run = demo_run()
     diagnose([str(run)], output=output, json=json, quiet=quiet, exit_zero=True)
     if not (json or quiet or output):
-        typer.echo(f"\nThis run lies in {run}; one of yours: stabtree PATH", err=True)
+        tell(f"\nThis run lies in {run}\nOne of yours: stabtree PATH")
 
 
 def demo_run() -> Path:

@@ -51,7 +51,7 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     if not exact and wanted.removeprefix("q").replace(".", "").isdigit():
         prefix = "q" + wanted.removeprefix("q")
         exact = [n for n in nodes if _home(n).lower() == prefix or _home(n).lower().startswith(prefix + ".")]
-    if exact:
+    if exact or "§" in word:  # a number of a section stands in many a text
         return exact, True
     return [n for n in nodes if all(part in _words(n) for part in wanted.split())], False
 

@@ -82,3 +82,14 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
         page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
         page.line((question.rule.format_map(numbers[question.id]), "dim"), indent=8)
     return page.text()
+
+
+def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
+    """Trees in a line or two each: name, title, and how much they hold."""
+    page = Page(width=width, color=color)
+    column = max(len(tree.name) for tree in trees) + 2
+    for tree in trees:
+        counts = {"questions": len(tree.questions), "leaves": len(tree.leaves), "entries": len(tree.entries)}
+        held = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        page.item((tree.name, "id"), [(tree.title, ""), (f" ({held})", "dim")], indent=0, head_width=column)
+    return page.text()

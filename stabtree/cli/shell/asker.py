@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stabtree.answer import NO, UNKNOWN, YES
+from stabtree.cli.printing import screen, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,26 +39,26 @@ def asker(tree: Tree) -> Callable[[Question], str | None]:
                 return None
             word = _understood(told, [*verdicts, *question.words])
             if word == "?":
-                typer.echo(_explained(tree, question), err=True)
+                tell(_explained(tree, question))
             elif word:
                 return word
             else:
-                typer.echo(f"  {told!r} is not one of them", err=True)
+                tell(f"  {told!r} is not one of them")
         return None
 
     return ask
 
 
 def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
-    typer.echo(f"\n{question.id}  {question.ask}", err=True)
+    tell(f"\n{question.id}  {question.ask}")
     if question.person:
-        typer.echo(f"  {question.person}", err=True)
+        tell(f"  {question.person}")
     for verdict in verdicts:
         target = question.go[verdict]
         leads = tree.leaves[target].title if target in tree.leaves else f"asks next: {tree.questions[target].ask}"
         words = [word for word, meant in question.words.items() if meant == verdict]
         also = f" (or {', '.join(words)})" if words else ""
-        typer.echo(f"    {verdict}{also}: {leads}", err=True)
+        tell(f"    {verdict}{also}: {leads}")
 
 
 def _understood(told: str, choices: list[str]) -> str | None:
@@ -67,7 +68,6 @@ def _understood(told: str, choices: list[str]) -> str | None:
 
 
 def _explained(tree: Tree, question: Question) -> str:
-    from stabtree.cli.options import screen
     from stabtree.render.trees import nodes, reference
 
     width, color = screen()

@@ -8,6 +8,8 @@ from stabtree.cli.options import pairs
 from stabtree.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.cli.config import Settings
     from stabtree.facts.registry import Param, Parameter
     from stabtree.tree.model import Tree
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 Overrides = dict[str, dict[str, "Param"]]
 
 
-def overrides(tree: Tree, items: list[str] | None, settings: Settings) -> Overrides:
+def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:
     """What is set of a tree; the walk checks what the command line says.
 
     Raises:
@@ -48,7 +50,7 @@ def _home(tree: Tree, id_: str, name: str) -> tuple[str, str]:
     return (known[name][0] if name in known else "") or id_, name
 
 
-def _typed(tree: Tree, items: list[str] | None) -> Overrides:
+def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
     """Parse `Q2.1.sigma=4`, each value by the type of its parameter."""
     from stabtree.tree.overrides import declared
 

@@ -1,0 +1,109 @@
+"""How a run that was loaded becomes an outcome: the same for one, for several, and for those of other processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stabtree.cli.config import Settings
+from stabtree.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.loaders import Loaded
+    from stabtree.render.several import Outcome
+    from stabtree.run import Run
+    from stabtree.tree.model import Question, Tree
+
+    Asker = Callable[[Tree], Callable[[Question], str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """All that says how runs are judged: plain data, so that another process can be handed it.
+
+    Attributes:
+        settings: those of the project that the command line leaves in force.
+        tree: the one tree to walk, a shipped one or a file.
+        trees: a folder of trees to walk beside the shipped ones.
+        literal: judge by the bare thresholds.
+        set: parameters, each `ID.PARAM=VALUE`.
+        answers: what a person answered, by question.
+        applied: nodes whose fixes did not help.
+        ignore: leaves that count for nothing; those of the settings come to them.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    tree: str | None = None
+    trees: str | None = None
+    literal: bool = False
+    set: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    applied: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            StabtreeError: for one tree and a folder of them.
+        """
+        if self.tree and self.trees:
+            raise StabtreeError("--tree and --trees don't go together", where="--trees", hint="leave one of them out")
+
+    @property
+    def rules(self) -> tuple[str | None, ...]:
+        """The files that it is judged by."""
+        return self.tree or self.settings.tree or None, self.trees or self.settings.trees or None, self.settings.source
+
+    def diagnosed(self, run: Run, asker: Asker | None = None) -> Diagnosis:
+        """What is found in a run.
+
+        Args:
+            run: the run.
+            asker: makes of a tree what asks a person its questions; None to ask nobody.
+
+        Raises:
+            StabtreeError: where a tree can't be read, or something is set, answered or ignored that does not exist.
+        """
+        from stabtree.cli.judging.overrides import overrides
+        from stabtree.diagnosis.ignored import check_ignored
+        from stabtree.diagnosis.walk import diagnose
+
+        settings = self.settings
+        tree = self._tree(run)
+        with settings.blamed("ignore"):
+            check_ignored(tree, settings.ignore)
+        return diagnose(
+            replace(run, notes=(*filter(None, [settings.note]), *run.notes)),
+            tree,
+            literal=self.literal,
+            overrides=overrides(tree, self.set, settings),
+            answers=self.answers,
+            applied=self.applied,
+            ignore=(*self.ignore, *settings.ignore),
+            ask=asker(tree) if asker else None,
+        )
+
+    def outcome(self, loaded: Loaded, asker: Asker | None = None) -> Outcome:
+        """What became of a file that was loaded, or why it could not be.
+
+        Raises:
+            StabtreeError: as in `diagnosed`: for what is wrong with how to judge, not with the log.
+        """
+        from stabtree.render.several import Outcome
+
+        run = loaded.run
+        return Outcome(loaded.name, run if isinstance(run, StabtreeError) else self.diagnosed(run, asker))
+
+    def _tree(self, run: Run) -> Tree:
+        from stabtree.tree.load import load_tree, load_trees
+
+        tree, trees, _ = self.rules
+        if tree:
+            return load_tree(tree)
+        # What is set, answered or ignored must exist, whether or not this run needs its tree.
+        named = self.set or self.settings.set or self.answers or self.ignore or self.settings.ignore
+        return load_trees(None if named else run, trees)

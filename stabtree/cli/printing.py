@@ -1,0 +1,99 @@
+"""How a command prints: what the terminal has room for, and results written to their last byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from typing import IO
+
+from stabtree.cli.shell.console import takes_escapes
+from stabtree.errors import StabtreeError
+from stabtree.text import to_ascii
+
+PAUSE_SECONDS = 0.005
+TOLD = ("error: ", " next: ")
+
+
+def screen() -> tuple[int, bool]:
+    """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    color = (terminal and os.environ.get("TERM") != "dumb" and takes_escapes()) or bool(os.environ.get("FORCE_COLOR"))
+    width = shutil.get_terminal_size((100, 24)).columns
+    return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
+
+
+def tell(text: str) -> None:
+    """Say something on standard error; where nobody listens any more, the exit code is left.
+
+    A terminal gets lines of its own width; what reads it otherwise gets one line for each of the text.
+    """
+    stream = sys.stderr
+    if stream is None:
+        return
+    if stream.isatty():
+        text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = to_ascii(text)
+    with suppress(OSError):
+        stream.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def _wrapped(line: str) -> str:
+    """A line in as many as the terminal needs, the further ones below its words."""
+    import textwrap
+
+    width, _ = screen()
+    if len(line) <= width or "\x1b" in line:
+        return line
+    below = " " * (len(TOLD[0]) if line.startswith(TOLD) else len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=below,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def emit(text: str) -> None:
+    """Print a result to standard output, replacing what its encoding can't carry.
+
+    Raises:
+        StabtreeError: where it can't be written to its end.
+    """
+    if sys.stdout is None:
+        raise StabtreeError("standard output is closed", hint="redirect it to a file")
+    encoding = sys.stdout.encoding or "utf-8"
+    text = text if text.endswith("\n") else f"{text}\n"
+    try:
+        data = text.encode(encoding)
+    except UnicodeEncodeError:
+        data = "".join(f"{to_ascii(line)}\n" for line in text.splitlines()).encode(encoding, "replace")
+    try:
+        sys.stdout.flush()
+        stored = getattr(sys.stdout, "buffer", None)
+        if stored is None:  # a stream of text alone, such as io.StringIO
+            sys.stdout.write(data.decode(encoding))
+        else:
+            _write_whole(getattr(stored, "raw", stored), data)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StabtreeError(f"the output can't be written: {reason}", hint="redirect it elsewhere") from None
+
+
+def _write_whole(stream: IO[bytes], data: bytes) -> None:
+    """Write to the last byte: a file without a buffer takes what fits at once, one that does not block maybe none."""
+    rest = memoryview(data)
+    while rest:
+        count: int | None = stream.write(rest)
+        if count is None:
+            time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
+        else:
+            rest = rest[count:]

@@ -1,0 +1,69 @@
+"""What says how runs are judged is plain data, the same for one run and for those of other processes."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stabtree.cli.config import Settings
+from stabtree.cli.judging.judge import Judging
+from stabtree.diagnosis.result import Diagnosis
+from stabtree.errors import StabtreeError
+from stabtree.loaders import Loaded, load_runs
+from tests.conftest import FIXTURES
+
+NAN = str(FIXTURES / "phase19" / "nan-forward")
+JUDGING = Judging(
+    Settings("stabtree.toml", Path(), set={"Q2.1.sigma": 4.0}, ignore=("spike-minor",)),
+    literal=True,
+    set=("Q2.1.window_steps=50",),
+    answers={"Q1.2": "fp16"},
+)
+
+
+def carried(thing: Any) -> Any:
+    """A thing as another process gets it."""
+    return pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own
+
+
+def test_another_process_judges_as_this_one() -> None:
+    """A judging that went through pickle finds the same, and so does its outcome on the way back."""
+    (loaded,) = load_runs(NAN)
+    here = JUDGING.outcome(loaded)
+    there: Judging = carried(JUDGING)
+    assert there == JUDGING
+    back = carried(there.outcome(carried(loaded)))
+    assert (back.name, back.verdict) == (here.name, here.verdict)
+    assert isinstance(here.found, Diagnosis)
+    assert back.found.path == here.found.path
+
+
+def test_a_log_that_can_not_be_read_stays_what_is_wrong_with_it() -> None:
+    """Its error is the outcome, word for word, whatever process it came from; it does not stop the others."""
+    wrong = StabtreeError("there is nothing in it", where="a.csv", hint="log something")
+    found = carried(Judging().outcome(Loaded("a.csv", wrong))).found
+    assert (found.problem, found.where, found.hint, str(found)) == (
+        wrong.problem,
+        wrong.where,
+        wrong.hint,
+        str(wrong),
+    )
+
+
+@pytest.mark.parametrize(
+    "judging",
+    [Judging(set=("Q2.1.nothing=1",)), Judging(Settings("x.toml", ignore=("nothing",))), Judging(ignore=("nothing",))],
+)
+def test_what_does_not_exist_is_an_error_of_the_user(judging: Judging) -> None:
+    """A parameter or a leaf that there is not stops the command: it is wrong for every run."""
+    with pytest.raises(StabtreeError):
+        judging.outcome(load_runs(NAN)[0])
+
+
+def test_one_tree_and_a_folder_of_them_do_not_go_together() -> None:
+    """It is said before a log is read."""
+    with pytest.raises(StabtreeError, match="don't go together"):
+        Judging(tree="phase19", trees="rules")

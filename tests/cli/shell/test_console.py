@@ -1,0 +1,184 @@
+"""Terminals as they are: narrow, of another encoding, closed, full, a Windows console of old."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from stabtree.cli import app, main
+from stabtree.cli.printing import tell
+from stabtree.cli.shell.console import VIRTUAL_TERMINAL, switched
+from tests.cli.command import COMMAND, environment, run
+from tests.conftest import FIXTURES
+
+RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
+NAN = str(FIXTURES / "phase19" / "nan-forward")
+COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands if command.callback)
+TREE = ("list", "show", "graph", "schema", "predicates", "check", "test")
+HELPS = [["-h"], ["tree", "-h"], *([name, "-h"] for name in COMMANDS), *(["tree", name, "-h"] for name in TREE)]
+LISTS = [["formats"], *(["tree", *words] for words in (["list"], ["show"], ["show", "--thresholds"], ["predicates"]))]
+MISTAKES = [
+    ["nosuch"],
+    ["diagnose", "no-such.csv"],
+    ["diagnose", NAN, "--format", "nosuch"],
+    ["diagnose", NAN, "--output", "nosuch"],
+    ["diagnose", NAN, "--set", "Q2.1.nosuch=3"],
+    ["diagnose", NAN, "--ignore", "nosuch"],
+    ["diagnose", NAN, "--fail-on", "nosuch"],
+    ["diagnose", NAN, "--steps", "3"],
+    ["diagnose", NAN, "--nosuch"],
+    ["diagnose", "s3://bucket/run.csv"],
+    ["explain", "nosuchnode"],
+    ["explain", "§9"],
+    ["explain", ""],
+    ["tree", "show", "nosuch"],
+    ["tree", "predicates", "nosuch"],
+]
+SHOWN = [*HELPS, *LISTS, ["explain", "--all", "--full"], ["inspect", NAN], ["diagnose", NAN, "--full"], ["demo"]]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="closes and fills streams as a POSIX shell does")
+
+
+class Screen(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@pytest.mark.parametrize("words", [*HELPS, *LISTS, ["demo"]], ids=" ".join)
+def test_nothing_is_wider_than_the_terminal(words: list[str]) -> None:
+    """At 80 columns no line of a help text, a list or the screen has more."""
+    done = run(*words, COLUMNS="80")
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
+def test_an_error_fits_the_terminal_that_shows_it(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal gets lines of its own width, the further ones below the words; the words are the same as elsewhere."""
+    plain = run(*words).stderr
+    shown = Screen()
+    monkeypatch.setenv("COLUMNS", "60")
+    with mock.patch.object(sys, "stderr", shown):
+        assert main(words) == 2
+    lines = shown.getvalue().splitlines()
+    assert [line for line in lines if len(line) > 60 and " " in line.strip()] == []
+    assert all(line.startswith(("error: ", " next: ", "       ")) for line in lines)
+    assert shown.getvalue().split() == plain.split()
+
+
+@pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
+def test_an_error_is_short_where_its_words_are_ours(words: list[str]) -> None:
+    """What is wrong and what to do are a line each, which a person takes in at once."""
+    assert max(map(len, run(*words).stderr.replace(NAN, "").splitlines())) <= 110
+
+
+def encoded(words: list[str], encoding: str, errors: str = "strict") -> tuple[int, str, str]:
+    """What a command does where both streams are of an encoding that has no way out."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, errors, newline="\r\n") for _ in range(2))
+    with (
+        mock.patch.object(sys, "stdout", out),
+        mock.patch.object(sys, "stderr", err),
+        mock.patch.dict(os.environ, environment(COLUMNS="80"), clear=True),
+    ):
+        code = main(words)
+        out.flush()
+        err.flush()
+    told = [stream.detach().getvalue().decode(encoding) for stream in (out, err)]
+    return code, told[0], told[1]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp437"])
+@pytest.mark.parametrize("words", [*SHOWN, *MISTAKES], ids=" ".join)
+def test_no_encoding_stops_a_command(words: list[str], encoding: str) -> None:
+    """A Windows console of old gets all of it, with no sign lost that another terminal shows."""
+    usual = run(*words, COLUMNS="80")
+    code, out, err = encoded(words, encoding)
+    assert code == usual.returncode
+    assert (out + err).count("?") == (usual.stdout + usual.stderr).count("?")
+    assert "itself failed" not in err
+    assert "\r\r" not in out + err
+    assert "\x1b" not in out + err
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: Path(path).name)
+def test_no_encoding_stops_a_diagnosis(path: str) -> None:
+    """Whatever is found in a run, a console of the IBM PC can be told of it."""
+    code, out, err = encoded(["diagnose", path, "--checkpoint-every", "100"], "cp437")
+    assert code in (0, 1, 3)
+    assert (bool(out), err) == (True, "")
+
+
+class Kernel:
+    """A console of Windows: the mode it is in, and whether it can be switched; None is no console."""
+
+    def __init__(self, mode: int | None, able: bool) -> None:
+        self.mode, self.able = mode, able
+
+    def GetStdHandle(self, which: int) -> int:  # noqa: N802 - the system's name
+        """Standard output is the eleventh from the end."""
+        return {-11: 7}[which]
+
+    def GetConsoleMode(self, handle: int, mode: Any) -> int:  # noqa: N802
+        """Put the mode where it is wanted."""
+        if handle != 7 or self.mode is None:
+            return 0
+        mode._obj.value = self.mode
+        return 1
+
+    def SetConsoleMode(self, _handle: int, mode: int) -> int:  # noqa: N802
+        """Switch, if it can."""
+        if self.able:
+            self.mode = mode
+        return int(self.able)
+
+
+def test_a_windows_console_is_switched_to_colour_or_gets_none() -> None:
+    """One that can is switched and keeps its other modes; one of old, or no console, gets no escape sequence."""
+    kernel = Kernel(3, able=True)
+    assert switched(kernel)
+    assert kernel.mode == 3 | VIRTUAL_TERMINAL
+    assert not switched(Kernel(3, able=False))
+    assert not switched(Kernel(None, able=True))
+    assert switched(Kernel(3 | VIRTUAL_TERMINAL, able=False))
+
+
+def shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
+    """A command as a shell runs it, with its streams as told."""
+    line = f"exec {shlex.join(COMMAND)} {words} {streams}"
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False)
+
+
+@posix
+@pytest.mark.parametrize("words", ["-h", "tree list -h", "-V", "explain Q2.1", "formats"])
+def test_what_nobody_gets_is_no_success(words: str) -> None:
+    """Where standard output is closed or full, even a help text ends in 2 and in two lines that say so."""
+    for streams in (">&-", *([">/dev/full"] if Path("/dev/full").exists() else [])):
+        done = shell(words, streams)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 2
+
+
+@posix
+@pytest.mark.parametrize(("words", "code"), [("-h", 0), ("demo", 0), ("nosuch", 2), (f"{NAN} -q", 1)])
+def test_without_standard_error_the_exit_code_is_left(words: str, code: int) -> None:
+    """A result that arrived is a success, and an error one, whoever could be told of it."""
+    for streams in ("2>&-", *(["2>/dev/full"] if Path("/dev/full").exists() else [])):
+        done = shell(words, streams)
+        assert (done.returncode, bool(done.stdout)) == (code, code < 2)
+
+
+def test_a_terminal_is_told_below_the_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not a terminal gets each line as it is, however long."""
+    tell("note: " + "word " * 60)
+    assert capsys.readouterr().err.count("\n") == 1
