@@ -32,6 +32,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     return paged(
         f"### {LOOKS[told.verdict].word}: {escape(told.title)}",
         escape(told.facts),
+        escape(told.earlier),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         escape(told.why),
         f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",

@@ -101,7 +101,7 @@ def _root_cause(rows: Sequence[CauseRow]) -> str:
 
 
 def _fix(told: Report) -> str:
-    now = {item.text for item in told.do_now}
+    now = {item.fix for item in told.do_now}
     fixes = [text for text in told.finding.fixes if text not in now] if told.finding else []
     parts = [listed(map(action, told.do_now), "- [ ]"), f"If that does not help:\n\n{listed(map(escape, fixes))}"]
     return "\n\n".join(

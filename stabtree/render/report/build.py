@@ -6,9 +6,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, YES
-from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
-from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
-from stabtree.render.sections.restart import restart_line
+from stabtree.render.report.advice import do_now
+from stabtree.render.report.model import CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.words import answer_of, counted, earlier, facts, harmless, main_finding, step_of, title
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Finding, Missing, Visit
 
-MOST_TO_DO = 3
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
 
@@ -40,9 +39,10 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         finding=finding,
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
+        earlier=earlier(diagnosis, finding) if finding else "",
         careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
         seen_as=tuple(_seen_as(finding)) if finding else (),
-        do_now=tuple(_do_now(finding)) if finding else (),
+        do_now=do_now(finding, diagnosis.timeline) if finding else (),
         events=diagnosis.timeline,
         causes=tuple(_causes(finding)) if finding else (),
         walks=tuple(_walks(diagnosis, finding)),
@@ -67,19 +67,6 @@ def _seen_as(finding: Finding) -> Iterator[str]:
 
 def _at(step: int | None) -> str:
     return f" at step {step:,}" if step is not None else ""
-
-
-def _do_now(finding: Finding) -> Iterator[Action]:
-    """The restart and the first fixes, at most a few."""
-    restart = [_restart(finding)] if finding.restart else []
-    fixes = (Action(fix.text, fix.reason) for fix in finding.first_fixes)
-    yield from [*restart, *fixes][:MOST_TO_DO]
-
-
-def _restart(finding: Finding) -> Action:
-    assert finding.restart is not None  # noqa: S101 - asked by the caller
-    pieces = restart_line(finding.restart)
-    return Action("".join(text for text, _ in pieces), strong=next((text for text, style in pieces if style), ""))
 
 
 def _causes(finding: Finding) -> Iterator[CauseRow]:

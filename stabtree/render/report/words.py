@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
+# What is seen in these shows that something is wrong, and never why.
+SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -30,6 +32,31 @@ def main_finding(diagnosis: Diagnosis) -> Finding | None:
 def step_of(finding: Finding | None) -> str:
     """What stands before the title of a finding: the step at which it begins."""
     return f"Step {finding.onset_step:,}: " if finding and finding.onset_step is not None else ""
+
+
+def earlier(diagnosis: Diagnosis, finding: Finding) -> str:
+    """What came before a finding and is no symptom of it: the first such thing, as the log tells; empty where none did.
+
+    That is the rate, which no other series moves, or something else that was found, in another series than the loss.
+    """
+    onset = finding.onset_step
+    if onset is None:
+        return ""
+    own = {item.metric for item in finding.evidence}
+    seen = [
+        (event.step, event.sentence)
+        for event in diagnosis.timeline
+        if event.metric == "lr" and event.first and event.metric not in own
+    ]
+    seen += [
+        (other.onset_step, other.leaf.title)
+        for other in diagnosis.findings[1:]
+        if other.onset_step is not None
+        and other.leaf.severity.rank >= Severity.WARNING.rank
+        and other.metric.partition("/")[0] not in SYMPTOMS
+    ]
+    step, told = min(seen, default=(onset, ""))
+    return f"Before it, at step {step:,}: {told}" if step < onset else ""
 
 
 def title(diagnosis: Diagnosis) -> str:

@@ -34,6 +34,8 @@ def head(page: Page, report: Report, *, room: bool) -> None:
     beside: list[Piece] = [(" " * gap, ""), (node, "id")] if gap > 1 else [("  ", ""), (node, "id")] if node else []
     page.item((badge, report.badge), [(title, "heading"), *beside], indent=0, head_width=indent)
     page.line((report.facts, ""), indent=indent)
+    if report.earlier:
+        page.line((report.earlier, ""), indent=indent)
     if report.careful:
         careful = "" if report.verdict == UNKNOWN else "Careful: "
         page.line((careful, "number"), (report.careful, ""), indent=indent)
