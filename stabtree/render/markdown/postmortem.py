@@ -52,7 +52,7 @@ def _fill(what: str) -> str:
 
 def _summary(told: Report) -> str:
     finding, restart = told.finding, told.finding.restart if told.finding else None
-    rows = [("Run", escape(told.facts)), ("Verdict", f"{LOOKS[told.verdict].word}: {escape(told.title)}")]
+    rows = [("Run", escape(told.facts)), ("Verdict", f"{LOOKS[told.badge].word}: {escape(told.title)}")]
     if finding and finding.onset_step is not None:
         at = clock(told.diagnosis.run, finding.onset_step)
         rows.append(("Onset", f"step {finding.onset_step:,}{f', {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''}"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import UNKNOWN, YES
 from stabtree.render.report.advice import do_now
 from stabtree.render.report.model import CauseRow, Open, Report, Tick, Turn, Walk
-from stabtree.render.report.words import answer_of, counted, earlier, facts, harmless, main_finding, step_of, title
+from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, waived
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
 
@@ -29,13 +29,13 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     """
     finding = main_finding(diagnosis)
     also = diagnosis.findings[1:] if finding else diagnosis.findings
-    told = tuple(f for f in also if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE)
-    calm = harmless(diagnosis)
+    least = Severity.WARNING if diagnosis.verdict != Severity.NOTE or waived(diagnosis) else Severity.NOTE
+    told = tuple(f for f in also if f.leaf.severity.rank >= least.rank)
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
-        badge=str(Severity.OK) if calm else str(diagnosis.verdict),
-        title=f"Healthy ({counted(len(diagnosis.findings), 'note')})" if calm else step_of(finding) + title(diagnosis),
+        badge=badge(diagnosis),
+        title=headline(diagnosis),
         finding=finding,
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
@@ -142,7 +142,8 @@ def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
 
 def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
     """The numbered sections of the main tree, and what became of each."""
-    found = {finding.section for finding in diagnosis.findings if finding.leaf.severity.rank >= Severity.WARNING.rank}
+    told = (*diagnosis.findings, *diagnosis.ignored)
+    found = {finding.section for finding in told if finding.leaf.severity.rank >= Severity.WARNING.rank}
     if diagnosis.end.severity.rank >= Severity.WARNING.rank:
         # The path may cross sections: what leads on to the finding did not pass.
         found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
@@ -161,7 +162,7 @@ def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
 
 
 def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | None) -> str:
-    word = LOOKS[diagnosis.verdict].word.lower()
+    word = LOOKS[badge(diagnosis)].word.lower()
     parts = [word]
     if finding:
         at = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""

@@ -84,8 +84,8 @@ def events(page: Page, report: Report, *, most: int) -> None:
 
 def last_line(page: Page, report: Report) -> None:
     """The sum of it, and what to type for more."""
-    word = LOOKS[report.verdict].word.lower()
-    page.line((word, f"{report.verdict} word"), (report.closing.removeprefix(word), ""))
+    word = LOOKS[report.badge].word.lower()
+    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
     node = report.finding.leaf.of if report.finding else ""
     more = ["more: --full"]
     more += [f"stabtree explain {node}"] if node else []
