@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_LINES = 40
 LINES_OF_A_PATH = 6
 STRIPS = (4, 2)
+ONE_ROW = "Nothing is drawn: no series that would show it has more than one row."
 INDENT = 2
 LONGEST_LINE = 400
 FORMS_OF_CAUSES = ((MOST_CAUSES, LINES_OF_A_CAUSE), (MOST_CAUSES, 1), (FEW_CAUSES, 1))
@@ -80,16 +81,18 @@ def _blocks(told: Report, look: Look) -> list[Pane]:
     ]
 
 
-def _figures(told: Report, look: Look) -> list[Figure | None]:
-    """The figure with ever fewer strips, at last none."""
+def _figures(told: Report, look: Look) -> list[Figure | str]:
+    """The figure with ever fewer strips, at last none; in its place why nothing is drawn of what was found."""
     drawn = figure(told.diagnosis, told.finding, columns_for(look.width)) if look.plots else None
     if drawn is None:
-        return [None]
-    return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), None]
+        return [ONE_ROW if look.plots and told.finding and told.diagnosis.run.series else ""]
+    return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), ""]
 
 
-def _strips(page: Page, drawn: Figure | None, look: Look) -> None:
-    if drawn:
+def _strips(page: Page, drawn: Figure | str, look: Look) -> None:
+    if isinstance(drawn, str):
+        page.line((drawn, ""), indent=INDENT)
+    else:
         page.lines(strips(drawn, look.width - INDENT, ascii=look.ascii), indent=INDENT)
 
 
