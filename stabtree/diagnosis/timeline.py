@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import CauseState, Happening
+from stabtree.facts.movers import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
         return ()
     own = finding.own_onset_step  # the event may have begun long before what it is told as
     moves = {move.metric: move for at in (own, onset) if at is not None for move in movers.around(at)}
-    events = [Happening(move.step, move.metric, move.text) for move in moves.values()]
+    events = [_dated(Happening(move.step, move.metric, move.text), finding) for move in moves.values()]
     events.sort(key=lambda event: event.step)
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
@@ -54,6 +55,19 @@ def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     if begins.metric in earliest:
         return marked
     return _placed(marked, Happening(onset, begins.metric, f"onset of: {begins.leaf.title}"))
+
+
+def _dated(event: Happening, finding: Finding) -> Happening:
+    """What was lost for good, from the row on at which the finding says that it broke."""
+    if event.text != LOST:
+        return event
+    broke = (
+        item.steps[0]
+        for item in finding.evidence
+        if item.metric == event.metric and len(item.steps) == 2 and item.steps[0] < event.step <= item.steps[1]
+    )
+    first = next(broke, None)
+    return event if first is None else replace(event, step=first, text=f"{LOST}, for good from step {event.step:,} on")
 
 
 def _told(item: Evidence) -> Happening:

@@ -24,6 +24,7 @@ OTHERS = frozenset({"batch_id", "wall_time", "throughput", "step_time"})  # thes
 STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
 LEAST_RISE = 10  # how many times the least change a rate without noise must rise by
 DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
+LOST = "not finite"  # what is told of a series that has no finite row from its first one off its course on
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
@@ -115,7 +116,7 @@ class Movers:
         if left is None and name == "lr":
             left = _risen(alive, self._bars)
         if left is None:
-            return Move(series.metric, int(steps[dead]), "not finite", math.inf) if new else None
+            return Move(series.metric, int(steps[dead]), LOST, math.inf) if new else None
         if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
             return None
         left = _jumped(alive, left)
@@ -167,7 +168,7 @@ def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departur
     """What a series did from its first row off its course on."""
     finite = left.row + np.flatnonzero(np.isfinite(values[left.row :]))
     if not len(finite) or finite[0] > left.row:
-        return "not finite"
+        return LOST
     last = int(finite[-1])
     way, done = scaled[last] - left.level, scaled[left.row] - left.level
     at_once = min(abs(done), abs(scaled[left.row] - scaled[left.row - 1]))

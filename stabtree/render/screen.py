@@ -10,8 +10,8 @@ from stabtree.render.figure.braille import columns_for, strips
 from stabtree.render.figure.build import figure
 from stabtree.render.look import LOOK, Length, Look
 from stabtree.render.page import Page, new_page
+from stabtree.render.report import words
 from stabtree.render.report.build import report
-from stabtree.render.report.words import main_finding, step_of, title
 from stabtree.render.sections.act import FEW_EVENTS, MOST_EVENTS, do_now, events, head, last_line
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.causes import FEW_CAUSES, LINES_OF_A_CAUSE, MOST_CAUSES, causes
@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from stabtree.render.report.model import Report
 
 MOST_LINES = 40
+LINES_OF_A_PATH = 6
 STRIPS = (4, 2)
+ONE_ROW = "Nothing is drawn: no series that would show it has more than one row."
 INDENT = 2
 LONGEST_LINE = 400
 FORMS_OF_CAUSES = ((MOST_CAUSES, LINES_OF_A_CAUSE), (MOST_CAUSES, 1), (FEW_CAUSES, 1))
 FOLDS = (
     *("head", "notes", "path", "strips", "causes", "path", "do now"),
-    *("strips", "also", "causes", "not checked", "events", "path"),
+    *("path", "strips", "also", "causes", "not checked", "events", "path"),
 )
 """What gives way first. Neither the verdict, the restart, the questions of the path nor the last line ever do."""
 
@@ -65,10 +67,12 @@ def _blocks(told: Report, look: Look) -> list[Pane]:
             (
                 lambda page: path_rows(page, told, lines=2),
                 lambda page: path_rows(page, told, lines=1),
-                lambda page: path_chain(page, told, shorts=True),
-                lambda page: path_chain(page, told, shorts=False),
+                lambda page: path_chain(page, told, shorts=True, number=True),
+                lambda page: path_chain(page, told, shorts=True, number=False),
+                lambda page: path_chain(page, told, shorts=False, number=False),
             ),
             close=bool(told.causes),
+            most=LINES_OF_A_PATH,
         ),
         Pane("also", tuple(partial(also, report=told, named=named) for named in (True, False)), close=True),
         Pane("not checked", tuple(partial(not_checked, report=told, most=most) for most in (MOST_OPEN, 1)), close=True),
@@ -77,16 +81,18 @@ def _blocks(told: Report, look: Look) -> list[Pane]:
     ]
 
 
-def _figures(told: Report, look: Look) -> list[Figure | None]:
-    """The figure with ever fewer strips, at last none."""
+def _figures(told: Report, look: Look) -> list[Figure | str]:
+    """The figure with ever fewer strips, at last none; in its place why nothing is drawn of what was found."""
     drawn = figure(told.diagnosis, told.finding, columns_for(look.width)) if look.plots else None
     if drawn is None:
-        return [None]
-    return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), None]
+        return [ONE_ROW if look.plots and told.finding and told.diagnosis.run.series else ""]
+    return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), ""]
 
 
-def _strips(page: Page, drawn: Figure | None, look: Look) -> None:
-    if drawn:
+def _strips(page: Page, drawn: Figure | str, look: Look) -> None:
+    if isinstance(drawn, str):
+        page.line((drawn, ""), indent=INDENT)
+    else:
         page.lines(strips(drawn, look.width - INDENT, ascii=look.ascii), indent=INDENT)
 
 
@@ -99,8 +105,8 @@ def headline(diagnosis: Diagnosis, look: Look = LOOK) -> str:
 
 def one_line(diagnosis: Diagnosis, name: str, look: Look = LOOK) -> str:
     """The verdict of a run in one line, under the name by which the user knows it."""
-    finding = main_finding(diagnosis)
+    finding = words.main_finding(diagnosis)
     leaf = f" [{finding.leaf.id}]" if finding else ""
     leaf = "; see stabtree inspect" if diagnosis.misread and not finding else leaf
-    told = clean(f"{LOOKS[diagnosis.verdict].word}  {name}: {step_of(finding)}{title(diagnosis)}{leaf}", LONGEST_LINE)
+    told = clean(f"{LOOKS[words.badge(diagnosis)].word}  {name}: {words.headline(diagnosis)}{leaf}", LONGEST_LINE)
     return to_ascii(told) if look.ascii else told

@@ -15,7 +15,7 @@ from stabtree.render import screen
 from stabtree.render.data import machine
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page, styled
-from stabtree.render.report.words import main_finding, title
+from stabtree.render.report.words import badge, headline, main_finding, title
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import clean
 from stabtree.tree.model import Severity
@@ -55,6 +55,11 @@ class Outcome(NamedTuple):
         return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
 
     @property
+    def badge(self) -> str:
+        """The verdict that it is told with: `ok` where what was found are notes that call for nothing."""
+        return badge(self.found) if isinstance(self.found, Diagnosis) else UNREAD
+
+    @property
     def partial(self) -> bool:
         """Whether what could be judged of it is in order."""
         return isinstance(self.found, Diagnosis) and self.found.partial
@@ -67,7 +72,7 @@ def worst(outcomes: Sequence[Outcome]) -> str:
 
 def counted(outcomes: Sequence[Outcome]) -> str:
     """How many runs there are of each verdict, in a line."""
-    verdicts = [outcome.verdict for outcome in outcomes]
+    verdicts = [outcome.badge for outcome in outcomes]
     parts = [f"{verdicts.count(verdict)} {WORDS[verdict]}" for verdict in ORDER if verdict in verdicts]
     return f"{len(verdicts):,} runs: {', '.join(parts)}"
 
@@ -81,7 +86,7 @@ def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     rows = [(_tail(outcome.name.removeprefix(folder), longest), *_told(outcome.found)) for outcome in ordered]
     widths = tuple(max(styled([(row[column], "")]).cell_len for row in (TITLES, *rows)) for column in range(3))
     _lines(page, [TITLES], widths, styles=("dim",) * 4)
-    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: item[0].verdict):
+    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: item[0].badge):
         lines = [row for _, row in members]
         word, style = ("NOT READ", UNKNOWN) if verdict == UNREAD else (LOOKS[verdict].word, verdict)
         page.blank()
@@ -97,7 +102,7 @@ def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
 
 def _ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The runs worst first, those of one leaf together, the leaf of most runs first."""
-    keys = [(ORDER.index(outcome.verdict), _told(outcome.found)[2]) for outcome in outcomes]
+    keys = [(ORDER.index(outcome.badge), _told(outcome.found)[2]) for outcome in outcomes]
     count = Counter(keys)
     first = {key: place for place, key in reversed([*enumerate(keys)])}
     places = sorted(range(len(keys)), key=lambda place: (keys[place][0], -count[keys[place]], first[keys[place]]))
@@ -132,7 +137,7 @@ def _told(found: Diagnosis | StabtreeError) -> tuple[str, str, str]:
     main = main_finding(found)
     step = f"{main.onset_step:,}" if main and main.onset_step is not None else "–"
     more = f"+{len(found.findings) - 1}" if main and len(found.findings) > 1 else ""
-    return step, more, title(found)
+    return step, more, headline(found) if badge(found) == Severity.OK else title(found)
 
 
 def _typed(name: str) -> str:

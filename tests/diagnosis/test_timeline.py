@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from tests.conftest import make_run
+from stabtree.loaders import load_run
+from stabtree.tree.load import load_trees
+from tests.conftest import FIXTURES, make_run
 
 
 def test_the_onset_of_the_finding_is_always_told() -> None:
@@ -36,6 +38,16 @@ def test_what_shows_a_cause_stands_where_it_began() -> None:
     repeats = [event for event in diagnosis.timeline if event.metric == "batch_id"]
     assert [(event.step, event.first) for event in repeats] == [(700, True)]
     assert diagnosis.timeline[0] is repeats[0]
+
+
+def test_the_gradient_breaks_where_the_path_says_that_it_does() -> None:
+    """Not only from where it is lost for good: both steps are told, and the event stands at the first."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    assert any("grad_norm broke first, at step 676" in item.text for item in found.findings[0].evidence)
+    broke = [event for event in found.timeline if event.metric == "grad_norm"]
+    assert [(event.step, event.text) for event in broke] == [(676, "not finite, for good from step 730 on")]
+    assert [event.step for event in found.timeline] == sorted(event.step for event in found.timeline)
 
 
 @pytest.mark.parametrize(("until", "told"), [(600, True), (250, False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,3 +60,11 @@ def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
     assert clipped("words that go on and on", 12) == "words that…"
     assert in_lines("one two three four five", 9, 2) == ["one two", "three…"]
     assert all(len(line) <= 9 for line in in_lines("one two three four five six seven", 9, 3))
+
+
+@pytest.mark.parametrize(("most", "count"), [(5, 5), (4, 3), (2, 1)])
+def test_a_block_is_no_longer_than_it_may_be_by_itself(most: int, count: int) -> None:
+    """A form that is too long is passed over even where the screen has room; the shortest is always drawn."""
+    made = replace(pane("a", 5, 3, 1), most=most)
+    assert fitted([made], (), 40, partial(new_page, Look())).split() == ["a"] * count
+    assert fitted([replace(made, most=0)], (), 40, partial(new_page, Look())).split() == ["a"]

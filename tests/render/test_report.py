@@ -9,7 +9,8 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.render.figure.build import figure
-from stabtree.render.report.build import MOST_TO_DO, report
+from stabtree.render.report.advice import MOST_TO_DO
+from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
 from stabtree.tree.load import load_trees
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,15 @@ RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
 BRAILLE = re.compile("[\u2801-\u28ff]")
 
 
+def block(shown: list[str], head: str) -> int:
+    """How many lines a part of the screen takes."""
+    start = next((place for place, line in enumerate(shown) if line.startswith(head)), None)
+    if start is None:
+        return 0
+    inside = takewhile(lambda line: line.startswith("  "), shown[start + 1 :])
+    return 1 + sum(1 for _ in inside)
+
+
 def flat(text: str) -> str:
     """A text without its line breaks."""
     return " ".join(text.split())
@@ -50,6 +60,8 @@ def test_every_report_fits_on_a_screen_and_says_what_must_be_said(path: Path) ->
         assert ("note" in shown[0]) == (found.verdict == Severity.NOTE)
         return
     assert len(shown) <= MOST_LINES
+    assert block(shown, "Path") <= 6
+    assert block(shown, "Not checked") <= 2
     assert flat(told.title) in flat(text)
     assert shown[-2] == told.closing
     assert all(flat(action.text) in flat(text) for action in told.do_now if action.strong)

@@ -11,6 +11,8 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.render.figure.braille import ROWS, columns_for, strips
 from stabtree.render.figure.build import figure
 from stabtree.render.figure.model import Figure, Mark, Strip
+from stabtree.render.look import Look
+from stabtree.render.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 
@@ -120,3 +122,28 @@ def test_the_fewest_columns_still_draw() -> None:
     one = np.ones(1)
     strip = Strip("loss", one, one, one > 2, one > 2, 1.0, 1.0, log=False)
     assert len(drawn(Figure(0, 1, 1, (strip,), ()), 80)) == ROWS + 1
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"loss": [NAN] * 60},
+        {"loss": [2.3, *[NAN] * 60]},
+        {"grad_norm": [NAN] * 60},
+        {"eval_loss": [2.0, 1.0, NAN, NAN]},
+    ],
+)
+def test_what_was_never_finite_is_drawn_as_crosses(columns: dict[str, list[float]]) -> None:
+    """Also where no row is finite, or one, and where the loss was not logged at all."""
+    text = screen(diagnose(make_run(columns)), Look(width=80))
+    assert "×" in next(line for line in text.splitlines() if line.startswith(f"  {next(iter(columns))} "))
+
+
+def test_a_screen_says_why_nothing_is_drawn() -> None:
+    """One row has no course to draw: a line says so, but not where no drawing was asked for."""
+    found = diagnose(make_run({"loss": [NAN]}))
+    assert "Nothing is drawn" in screen(found, Look(width=80))
+    assert "Nothing is drawn" not in screen(found, Look(width=80, plots=False))

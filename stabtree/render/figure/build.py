@@ -47,10 +47,10 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
         columns: how many points wide.
     """
     chosen = _chosen(diagnosis, finding)
-    if not chosen:
+    first = min((int(series.steps[0]) for series in chosen), default=0)
+    last = max((int(series.steps[-1]) for series in chosen), default=0)
+    if first == last:
         return None
-    first = min(int(series.steps[0]) for series in chosen)
-    last = max(*(int(series.steps[-1]) for series in chosen), first + 1)
     leader = next((event.metric for event in diagnosis.timeline if event.first), "")
     frame = Frame(first, last, columns, finding.onset_step if finding else None)
     gaps = diagnosis.run.gaps
@@ -69,8 +69,16 @@ def _chosen(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
     names += [event.metric for event in diagnosis.timeline if event.first]
     names += [item.metric for item in finding.evidence if item.metric != "batch_id"] if finding else []
     names += [event.metric for event in diagnosis.timeline]
-    known = [name for name in dict.fromkeys(names) if name in run.series and len(run.series[name]) > 1]
-    return [run.series[name] for name in known[:MOST_STRIPS]]
+    held = [run.series[name] for name in dict.fromkeys(names) if name in run.series]
+    held = held or [series for series in run.series.values() if not np.isfinite(series.values).all()]
+    drawn = [series for series in held if _shows(series)]
+    loss = [series for series in held if series.metric == "loss" and len(series) and drawn and not _shows(series)]
+    return [*loss, *drawn][:MOST_STRIPS]
+
+
+def _shows(series: Series) -> bool:
+    """Whether there is something to see in a series by itself: a course, or a row that is not finite."""
+    return len(series) > 1 or not np.isfinite(series.values).all()
 
 
 def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:

@@ -9,7 +9,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import main_finding, step_of, title
+from stabtree.render.report.words import badge, headline, step_of
 from stabtree.render.sections.monitor import sentences
 from stabtree.render.several import ORDER, UNREAD, counted
 from stabtree.render.verdicts import LOOKS
@@ -30,8 +30,9 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """The report as GitHub and GitLab show it."""
     told = report(diagnosis, exit_code=look.exit_code)
     return paged(
-        f"### {LOOKS[told.verdict].word}: {escape(told.title)}",
+        f"### {LOOKS[told.badge].word}: {escape(told.title)}",
         escape(told.facts),
+        escape(told.earlier),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         escape(told.why),
         f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",
@@ -136,5 +137,4 @@ def _row(outcome: Outcome) -> list[str]:
     found = outcome.found
     if isinstance(found, StabtreeError):
         return [UNREAD, escape(outcome.name), escape(found.problem)]
-    told = step_of(main_finding(found)) + title(found)
-    return [LOOKS[found.verdict].word.lower(), escape(outcome.name), escape(told)]
+    return [LOOKS[badge(found)].word.lower(), escape(outcome.name), escape(headline(found))]

@@ -29,6 +29,7 @@ def postmortem(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         f"# Post-mortem: {escape(told.title)}",
         f"Drafted by stabtree from the log. What stands after {_mark()} no log can tell.",
         f"## Summary\n\n{_summary(told)}",
+        escape(told.earlier),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         escape(told.why),
         _fill("what the run was for, and what the trouble cost"),
@@ -52,7 +53,7 @@ def _fill(what: str) -> str:
 
 def _summary(told: Report) -> str:
     finding, restart = told.finding, told.finding.restart if told.finding else None
-    rows = [("Run", escape(told.facts)), ("Verdict", f"{LOOKS[told.verdict].word}: {escape(told.title)}")]
+    rows = [("Run", escape(told.facts)), ("Verdict", f"{LOOKS[told.badge].word}: {escape(told.title)}")]
     if finding and finding.onset_step is not None:
         at = clock(told.diagnosis.run, finding.onset_step)
         rows.append(("Onset", f"step {finding.onset_step:,}{f', {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''}"))
@@ -101,7 +102,7 @@ def _root_cause(rows: Sequence[CauseRow]) -> str:
 
 
 def _fix(told: Report) -> str:
-    now = {item.text for item in told.do_now}
+    now = {item.fix for item in told.do_now}
     fixes = [text for text in told.finding.fixes if text not in now] if told.finding else []
     parts = [listed(map(action, told.do_now), "- [ ]"), f"If that does not help:\n\n{listed(map(escape, fixes))}"]
     return "\n\n".join(

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, YES
-from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
-from stabtree.render.report.restart import restart_line
-from stabtree.render.report.words import answer_of, counted, facts, harmless, main_finding, step_of, title
+from stabtree.render.report.advice import do_now
+from stabtree.render.report.model import CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, waived
 from stabtree.render.verdicts import LOOKS
 from stabtree.text import in_words
 from stabtree.tree.model import Leaf, Severity
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.visits import Missing, Visit
 
-MOST_TO_DO = 3
 MEND = "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 
 
@@ -32,19 +31,20 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     """
     finding = main_finding(diagnosis)
     also = diagnosis.findings[1:] if finding else diagnosis.findings
-    told = tuple(f for f in also if f.leaf.severity.rank >= Severity.WARNING.rank or diagnosis.verdict == Severity.NOTE)
-    calm = harmless(diagnosis)
+    least = Severity.WARNING if diagnosis.verdict != Severity.NOTE or waived(diagnosis) else Severity.NOTE
+    told = tuple(f for f in also if f.leaf.severity.rank >= least.rank)
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
-        badge=str(Severity.OK) if calm else str(diagnosis.verdict),
-        title=f"Healthy ({counted(len(diagnosis.findings), 'note')})" if calm else step_of(finding) + title(diagnosis),
+        badge=badge(diagnosis),
+        title=headline(diagnosis),
         finding=finding,
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
+        earlier=earlier(diagnosis, finding) if finding else "",
         careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
         seen_as=tuple(_seen_as(finding)) if finding else (),
-        do_now=tuple(_do_now(finding)) if finding else (),
+        do_now=do_now(finding, diagnosis.timeline) if finding else (),
         events=diagnosis.timeline,
         causes=tuple(_causes(finding)) if finding else (),
         walks=tuple(_walks(diagnosis, finding)),
@@ -69,19 +69,6 @@ def _seen_as(finding: Finding) -> Iterator[str]:
 
 def _at(step: int | None) -> str:
     return f" at step {step:,}" if step is not None else ""
-
-
-def _do_now(finding: Finding) -> Iterator[Action]:
-    """The restart and the first fixes, at most a few."""
-    restart = [_restart(finding)] if finding.restart else []
-    fixes = (Action(fix.text, fix.reason) for fix in finding.first_fixes)
-    yield from [*restart, *fixes][:MOST_TO_DO]
-
-
-def _restart(finding: Finding) -> Action:
-    assert finding.restart is not None  # noqa: S101 - asked by the caller
-    pieces = restart_line(finding.restart)
-    return Action("".join(text for text, _ in pieces), strong=next((text for text, style in pieces if style), ""))
 
 
 def _causes(finding: Finding) -> Iterator[CauseRow]:
@@ -159,7 +146,8 @@ def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
 
 def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
     """The numbered sections of the main tree, and what became of each."""
-    found = {finding.section for finding in diagnosis.findings if finding.leaf.severity.rank >= Severity.WARNING.rank}
+    told = (*diagnosis.findings, *diagnosis.ignored)
+    found = {finding.section for finding in told if finding.leaf.severity.rank >= Severity.WARNING.rank}
     if diagnosis.end.severity.rank >= Severity.WARNING.rank:
         # The path may cross sections: what leads on to the finding did not pass.
         found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
@@ -178,7 +166,7 @@ def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
 
 
 def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | None) -> str:
-    word = LOOKS[diagnosis.verdict].word.lower()
+    word = LOOKS[badge(diagnosis)].word.lower()
     parts = [word]
     if finding:
         at = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""

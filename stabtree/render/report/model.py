@@ -27,11 +27,13 @@ class Action:
         text: what to do, with this run's numbers.
         reason: what in the log speaks for it; empty where nothing does more than for the finding itself.
         strong: the part of the text that matters most, such as `the checkpoint of step 600`; empty where none does.
+        fix: the fix of the finding that it is, of which the text may leave out what was said; empty for the restart.
     """
 
     text: str
     reason: str = ""
     strong: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Report:
         finding: the finding that the verdict rests on; None where there is none or the run was not judged.
         facts: the run in a line: steps, precision, optimizer, rate, file.
         why: what the finding means.
+        earlier: what came before the finding and may be what it began with; empty where nothing did.
         careful: what was misread of the log; empty where nothing was.
         seen_as: what else tells of the same event, and where.
         do_now: what to do, at most a few.
@@ -142,6 +145,7 @@ class Report:
     finding: Finding | None
     facts: str
     why: str
+    earlier: str
     careful: str
     seen_as: tuple[str, ...]
     do_now: tuple[Action, ...]

@@ -22,12 +22,19 @@ FEW_ROWS = 40  # below that a log has no windows, and may be too short for what 
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
 MOST_IDS = 4
+# What is seen in these shows that something is wrong, and never why.
+SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
 def main_finding(diagnosis: Diagnosis) -> Finding | None:
-    """The finding that the verdict rests on; none where the run could not be judged."""
-    return diagnosis.findings[0] if diagnosis.findings and diagnosis.verdict != UNKNOWN else None
+    """The finding that the verdict rests on; none where the run could not be judged.
+
+    A note beside something worse that is ignored is none: "The loss has settled" is no word for a loss that went NaN.
+    """
+    if diagnosis.verdict == UNKNOWN or (diagnosis.verdict == Severity.NOTE and waived(diagnosis)):
+        return None
+    return diagnosis.findings[0] if diagnosis.findings else None
 
 
 def step_of(finding: Finding | None) -> str:
@@ -35,30 +42,87 @@ def step_of(finding: Finding | None) -> str:
     return f"Step {finding.onset_step:,}: " if finding and finding.onset_step is not None else ""
 
 
-def title(diagnosis: Diagnosis) -> str:
-    """What was found, in a few words, and how much that counts for nothing."""
-    count = len(diagnosis.ignored)
-    return f"{_title(diagnosis)} ({count} ignored)" if count else _title(diagnosis)
+def earlier(diagnosis: Diagnosis, finding: Finding) -> str:
+    """What came before a finding and is no symptom of it: the first such thing, as the log tells; empty where none did.
+
+    That is the rate, which no other series moves, or something else that was found, in another series than the loss.
+    """
+    onset = finding.onset_step
+    if onset is None:
+        return ""
+    own = {item.metric for item in finding.evidence}
+    seen = [
+        (event.step, event.sentence)
+        for event in diagnosis.timeline
+        if event.metric == "lr" and event.first and event.metric not in own
+    ]
+    seen += [
+        (other.onset_step, other.leaf.title)
+        for other in diagnosis.findings[1:]
+        if other.onset_step is not None
+        and other.leaf.severity.rank >= Severity.WARNING.rank
+        and other.metric.partition("/")[0] not in SYMPTOMS
+    ]
+    step, told = min(seen, default=(onset, ""))
+    return f"Before it, at step {step:,}: {told}" if step < onset else ""
+
+
+def headline(diagnosis: Diagnosis) -> str:
+    """What was found and from which step on, as every output says it."""
+    if calm(diagnosis) and not waived(diagnosis):
+        return f"Healthy ({counted(len(diagnosis.findings), 'note')})"
+    return step_of(main_finding(diagnosis)) + title(diagnosis)
+
+
+def badge(diagnosis: Diagnosis) -> str:
+    """The verdict that the headline wears: `ok` where what was found are notes that call for nothing."""
+    return str(Severity.OK if calm(diagnosis) else diagnosis.verdict)
+
+
+def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
+    """What was found, in a few words, and what counts for nothing.
+
+    Args:
+        diagnosis: the diagnosis.
+        named: whether the first of what counts for nothing is named; else all of it is counted.
+    """
+    if not diagnosis.ignored:
+        return _title(diagnosis)
+    first, *others = diagnosis.ignored
+    at = f" at step {first.onset_step:,}" if first.onset_step is not None else ""
+    more = f" and {len(others)} more" if others else ""
+    names = f": {first.leaf.id}{at}{more}" if named else ""
+    return f"{_title(diagnosis)} ({len(diagnosis.ignored)} ignored{names})"
 
 
 def _title(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == UNKNOWN:
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
+    if diagnosis.verdict in (Severity.OK, Severity.NOTE) and waived(diagnosis):
+        return "Nothing else was found"
     finding = main_finding(diagnosis)
     if finding:
         return finding.leaf.title
-    if diagnosis.end.id in [item.leaf.id for item in diagnosis.ignored]:
-        return "Nothing else was found"
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
-def harmless(diagnosis: Diagnosis) -> bool:
-    """Whether all that was found are notes of what healthy runs have: there is nothing to do about any of them."""
-    return diagnosis.verdict == Severity.NOTE and all(
-        finding.leaf.severity is Severity.NOTE and finding.leaf.fixes[:1] and finding.leaf.fixes[0].startswith(NOTHING)
-        for finding in diagnosis.reached
+def calm(diagnosis: Diagnosis) -> bool:
+    """Whether all that was found are notes that call for nothing: healthy runs have such, or something is ignored."""
+    return diagnosis.verdict == Severity.NOTE and (
+        bool(waived(diagnosis))
+        or all(
+            finding.leaf.severity is Severity.NOTE
+            and finding.leaf.fixes[:1]
+            and finding.leaf.fixes[0].startswith(NOTHING)
+            for finding in diagnosis.reached
+        )
     )
+
+
+def waived(diagnosis: Diagnosis) -> list[Finding]:
+    """What is ignored and would have made the run no healthy one."""
+    return [item for item in diagnosis.ignored if item.leaf.severity.rank >= Severity.WARNING.rank]
 
 
 def grouped(events: Iterable[Happening]) -> list[tuple[Happening, int]]:

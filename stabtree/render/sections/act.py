@@ -34,6 +34,8 @@ def head(page: Page, report: Report, *, room: bool) -> None:
     beside: list[Piece] = [(" " * gap, ""), (node, "id")] if gap > 1 else [("  ", ""), (node, "id")] if node else []
     page.item((badge, report.badge), [(title, "heading"), *beside], indent=0, head_width=indent)
     page.line((report.facts, ""), indent=indent)
+    if report.earlier:
+        page.line((report.earlier, ""), indent=indent)
     if report.careful:
         careful = "" if report.verdict == UNKNOWN else "Careful: "
         page.line((careful, "number"), (report.careful, ""), indent=indent)
@@ -82,8 +84,8 @@ def events(page: Page, report: Report, *, most: int) -> None:
 
 def last_line(page: Page, report: Report) -> None:
     """The sum of it, and what to type for more."""
-    word = LOOKS[report.verdict].word.lower()
-    page.line((word, f"{report.verdict} word"), (report.closing.removeprefix(word), ""))
+    word = LOOKS[report.badge].word.lower()
+    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
     node = report.finding.leaf.of if report.finding else ""
     more = ["more: --full"]
     more += [f"stabtree explain {node}"] if node else []

@@ -59,7 +59,7 @@ def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAU
 def _texts(page: Page, report: Report, row: CauseRow) -> tuple[str, str]:
     """A cause, and its first fix; where that stands on top, the cause says so."""
     cause, fix = row.judged.cause.text, row.mends[0] if row.mends else ""
-    place = next((place for place, action in enumerate(report.do_now, 1) if action.text == fix), 0)
+    place = next((place for place, action in enumerate(report.do_now, 1) if fix and action.fix == fix), 0)
     if place:
         tail = f" ({place}. above)"
         return clipped(page.plain(cause), page.width - INDENT - STATE - len(tail)) + tail, ""

@@ -11,7 +11,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
 from stabtree.render.report.build import MEND, report
 from stabtree.render.report.restart import restart_line
-from stabtree.render.report.words import step_of, title
+from stabtree.render.report.words import step_of
 from stabtree.render.sections.causes import MARKS
 from stabtree.render.sections.figures import plots
 from stabtree.render.sections.monitor import sentences
@@ -59,10 +59,9 @@ def full(diagnosis: Diagnosis, look: Look = LOOK) -> str:
 def _verdict(page: Page, told: Report) -> None:
     diagnosis, finding = told.diagnosis, told.finding
     pieces: list[Piece] = [
-        (f" {LOOKS[diagnosis.verdict].word} ", diagnosis.verdict),
+        (f" {LOOKS[told.badge].word} ", told.badge),
         ("  ", ""),
-        (step_of(finding), "number"),
-        (title(diagnosis), "heading"),
+        (told.title, "heading"),
     ]
     page.line(*pieces)
     page.line((_summary(diagnosis.run), "dim"), indent=1)
@@ -73,6 +72,8 @@ def _verdict(page: Page, told: Report) -> None:
     if finding:
         page.blank()
         page.line((told.why, ""), indent=1)
+    if told.earlier:
+        page.line((told.earlier, ""), indent=1)
     if told.seen_as:
         page.line((f"Also seen as: {', '.join(told.seen_as)}.", "dim"), indent=1)
     if finding and finding.restart:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree._lazy import np
 from stabtree.answer import NO
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import counted, span, unchecked
+from stabtree.render.report.words import counted, span, title, unchecked
 from stabtree.render.sections.fit import clipped
 from stabtree.render.sections.path import chain
 from stabtree.render.verdicts import LOOKS
@@ -31,8 +31,11 @@ ROWS_OF_A_LEVEL = 5
 def healthy(page: Page, report: Report) -> None:
     """Three lines."""
     badge = f" {LOOKS[report.badge].word} "
-    title = clipped(page.plain(report.title), page.width - len(badge) - 1)
-    pieces: list[Piece] = [(badge, report.badge), (" ", ""), (title, "heading")]
+    room = page.width - len(badge) - 1
+    told = page.plain(report.title)
+    if len(told) > room and report.diagnosis.ignored:
+        told = page.plain(title(report.diagnosis, named=False))
+    pieces: list[Piece] = [(badge, report.badge), (" ", ""), (clipped(told, room), "heading")]
     used = sum(len(text) for text, _ in pieces)
     for part in _parts(report):
         width = sum(len(page.plain(text)) for text, _ in part) + 3
@@ -60,6 +63,8 @@ def _parts(report: Report) -> Iterator[list[Piece]]:
     if levels := _levels(run):
         yield [(levels, "")]
     notes = [finding for finding in (report.finding, *report.also) if finding]
+    if report.notes:
+        yield [(counted(report.notes, "note"), "")]
     if notes:
         first = f": {notes[0].leaf.id}" + (f" at {step:,}" if (step := notes[0].onset_step) is not None else "")
         yield [(f"{counted(len(notes), 'note')}{first}", "")]

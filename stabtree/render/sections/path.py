@@ -48,13 +48,13 @@ def _row(page: Page, group: list[Turn], told: Mapping[str, str], widths: list[in
         page.lines([[*(head if not place else [(" " * sum(widths), "")]), (text, "")]], indent=INDENT)
 
 
-def path_chain(page: Page, report: Report, *, shorts: bool) -> None:
-    """The questions one after the other; with `shorts` in words, and with the number that decided the last one."""
+def path_chain(page: Page, report: Report, *, shorts: bool, number: bool) -> None:
+    """The questions one after the other, in words and with the number that decided the last one where that is asked."""
     for place, walk in enumerate(report.walks):
         pieces: list[Piece] = [("further ", "dim")] if place else []
         pieces += chain(report, walk, shorts=shorts)
         last = walk.turns[-1]
-        if shorts and last.checked and last.number:
+        if number and last.checked and last.number:
             pieces += [(f": {clipped(page.plain(last.number), 2 * page.width // 3)}", "")]
         page.item(("" if place else "Path", "heading"), pieces, indent=0, head_width=6)
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 HEAD = 6
 NOT_CHECKED = 13
-MOST_OPEN = 3
-LINES_OF_AN_ITEM = 2
+MOST_OPEN = 2
 MOST_NOTES = 2
 
 
@@ -75,7 +74,7 @@ def not_checked(page: Page, report: Report, *, most: int) -> None:
         rest = len(report.open) - len(shown) if item is shown[-1] else 0
         tail = f" (and {rest} more)" if rest else ""
         begin = f"{count}; " if count and not place else ""
-        room = (LINES_OF_AN_ITEM if most > 1 else 1) * width - len(page.plain(begin + tail))
+        room = width - len(page.plain(begin + tail))
         texts = [page.plain(text) for text in _opened(item)]
         told = next((text for text in texts if len(text) <= room), clipped(texts[-1], room))
         page.item(
