@@ -14,7 +14,19 @@ from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import EVENTS, SHORT, Case, Cause, FactParams, Group, Question, Signature, Tree
+from stabtree.tree.model import (
+    EVENTS,
+    SHORT,
+    SHORT_CAUSE,
+    SHORT_FIX,
+    Case,
+    Cause,
+    FactParams,
+    Group,
+    Question,
+    Signature,
+    Tree,
+)
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -43,10 +55,10 @@ def check(tree: Tree, places: Mapping[str, int], *, whole: bool = True) -> list[
         line = places.get(leaf.id, 1)
         found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
-            texts = (*_predicate(tree, cause), *_holds(cause), *_fixes(cause.fixes))
+            texts = (*_predicate(tree, cause), *_holds(cause), *_fixes(cause.fixes), *_shorts(cause))
             found += [(line, f"cause {cause.id} {text}") for text in texts]
     for item in tree.signatures:
-        texts = (*_predicate(tree, item), *_holds(item), *_fixes(item.fixes))
+        texts = (*_predicate(tree, item), *_holds(item), *_fixes(item.fixes), *_shorts(item))
         found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in texts]
     for group in tree.groups.values():
         found += [(places.get(group.id, 1), f"group {group.id} {text}") for text in _group(tree, group)]
@@ -258,6 +270,14 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
 
 def _fixes(texts: Iterable[str]) -> Iterator[str]:
     return (text for fix in texts for text in fixes.mistakes(fix))
+
+
+def _shorts(cause: Cause | Signature) -> Iterator[str]:
+    for key, text, most in (("short", cause.short, SHORT_CAUSE), ("mend", cause.mend, SHORT_FIX)):
+        if len(text) > most:
+            yield f"has a {key} of {len(text)} characters; {most} is the most"
+    if cause.mend and not cause.fixes:
+        yield "has a mend, and no fix that it would be the short form of"
 
 
 def _case(tree: Tree, case: Case) -> Iterator[str]:

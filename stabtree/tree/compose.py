@@ -66,6 +66,8 @@ def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete:
             item.params,
             item.advanced,
             item.like,
+            short=item.short,
+            mend=item.mend,
             fixes=item.fixes,
             see=item.see,
             quiet=item.quiet,

@@ -113,6 +113,8 @@ class Quick:
 
 
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
+SHORT_CAUSE = 32  # a cause beside what mends it, in a line of 80
+SHORT_FIX = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,8 @@ class Cause:
     """A possible cause, which a `test` looks for; a `quiet` one is told only if something speaks for it.
 
     Attributes:
+        short: the cause in at most `SHORT_CAUSE` characters, for a line that it shares with what mends it.
+        mend: its first fix in at most `SHORT_FIX` characters, for the same line.
         holds: what it needs, as `{precision: [fp16]}`: it is not told where the run is known to be another, and only as
             possible where that is not known. The words are those of `stabtree.facts.circumstances`.
         proof: whether a yes of its test proves it; else it makes it likely.
@@ -193,6 +197,8 @@ class Cause:
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
+    short: str = ""
+    mend: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     quiet: bool = False
@@ -329,6 +335,8 @@ class Signature:
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
+    short: str = ""
+    mend: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""
