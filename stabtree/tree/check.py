@@ -15,6 +15,7 @@ from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
 from stabtree.tree.model import (
+    BRIEF,
     EVENTS,
     SHORT,
     SHORT_CAUSE,
@@ -254,6 +255,8 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     yield from _fixes(leaf.fixes)
     if not leaf.source:
         yield "lacks a source"
+    if leaf.headline and leaf.headline.count(BRIEF) != 1:
+        yield f"has a headline without {BRIEF}, or with more than one"
     if leaf.of not in tree.questions and leaf.of not in tree.groups:
         yield f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, [*tree.questions, *tree.groups])}"
     if leaf.escalate and leaf.escalate not in tree.leaves:

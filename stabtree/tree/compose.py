@@ -144,6 +144,7 @@ def _leaves(check: Check) -> list[Leaf]:
         of=check.id,
         title=check.title,
         severity=check.severity,
+        headline=check.headline,
         why=check.means,
         causes=check.causes,
         fixes=check.fixes,
@@ -155,7 +156,7 @@ def _leaves(check: Check) -> list[Leaf]:
         source=check.source,
     )
     milder = [
-        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, restart=False)
+        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False)
         for verdict, severity in check.severities.items()
     ]
     return [leaf, *milder]

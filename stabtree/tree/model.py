@@ -115,6 +115,7 @@ class Quick:
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
 SHORT_CAUSE = 32  # a cause beside what mends it, in a line of 80
 SHORT_FIX = 26
+BRIEF = "{brief}"  # the place in a headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ class Leaf:
         id: its name, also that of its fixture.
         of: the node of the document that it belongs to.
         title: the diagnosis in a few words.
+        headline: the same with `{brief}` for what was seen in this run; told where the evidence has such words.
         severity: how bad it is.
         why: what the diagnosis means.
         causes: possible causes, likeliest first.
@@ -235,6 +237,7 @@ class Leaf:
     of: str
     title: str
     severity: Severity
+    headline: str = ""
     why: str = ""
     causes: tuple[Cause, ...] = ()
     fixes: tuple[str, ...] = ()
@@ -258,6 +261,7 @@ class Check:
         ask: the question.
         short: the question in at most `SHORT` characters.
         title: the diagnosis.
+        headline: as in a leaf.
         severity: how bad it is.
         means: what it means.
         when: as in a section; without it the check is asked of every run.
@@ -276,6 +280,7 @@ class Check:
     fixes: tuple[str, ...]
     source: str
     short: str = ""
+    headline: str = ""
     when: tuple[str, ...] = ()
     why: str = ""
     rule: str = ""

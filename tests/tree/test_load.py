@@ -73,6 +73,11 @@ def test_a_good_tree_loads() -> None:
             "t.yaml:16: cause c has a mend, and no fix that it would be the short form of",
         ),
         (
+            "severity: critical",
+            "headline: Bad {loss}, severity: critical",
+            "t.yaml:16: leaf bad has a headline without {brief}, or with more than one",
+        ),
+        (
             "test: spike",
             "test: spik",
             "t.yaml:10: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
-from stabtree.tree.model import Severity
+from stabtree.render.sections.fit import clipped
+from stabtree.text import clean
+from stabtree.tree.model import BRIEF, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
+MOST_BRIEF = 90  # characters: with the words around them two lines of a screen
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -43,11 +46,19 @@ def _title(diagnosis: Diagnosis) -> str:
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     finding = main_finding(diagnosis)
     if finding:
-        return finding.leaf.title
+        return _headline(finding)
     if diagnosis.end.id in [item.leaf.id for item in diagnosis.ignored]:
         return "Nothing else was found"
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
+
+
+def _headline(finding: Finding) -> str:
+    """The leaf's headline with what was seen, where both are known; else its title."""
+    brief = next((item.brief for item in finding.parts[0].evidence if item.brief), "")
+    if not brief or not finding.leaf.headline:
+        return finding.leaf.title
+    return finding.leaf.headline.replace(BRIEF, clipped(clean(brief), MOST_BRIEF))
 
 
 def harmless(diagnosis: Diagnosis) -> bool:
