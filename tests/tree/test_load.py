@@ -74,7 +74,7 @@ def test_a_good_tree_loads() -> None:
         ),
         (
             "severity: critical",
-            "headline: Bad {loss}, severity: critical",
+            "headline: 'Bad {loss}', severity: critical",
             "t.yaml:16: leaf bad has a headline without {brief}, or with more than one",
         ),
         (
