@@ -21,6 +21,7 @@ class Evidence:
         steps: where, at most a handful of steps.
         observed: the number that was compared; None where it is not finite or not a number.
         threshold: what it was compared with.
+        brief: what a leaf's `headline` says of it, a few words; empty where there is nothing to say.
     """
 
     text: str
@@ -28,6 +29,7 @@ class Evidence:
     steps: tuple[int, ...] = ()
     observed: float | None = None
     threshold: float | None = None
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)

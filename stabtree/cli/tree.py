@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,11 @@ from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.printing import emit, screen
 from stabtree.errors import StabtreeError
 from stabtree.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stabtree.tree.model import Cause, Signature
 
 tree_app = typer.Typer(
     cls=TypedGroup, help="List, show, draw, check and test decision trees.", no_args_is_help=True, rich_markup_mode=None
@@ -124,6 +129,20 @@ def check(name: Name) -> None:
     emit(f"{clean(tree.name)}: no mistake in {told}{others}")
     if long := sorted(id_ for id_ in questions if not tree.questions[id_].short):
         emit(f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most")
+    for note in _cut_on_screen([*tree.signatures, *(cause for leaf in leaves for cause in leaf.causes)]):
+        emit(note)
+
+
+def _cut_on_screen(causes: Sequence[Cause | Signature]) -> Iterator[str]:
+    """Notes of the causes that a screen of 80 columns has no room for, and that have no short form."""
+    from stabtree.tree.fixes import plain
+    from stabtree.tree.model import SHORT_CAUSE, SHORT_FIX
+
+    if long := sorted({cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short}):
+        yield f"note: {', '.join(long)}: no `short`, so a screen may cut the cause; {SHORT_CAUSE} characters at most"
+    mended = [cause for cause in causes if cause.fixes and len(plain(cause.fixes[0])) > SHORT_FIX]
+    if long := sorted({cause.id for cause in mended if not cause.mend}):
+        yield f"note: {', '.join(long)}: no `mend`, so a screen may cut the first fix; {SHORT_FIX} characters at most"
 
 
 @tree_app.command(cls=TypedCommand)

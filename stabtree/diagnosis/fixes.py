@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stabtree.answer import Evidence
     from stabtree.diagnosis.result import CauseState, JudgedCause
     from stabtree.run import Run
-    from stabtree.tree.model import Leaf
+    from stabtree.tree.model import Cause, Leaf
 
 MOST_BATCHES = 4
 MOST_NAME = 40
@@ -141,9 +141,12 @@ def _shown(value: float) -> str:
 
 def told_causes(causes: Sequence[JudgedCause], filling: Filling) -> tuple[JudgedCause, ...]:
     """The causes, with this run's numbers in their fixes."""
-    return tuple(
-        replace(judged, cause=replace(judged.cause, fixes=_open(judged.cause.fixes, filling))) for judged in causes
-    )
+    return tuple(replace(judged, cause=_told_cause(judged.cause, filling)) for judged in causes)
+
+
+def _told_cause(cause: Cause, filling: Filling) -> Cause:
+    first_is_idle = bool(cause.fixes) and filling.idle(cause.fixes[0])
+    return replace(cause, fixes=_open(cause.fixes, filling), mend="" if first_is_idle else cause.mend)
 
 
 def advised(

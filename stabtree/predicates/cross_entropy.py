@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # A loss of these is 0 wherever the margin is kept, or by construction.
 ZERO_BY_NATURE = ("hinge", "margin", "triplet", "contrastive", "grpo", "rl", "ppo", "gan", "wgan", "relu", "quantile")
 
+ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
+AT_CHANCE = 0.01  # how far from ln(C) a loss still reads as it
+
 
 def n_classes(run: Run) -> int | None:
     """Classes or vocabulary that the loss is a cross-entropy over, where the configuration says so."""
@@ -26,6 +29,20 @@ def n_classes(run: Run) -> int | None:
         if isinstance(value, int) and value > 1:
             return value
     return None
+
+
+def guess(value: float, classes: int | None) -> str:
+    """A loss with the guess that costs as much; empty where none among that many classes does.
+
+    >>> guess(0.6931, None), guess(2.29, 10), guess(0.5, 2)
+    ('0.693 = ln 2, chance for 2 classes', '2.29 ≈ ln 10, chance for 10 classes', '')
+    """
+    for count in (classes,) if classes else ROUND:
+        chance = math.log(count)
+        if abs(value - chance) < AT_CHANCE * chance:
+            sign = "=" if f"{value:.3g}" == f"{chance:.3g}" else "≈"
+            return f"{value:.3g} {sign} ln {count:,}, chance for {count:,} classes"
+    return ""
 
 
 def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
@@ -226,9 +243,9 @@ def zero_rows(
 
 @predicate(source="stuck loggers and loaders", min_points=8)
 def loss_repeats(
-    loss: Series, *, rows: Count, values_most: Count, few_rows: Count, digits: float, plain: float
+    run: Run, loss: Series, *, rows: Count, values_most: Count, few_rows: Count, digits: float, plain: float
 ) -> Answer:
-    """Does the loss repeat to the last digit?
+    """Is the loss exactly the same number in many rows?
 
     Yes where one value other than 0 stands in `rows` neighbouring rows or more, or the whole log holds at most
     `values_most` different values, one only where it has fewer than `few_rows` rows. Each must have `digits` steps
@@ -252,15 +269,21 @@ def loss_repeats(
         text += (
             f"{'s' if len(different) > 1 else ''} (limit {most}): {', '.join(f'{value:.6g}' for value in different)}"
         )
-        found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), float(len(different)), float(most)),)
+        one = _one_value(different[0], len(values), n_classes(run)) if len(different) == 1 else ""
+        found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), float(len(different)), float(most), one),)
     else:
         text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
         text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
-        found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows)),)
+        one = _one_value(float(values[begin - 1]), count, n_classes(run))
+        found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows), one),)
     if count < rows and not few:
         return Answer(NO, found)
     at = 0 if few else begin - 1
     return Answer(YES, found, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]) if at else None)
+
+
+def _one_value(value: float, rows: int, classes: int | None) -> str:
+    return f"{guess(value, classes) or f'{value:.6g}'} in {rows:,} rows"
 
 
 def _longest(same: Bools) -> tuple[int, int]:

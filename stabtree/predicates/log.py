@@ -11,7 +11,7 @@ from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unk
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, Pattern, predicate
 from stabtree.stats import quantiles, row_medians
-from stabtree.text import against
+from stabtree.text import against, clean
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SURVIVED = "survived"
 NAMED = 5
 QUOTED = 160
+RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*:.*")
 # What a pattern that `tree check` lets pass may cost on lines made to slow it down.
 LINE = 300
 SECONDS = 2.0
@@ -102,7 +103,8 @@ def _quoted(lines: list[LogLine], quoted: LogLine) -> Evidence:
     text = f"line{'s' if len(lines) > 1 else ''} {numbers}{more}: {told}"
     if quoted is not lines[0]:
         text = f"line {quoted.line:,}: {told} (it begins at line {lines[0].line:,})"
-    return Evidence(text, "", (), float(len(lines)), 1.0)
+    raised = RAISED.search(quoted.text[:LINE])
+    return Evidence(text, "", (), float(len(lines)), 1.0, brief=clean(raised[0], QUOTED) if raised else "")
 
 
 @predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))

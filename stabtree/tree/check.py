@@ -14,7 +14,18 @@ from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
-from stabtree.tree.model import EVENTS, SHORT, Cause, FactParams, Question, Signature, Tree
+from stabtree.tree.model import (
+    BRIEF,
+    EVENTS,
+    SHORT,
+    SHORT_CAUSE,
+    SHORT_FIX,
+    Cause,
+    FactParams,
+    Question,
+    Signature,
+    Tree,
+)
 from stabtree.tree.params import Asking, asking, fact_params, facts_behind, liked, mistakes, resolved, settable
 
 if TYPE_CHECKING:
@@ -44,10 +55,10 @@ def check(tree: Tree, places: Mapping[str, int], *, whole: bool = True) -> list[
         line = places.get(leaf.id, 1)
         found += [(line, f"leaf {leaf.id} {text}") for text in _leaf(tree, leaf.id)]
         for cause in leaf.causes:
-            texts = (*_predicate(tree, cause), *_holds(cause), *_fixes(cause.fixes))
+            texts = (*_predicate(tree, cause), *_holds(cause), *_fixes(cause.fixes), *_shorts(cause))
             found += [(line, f"cause {cause.id} {text}") for text in texts]
     for item in tree.signatures:
-        texts = (*_predicate(tree, item), *_holds(item), *_fixes(item.fixes))
+        texts = (*_predicate(tree, item), *_holds(item), *_fixes(item.fixes), *_shorts(item))
         found += [(places.get(item.id, 1), f"cause {item.id} {text}") for text in texts]
     for group in tree.groups.values():
         found += [(places.get(group.id, 1), f"group {group.id} {text}") for text in _group(tree, group)]
@@ -243,6 +254,8 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     yield from _fixes(leaf.fixes)
     if not leaf.source:
         yield "lacks a source"
+    if leaf.headline and leaf.headline.count(BRIEF) != 1:
+        yield f"has a headline without {BRIEF}, or with more than one"
     if leaf.of not in tree.questions and leaf.of not in tree.groups:
         yield f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, [*tree.questions, *tree.groups])}"
     if leaf.escalate and leaf.escalate not in tree.leaves:
@@ -259,6 +272,14 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
 
 def _fixes(texts: Iterable[str]) -> Iterator[str]:
     return (text for fix in texts for text in fixes.mistakes(fix))
+
+
+def _shorts(cause: Cause | Signature) -> Iterator[str]:
+    for key, text, most in (("short", cause.short, SHORT_CAUSE), ("mend", cause.mend, SHORT_FIX)):
+        if len(text) > most:
+            yield f"has a {key} of {len(text)} characters; {most} is the most"
+    if cause.mend and not cause.fixes:
+        yield "has a mend, and no fix that it would be the short form of"
 
 
 def _case(tree: Tree, case: Case) -> Iterator[str]:

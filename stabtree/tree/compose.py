@@ -67,6 +67,8 @@ def _sign(leaves: dict[str, Leaf], signatures: Sequence[Signature], *, complete:
             item.params,
             item.advanced,
             item.like,
+            short=item.short,
+            mend=item.mend,
             fixes=item.fixes,
             see=item.see,
             quiet=item.quiet,
@@ -143,6 +145,7 @@ def _leaves(check: Check) -> list[Leaf]:
         of=check.id,
         title=check.title,
         severity=check.severity,
+        headline=check.headline,
         why=check.means,
         causes=check.causes,
         fixes=check.fixes,
@@ -154,7 +157,7 @@ def _leaves(check: Check) -> list[Leaf]:
         source=check.source,
     )
     milder = [
-        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, restart=False)
+        replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False)
         for verdict, severity in check.severities.items()
     ]
     return [leaf, *milder]

@@ -102,6 +102,9 @@ class FactParams:
 
 
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
+SHORT_CAUSE = 32  # a cause beside what mends it, in a line of 80
+SHORT_FIX = 26
+BRIEF = "{brief}"  # the place in a headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ class Cause:
     """A possible cause, which a `test` looks for; a `quiet` one is told only if something speaks for it.
 
     Attributes:
+        short: the cause in at most `SHORT_CAUSE` characters, for a line that it shares with what mends it.
+        mend: its first fix in at most `SHORT_FIX` characters, for the same line.
         holds: what it needs, as `{precision: [fp16]}`: it is not told where the run is known to be another, and only as
             possible where that is not known. The words are those of `stabtree.facts.circumstances`.
         proof: whether a yes of its test proves it; else it makes it likely.
@@ -169,6 +174,8 @@ class Cause:
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
+    short: str = ""
+    mend: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     quiet: bool = False
@@ -185,6 +192,7 @@ class Leaf:
         id: its name, also that of its fixture.
         of: the node of the document that it belongs to.
         title: the diagnosis in a few words.
+        headline: the same with `{brief}` for what was seen in this run; told where the evidence has such words.
         severity: how bad it is.
         why: what the diagnosis means.
         causes: possible causes, likeliest first.
@@ -205,6 +213,7 @@ class Leaf:
     of: str
     title: str
     severity: Severity
+    headline: str = ""
     why: str = ""
     causes: tuple[Cause, ...] = ()
     fixes: tuple[str, ...] = ()
@@ -230,6 +239,8 @@ class Signature:
     params: Mapping[str, Param] = field(default_factory=dict)
     advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
+    short: str = ""
+    mend: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     example: str = ""

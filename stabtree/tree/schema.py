@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.predicates import PREDICATES
 from stabtree.tree.document import Quick
 from stabtree.tree.kinds import kinds, lists
-from stabtree.tree.model import SHORT, Cause, Tree
+from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX, Cause, Signature, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,8 @@ def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
 
 def _object(kind: type, test: dict[str, Any]) -> dict[str, Any]:
     own = kinds(kind)
-    special = {"test": test, "short": {**TEXT, "maxLength": SHORT}}
+    short = SHORT_CAUSE if kind in (Cause, Signature) else SHORT
+    special = {"test": test, "short": {**TEXT, "maxLength": short}, "mend": {**TEXT, "maxLength": SHORT_FIX}}
     return {
         "type": "object",
         "additionalProperties": False,

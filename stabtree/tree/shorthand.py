@@ -24,6 +24,7 @@ class Check:
         ask: the question.
         short: the question in at most `SHORT` characters.
         title: the diagnosis.
+        headline: as in a leaf.
         severity: how bad it is.
         means: what it means.
         when: as in a section; without it the check is asked of every run.
@@ -42,6 +43,7 @@ class Check:
     fixes: tuple[str, ...]
     source: str
     short: str = ""
+    headline: str = ""
     when: tuple[str, ...] = ()
     why: str = ""
     rule: str = ""

@@ -65,6 +65,8 @@ def test_every_report_fits_on_a_screen_and_says_what_must_be_said(path: Path) ->
     assert flat(told.title) in flat(text)
     assert shown[-2] == told.closing
     assert all(flat(action.text) in flat(text) for action in told.do_now if action.strong)
+    causes = text.partition("\nCauses")[2].partition("\nPath")[0]
+    assert not [line for line in causes.splitlines() if line.strip()[:1] in "●◐○?" and "…" in line]
     for finding in found.findings:
         if finding.leaf.severity is Severity.CRITICAL:
             assert finding.leaf.id in text
@@ -114,6 +116,38 @@ def test_plots_fold_before_findings_and_findings_before_causes() -> None:
         if "more: " in text.partition("Causes")[2].partition("Path")[0]:
             assert "The run overflowed in fp16 at 100,001" not in flat(text)
             assert not BRAILLE.search(text)
+
+
+def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
+    """A loss of ln(C) is told as that, configured or not; any other flat one is not."""
+    noise = 0.002 * np.random.default_rng(0).standard_normal(400)
+    told = {level: headline(diagnose(make_run({"loss": level + noise}))) for level in (0.6931, 0.8)}
+    told[1.9459] = headline(diagnose(make_run({"loss": 1.9459 + noise}, n_classes=7)))
+    assert "from 0.693 = ln 2, chance for 2 classes" in told[0.6931]
+    assert "from 1.95 = ln 7, chance for 7 classes" in told[1.9459]
+    assert "from where it began" in told[0.8]
+
+
+def test_a_loss_of_one_number_is_told_with_it() -> None:
+    """The headline holds the number and how many rows have it."""
+    values = np.append(np.geomspace(8.0, 2.0, 300), np.full(250, 1.875))
+    assert "The loss is exactly 1.875 in 250 rows" in headline(diagnose(make_run({"loss": values})))
+
+
+def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
+    """Type and text of the exception, without the escape codes and the rank around them, cut behind a word."""
+    rows = [f"step {step} loss {3 - 0.005 * step + 0.02 * (step * 7 % 5):.4f}" for step in range(220)]
+    raised = "[rank0]: RuntimeError: \x1b[31mshape '[-1, 7, 13]' is invalid\x1b[0m for input of size 12544"
+    head = "Traceback (most recent call last)\n"
+    (tmp_path / "a.log").write_text("\n".join([*rows, head + raised]))
+    (tmp_path / "b.log").write_text("\n".join([*rows, head + raised + " and more" * 40]))
+    (tmp_path / "c.log").write_text("\n".join([*rows, head]))
+    whole, long, bare = (screen(diagnose(load_run(tmp_path / name)), LOOK) for name in ("a.log", "b.log", "c.log"))
+    assert "The run ended in RuntimeError: shape '[-1, 7, 13]' is invalid for input of size 12544 E." in flat(whole)
+    assert "\x1b" not in whole
+    assert flat(long).startswith("WARNING The run ended in RuntimeError: shape")
+    assert "and more… E.exception" in flat(long)
+    assert "The log ends with an exception" in bare
 
 
 def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:

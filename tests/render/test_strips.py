@@ -79,7 +79,7 @@ def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:
     rows = strips(of, 80)
     lines = drawn(of)
     assert [i for i, c in enumerate(lines[0]) if c == "┊"] == [i for i, c in enumerate(lines[2]) if c == "▲"]
-    assert "500 ▲  ▲ 560" in lines[2]
+    assert "restart 500 ▲  ▲ onset 560" in lines[2]
     assert lines[2].split()[0] == "0"
     assert lines[2].endswith("999")
     assert [style for text, style in rows[0] if text == "┊"] == ["restart", "mark"]
@@ -88,8 +88,16 @@ def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:
 def test_a_mark_at_the_end_is_named_rather_than_the_last_step() -> None:
     """Where there is no room for both, the end gives way."""
     line = drawn(made(NOISE, Mark(985, "onset", "985")))[2]
-    assert "985 ▲" in line
+    assert "onset 985 ▲" in line
     assert "999" not in line
+
+
+def test_a_mark_loses_its_word_rather_than_its_step() -> None:
+    """Two marks near the end leave no room for a word between them; both steps stand, and the other word."""
+    line = drawn(made(NOISE, Mark(880, "restart", "880"), Mark(999, "onset", "999")))[2]
+    assert "restart 880 ▲" in line
+    assert "999 ▲" in line
+    assert "onset" not in line
 
 
 def test_the_strip_that_leads_says_so() -> None:

@@ -58,6 +58,26 @@ def test_a_good_tree_loads() -> None:
             "t.yaml:10: question Q1 has a short of 29 characters; 28 is the most",
         ),
         (
+            "fixes: [mend it]",
+            f"causes: [{{id: c, text: t, short: {'x' * 33}}}], fixes: [mend it]",
+            "t.yaml:16: cause c has a short of 33 characters; 32 is the most",
+        ),
+        (
+            "fixes: [mend it]",
+            f"causes: [{{id: c, text: t, mend: {'x' * 27}, fixes: [Mend it.]}}], fixes: [mend it]",
+            "t.yaml:16: cause c has a mend of 27 characters; 26 is the most",
+        ),
+        (
+            "fixes: [mend it]",
+            "causes: [{id: c, text: t, mend: x}], fixes: [mend it]",
+            "t.yaml:16: cause c has a mend, and no fix that it would be the short form of",
+        ),
+        (
+            "severity: critical",
+            "headline: 'Bad {loss}', severity: critical",
+            "t.yaml:16: leaf bad has a headline without {brief}, or with more than one",
+        ),
+        (
             "test: spike",
             "test: spik",
             "t.yaml:10: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",

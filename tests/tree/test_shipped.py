@@ -9,15 +9,16 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.trees import reference
+from stabtree.tree.fixes import plain
 from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
-from stabtree.tree.model import SHORT
+from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
 from stabtree.tree.params import known
 from tests.conftest import make_run
 from tests.leaves.errors import LINES
 from tests.leaves.make import healthy
 
 if TYPE_CHECKING:
-    from stabtree.tree.model import Question
+    from stabtree.tree.model import Cause, Question, Signature
 
 TREE = load_trees()
 CHECKED = {"phase19": 0, "convergence": 16, "precision": 7, "errors": 37}
@@ -43,6 +44,19 @@ def test_every_question_has_a_short_form_of_its_own(name: str) -> None:
     shorts = [question.short for question in tree.questions.values()]
     assert all(short.endswith("?") and len(short) <= SHORT for short in shorts), shorts
     assert len(set(shorts)) == len(shorts)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_no_cause_is_cut_on_a_screen(name: str) -> None:
+    """Beside each other a cause and its first fix fit on a line of 80, or have a short form that does."""
+    tree = load_tree(name)
+    causes: list[Cause | Signature] = [
+        *tree.signatures,
+        *(cause for leaf in tree.leaves.values() for cause in leaf.causes),
+    ]
+    assert [cause.id for cause in causes if len(cause.short or cause.text) > SHORT_CAUSE] == []
+    mends = {cause.id: cause.mend or plain(cause.fixes[0]) for cause in causes if cause.fixes}
+    assert [id_ for id_, mend in mends.items() if len(mend) > SHORT_FIX] == []
 
 
 def test_every_cross_reference_exists() -> None:

@@ -68,3 +68,17 @@ def test_checking_a_tree_asks_for_what_a_path_needs(tmp_path: Path) -> None:
     done = run("tree", "check", str(path))
     assert done.returncode == 0
     assert "note: H2: no `short`" in done.stdout
+
+
+def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
+    """A cause or a first fix that a line has no room for is named, until it has a short form."""
+    text, cause = blocks("yaml")[0], "causes: [{id: H1.long, text: an evaluation of weights that are not those saved, "
+    path = tmp_path / "house.yaml"
+    path.write_text(
+        text.replace("    fixes:\n", f"    {cause}fixes: [Evaluate the saved weights once more.]}}]\n    fixes:\n", 1)
+    )
+    noted = run("tree", "check", str(path)).stdout
+    assert "note: H1.long: no `short`" in noted
+    assert "note: H1.long: no `mend`" in noted
+    path.write_text(path.read_text().replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"))
+    assert "note" not in run("tree", "check", str(path)).stdout

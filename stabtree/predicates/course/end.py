@@ -11,7 +11,7 @@ from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.facts.spike import Spike
 from stabtree.predicates.course.start import Young, first_level, too_early
-from stabtree.predicates.cross_entropy import n_classes
+from stabtree.predicates.cross_entropy import ROUND, guess, n_classes
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 from stabtree.text import against
@@ -195,9 +195,6 @@ def loses_progress(
     return Answer(YES, found, onset_step=int(steps[onset]), last_good_step=int(steps[starts[low]]))
 
 
-ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
-
-
 @predicate(source="convergence O1; a guess among C classes costs ln(C)", min_points=12)
 def stands_at_chance(
     run: Run,
@@ -237,7 +234,8 @@ def stands_at_chance(
     text = f"after its first rows the levels of the loss (medians of {len(later) // len(medians):,} rows) lie between "
     text += f"{low:.4g} and {top:.4g}; a guess among {count:,} classes "
     text += f"costs ln({count:,}) = {chance:.4g} (limit {near:.1%} below to {high:.1%} above it, and no falling trend)"
-    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high),)
+    brief = guess(median(medians), count)
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high, brief),)
     stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
     return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree._lazy import np
 from stabtree.answer import YES, Answer, Evidence, inapplicable, unknown
 from stabtree.facts.registry import finite
-from stabtree.predicates.cross_entropy import n_classes
+from stabtree.predicates.cross_entropy import guess, n_classes
 from stabtree.predicates.registry import Count, predicate
 from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 from stabtree.text import against
@@ -156,7 +156,9 @@ def leaves_start(
     text += f"of {low:.4g} ({3 * (len(values) // len(medians)):,} rows): "
     text += f"{against(abs(share), least_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
     text += f"(limit {least_share:.0%} lower)"
-    found = Evidence(text, "loss", (int(steps[0]), int(steps[starts[int(np.argmin(medians))]])), share, least_share)
+    lowest = int(steps[starts[int(np.argmin(medians))]])
+    brief = guess(median(medians), n_classes(run))
+    found = Evidence(text, "loss", (int(steps[0]), lowest), share, least_share, brief)
     # A level that the first updates threw up, and that never comes down to the first one, has not "hardly fallen".
     above = share < 0 and float(medians.max()) - first > thrown * abs(first)
     if not below and (share > least_share or -share > worse_share or above):

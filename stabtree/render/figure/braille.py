@@ -59,6 +59,13 @@ _BRAILLE = {
 BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
 ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
 LINES = {"onset": "mark", "restart": "restart"}  # the kind of a mark -> its style
+# What stands before the step of a mark, by its style: the first of these that leaves room for all of them.
+WORDS: tuple[Mapping[str, str], ...] = (
+    {"mark": "onset", "restart": "restart"},
+    {"restart": "restart"},
+    {"mark": "onset"},
+    {},
+)
 
 
 def columns_for(width: int) -> int:
@@ -193,10 +200,19 @@ def _strokes(strip: Strip, dots: int, height: int) -> tuple[Floats, Floats]:
 
 
 def _steps(figure: Figure, marks: Sequence[tuple[int, str, str]], cells: int, pen: Pen) -> Line:
-    """The first step, what is marked, and the last step; an end gives way to a mark."""
+    """The first step, what is marked, and the last step; an end gives way to a mark, and a word to a number."""
     first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    tries = [_laid(marks, cells, pen, *both) for both in ((first, last), ("", last), (first, ""), ("", ""))]
+    tries = [
+        _laid([_worded(mark, words) for mark in marks], cells, pen, *both)
+        for words in WORDS
+        for both in ((first, last), ("", last), (first, ""), ("", ""))
+    ]
     return min(tries, key=lambda tried: tried[0])[1]
+
+
+def _worded(mark: tuple[int, str, str], words: Mapping[str, str]) -> tuple[int, str, str]:
+    cell, style, label = mark
+    return cell, style, f"{words[style]} {label}" if style in words else label
 
 
 def _laid(marks: Sequence[tuple[int, str, str]], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:

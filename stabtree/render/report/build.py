@@ -141,7 +141,7 @@ def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
 def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
     if not diagnosis.tree.questions[miss.id].test:
         return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
-    return f"not a logging matter: {miss.reason}"
+    return f"nothing to log would help: {miss.reason}"
 
 
 def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
-from stabtree.text import in_words
-from stabtree.tree.model import Severity
+from stabtree.render.sections.fit import clipped
+from stabtree.text import clean, in_words
+from stabtree.tree.model import BRIEF, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what 
 MOST_IDS = 4
 # What is seen in these shows that something is wrong, and never why.
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
+MOST_BRIEF = 90  # characters: with the words around them two lines of a screen
 TOO_LITTLE = "Too little was logged to judge this run"
 
 
@@ -102,9 +104,17 @@ def _title(diagnosis: Diagnosis) -> str:
         return "Nothing else was found"
     finding = main_finding(diagnosis)
     if finding:
-        return finding.leaf.title
+        return _briefed(finding)
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
+
+
+def _briefed(finding: Finding) -> str:
+    """The leaf's headline with what was seen, where both are known; else its title."""
+    brief = next((item.brief for item in finding.parts[0].evidence if item.brief), "")
+    if not brief or not finding.leaf.headline:
+        return finding.leaf.title
+    return finding.leaf.headline.replace(BRIEF, clipped(clean(brief), MOST_BRIEF))
 
 
 def calm(diagnosis: Diagnosis) -> bool:

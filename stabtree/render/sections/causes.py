@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,19 @@ MARKS = {
     CauseState.RULED_OUT: "–",
 }
 MOST_CAUSES, FEW_CAUSES = 5, 3
-INDENT, STATE, GAP = 2, 17, 2
+INDENT, GAP = 2, 2
 LINES_OF_A_CAUSE = 2
 MOST_SHARE = 55  # percent of the room that the causes may take
 LEAST_BESIDE = 22  # columns that what mends a cause must have to stand beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The widths of the state, the causes and what mends them; 0 for the last where it does not stand beside them."""
+
+    head: int
+    left: int
+    right: int
 
 
 def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAUSE) -> None:
@@ -37,50 +47,67 @@ def causes(page: Page, report: Report, *, most: int, lines: int = LINES_OF_A_CAU
         return
     open_ = [row for row in report.causes if row.judged.state not in SILENT]
     silent = [row for row in report.causes if row.judged.state in SILENT]
-    rows = [(row.judged.state, *_texts(page, report, row)) for row in open_[:most]]
-    room = page.width - INDENT - STATE - GAP
-    longest = max((len(cause) for _, cause, mends in rows if mends), default=0)
-    left = max(room // 2, min(longest, room * MOST_SHARE // 100))
-    beside = room - left >= LEAST_BESIDE and any(mends for *_, mends in rows)
-    head = f"{'Causes':<{INDENT + STATE + left + GAP}}and what mends them" if beside else "Causes"
+    told = silent if most > FEW_CAUSES or not open_ else []
+    mended = [row for row in open_[:most] if row.mends and not _place(report, row)]
+    columns = _columns(page, [*open_[:most], *told], mended)
+    head = f"{'Causes':<{INDENT + columns.head + columns.left + GAP}}and what mends them" if columns.right else "Causes"
     page.line((head, "heading"))
-    for state, cause, mends in rows:
-        _row(page, state, (cause, mends if beside else ""), left, lines)
-    if most > FEW_CAUSES or not open_:
-        for state in SILENT:
-            _together(page, state, [row for row in silent if row.judged.state is state])
-        silent = []
-    rest = [*open_[most:], *silent]
+    for row in open_[:most]:
+        _row(page, row, columns, lines, place=_place(report, row))
+    for state in SILENT:
+        _together(page, state, [row for row in told if row.judged.state is state], columns.head)
+    rest = [*open_[most:], *(silent if not told else [])]
     if rest:
         counts = Counter(str(row.judged.state) for row in rest)
         page.line((f"and {len(rest)} more: {', '.join(f'{n} {state}' for state, n in counts.items())}", ""), indent=2)
 
 
-def _texts(page: Page, report: Report, row: CauseRow) -> tuple[str, str]:
-    """A cause, and its first fix; where that stands on top, the cause says so."""
-    cause, fix = row.judged.cause.text, row.mends[0] if row.mends else ""
-    place = next((place for place, action in enumerate(report.do_now, 1) if fix and action.fix == fix), 0)
-    if place:
-        tail = f" ({place}. above)"
-        return clipped(page.plain(cause), page.width - INDENT - STATE - len(tail)) + tail, ""
-    return page.plain(cause), page.plain(fix)
+def _place(report: Report, row: CauseRow) -> int:
+    """Where the first fix of a cause stands among what to do now; 0 where it does not."""
+    fix = row.mends[0] if row.mends else ""
+    return next((place for place, action in enumerate(report.do_now, 1) if fix and action.fix == fix), 0)
 
 
-def _row(page: Page, state: CauseState, texts: tuple[str, str], left: int, lines: int) -> None:
-    cause, mends = texts
-    room = page.width - INDENT - STATE
-    causes = in_lines(cause, left if mends else room, lines)
-    fixes = in_lines(mends, room - left - GAP, lines) if mends else []
-    head = page.plain(f"{MARKS[state]} {state}")
+def _columns(page: Page, rows: Sequence[CauseRow], mended: Sequence[CauseRow]) -> Columns:
+    head = max((len(page.plain(_head(row.judged.state))) for row in rows), default=0) + GAP
+    room = page.width - INDENT - head - GAP
+    longest = max((len(page.plain(row.judged.cause.text)) for row in mended), default=0)
+    left = max(room // 2, min(longest, room * MOST_SHARE // 100))
+    beside = mended and room - left >= LEAST_BESIDE
+    return Columns(head, left, room - left) if beside else Columns(head, room + GAP, 0)
+
+
+def _head(state: CauseState) -> str:
+    return f"{MARKS[state]} {state}"
+
+
+def _row(page: Page, row: CauseRow, columns: Columns, lines: int, *, place: int) -> None:
+    """A cause and its first fix; where that stands on top, the cause says so."""
+    cause, state = row.judged.cause, row.judged.state
+    tail = f" ({place}. above)" if place else ""
+    alone = not columns.right or place or not row.mends
+    room = page.width - INDENT - columns.head if alone else columns.left
+    text = _fitting(page.plain(cause.text), page.plain(cause.short), room - len(tail))
+    causes = [clipped(text, room - len(tail)) + tail] if tail else in_lines(text, room, lines)
+    fix = "" if alone else _fitting(page.plain(row.mends[0]), page.plain(cause.mend), columns.right)
+    fixes = in_lines(fix, columns.right, lines) if fix else []
     drawn: list[Line] = []
-    for place, (one, other) in enumerate(zip_longest(causes, fixes, fillvalue="")):
-        pad = f"{one:<{left + GAP}}" if other else one
-        drawn.append([(f"{'' if place else head:<{STATE}}", state), (pad, ""), (other, "")])
+    for at, (one, other) in enumerate(zip_longest(causes, fixes, fillvalue="")):
+        pad = f"{one:<{columns.left + GAP}}" if other else one
+        drawn.append([(f"{'' if at else page.plain(_head(state)):<{columns.head}}", state), (pad, ""), (other, "")])
     page.lines(drawn, indent=INDENT)
 
 
-def _together(page: Page, state: CauseState, rows: Sequence[CauseRow]) -> None:
-    if rows:
-        told = " · ".join(row.judged.cause.text for row in rows)
-        text = clipped(page.plain(told), page.width - INDENT - STATE)
-        page.item((f"{MARKS[state]} {state}", state), [(text, "")], indent=INDENT, head_width=STATE)
+def _fitting(text: str, short: str, room: int) -> str:
+    """A text where it fits on a line, else its short form where it has one."""
+    return text if len(text) <= room or not short else short
+
+
+def _together(page: Page, state: CauseState, rows: Sequence[CauseRow], width: int) -> None:
+    if not rows:
+        return
+    room = page.width - INDENT - width
+    whole = page.plain(" · ".join(row.judged.cause.text for row in rows))
+    brief = page.plain(" · ".join(row.judged.cause.short or row.judged.cause.text for row in rows))
+    told = clipped(_fitting(whole, brief, room), room)
+    page.item((_head(state), state), [(told, "")], indent=INDENT, head_width=width)
