@@ -33,14 +33,11 @@ def list_() -> None:
     """List the trees that ship with stabtree."""
     from stabtree.tree.load import load_tree, shipped
 
-    lines = []
-    for name in shipped():
-        tree = load_tree(name)
-        entries = f", {len(tree.entries)} entries" if tree.entries else ""
-        lines.append(
-            f"{name}  {clean(tree.title)} ({len(tree.questions)} questions, {len(tree.leaves)} leaves{entries})"
-        )
-    emit("\n".join(lines))
+    trees = [load_tree(name) for name in shipped()]
+    heads = ("name", "questions", "leaves", "entries", "what it is for")
+    rows = [(tree.name, len(tree.questions), len(tree.leaves), len(tree.entries), tree.title) for tree in trees]
+    column = max(len(tree.name) for tree in trees)
+    emit("\n".join(f"{a:<{column}}  {b:>9}  {c:>6}  {d:>7}  {clean(str(e))}" for a, b, c, d, e in (heads, *rows)))
 
 
 @tree_app.command(cls=TypedCommand)
