@@ -58,9 +58,11 @@ def explain(
     if by_id or len(found) <= IN_FULL:
         told = partial(reference.explain, full=True) if full else reference.one_screen
         parts += [told(chosen, found, width=width, color=color)] if found else []
+    elif metric and not full:
+        parts.append(reference.by_kind(found, width=width, color=color))
     else:
-        parts.append(reference.listing(found, width=width, color=color))
-    emit("\n".join(parts))
+        parts.append("\n" * bool(metric) + reference.listing(found, width=width, color=color))
+    emit("".join(parts))
 
 
 def _meant(tree: Tree, word: str) -> str:

@@ -18,8 +18,10 @@ MARGIN = 9  # columns for the axis labels, the same for every plot so that stack
 _LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
 
 
-def plot(series: Series, *, width: int, height: int, onset_step: int | None = None) -> list[Line]:
-    """Draw a series over its steps.
+def plot(
+    series: Series, *, width: int, height: int, span: tuple[int, int], onset_step: int | None = None
+) -> list[Line]:
+    """Draw a series over a span of steps.
 
     Each column shows the range of the values that fall into it, so a single-step spike is never lost. Values
     that are not finite stand as crosses in a row of their own. Styles: `title`, `axis`, `curve`, `mark`.
@@ -28,20 +30,22 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
         series: the series; at least one value.
         width: columns in all, axis labels included.
         height: rows of the curve itself.
+        span: the first and the last step of the axis, which may reach beyond the series.
         onset_step: drawn as a vertical line and named below.
     """
     columns = max(8, width - MARGIN - 1)
-    spread = max(int(series.steps[-1] - series.steps[0]), 1)
-    steps, values = _thinned(series, 2 * columns, spread)
+    first, last = span
+    spread = max(last - first, 1)
+    steps, values = _thinned(series, 2 * columns, first, spread)
     good = np.isfinite(values)
     low, high, log = _scale(values[good])
     labels = (_short(high), _short(low))
-    dots = ((steps - series.steps[0]) * (2 * columns - 1) // spread).astype(np.int64)
+    dots = ((steps - first) * (2 * columns - 1) // spread).astype(np.int64)
     levels = _levels(values[good], low, high, log, height)
     grid = _grid(*_joined(dots[good], levels, np.flatnonzero(good), 2 * columns), columns, height)
     mark = None
-    if onset_step is not None and series.steps[0] <= onset_step <= series.steps[-1]:
-        mark = int((onset_step - int(series.steps[0])) * (columns - 1) // spread)
+    if onset_step is not None and first <= onset_step <= last:
+        mark = (onset_step - first) * (columns - 1) // spread
     scale = " (log scale)" if log else ""
     lines: list[Line] = [[(series.metric, "title"), (scale, "axis")]]
     if not good.all():
@@ -50,11 +54,11 @@ def plot(series: Series, *, width: int, height: int, onset_step: int | None = No
         label = labels[0] if row == 0 else labels[1] if row == height - 1 else ""
         lines.append([(f"{label:>{MARGIN}}", "axis"), ("┤" if label else "│", "axis"), *_cells(grid[row], mark)])
     lines.append([(" " * MARGIN + "└" + "─" * columns, "axis")])
-    lines.append(_foot(series, columns, mark, onset_step))
+    lines.append(_foot(span, columns, mark, onset_step))
     return lines
 
 
-def _thinned(series: Series, width: int, spread: int) -> tuple[Ints, Floats]:
+def _thinned(series: Series, width: int, first: int, spread: int) -> tuple[Ints, Floats]:
     """The lowest and the highest value of each of `width` dot columns, which is all that a long series shows.
 
     A series that is short, or holds values that are not finite, comes back as it is.
@@ -62,9 +66,9 @@ def _thinned(series: Series, width: int, spread: int) -> tuple[Ints, Floats]:
     steps, values = series.steps, series.values
     if len(steps) <= 4 * width or not np.isfinite(values.min()) or not np.isfinite(values.max()):
         return steps, values
-    edges = int(steps[0]) - (-np.arange(width) * spread // (width - 1))
+    edges = first - (-np.arange(width) * spread // (width - 1))
     starts = np.searchsorted(steps, edges)
-    starts = starts[np.diff(starts, prepend=-1) > 0]
+    starts = starts[(np.diff(starts, prepend=-1) > 0) & (starts < len(steps))]
     if 2 * len(starts) < width:
         return steps, values
     pairs = np.column_stack((np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)))
@@ -134,8 +138,8 @@ def _crosses(columns_hit: Ints, columns: int) -> Line:
     return [(f"{'NaN/inf':>{MARGIN}} ", "axis"), ("".join("×" if h else " " for h in hit), "mark")]
 
 
-def _foot(series: Series, columns: int, mark: int | None, onset_step: int | None) -> Line:
-    first, last = f"{int(series.steps[0]):,}", f"{int(series.steps[-1]):,}"
+def _foot(span: tuple[int, int], columns: int, mark: int | None, onset_step: int | None) -> Line:
+    first, last = (f"{step:,}" for step in span)
     line = list(" " * (MARGIN + 1 + columns))
     line[MARGIN + 1 : MARGIN + 1 + len(first)] = first
     line[-len(last) :] = last

@@ -15,7 +15,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.render.look import Look
-from stabtree.render.markdown.page import action, markdown, several
+from stabtree.render.markdown.page import actions, markdown, several
 from stabtree.render.markdown.postmortem import postmortem
 from stabtree.render.markdown.text import code, escape, listed, table
 from stabtree.render.report.build import report
@@ -92,7 +92,10 @@ def test_a_block_holds_any_fence() -> None:
 
 def test_what_matters_most_is_strong() -> None:
     """The words around the checkpoint keep their blanks."""
-    assert action(Action("Restart from step 6 (a_b), now", strong="step 6")) == "Restart from **step 6** (a_b), now"
+    assert (
+        next(actions([Action("Restart from step 6 (a_b), now", strong="step 6")]))
+        == "Restart from **step 6** (a_b), now"
+    )
 
 
 def judged(path: Path) -> Diagnosis:
@@ -114,6 +117,14 @@ def test_the_page_says_what_the_report_says(path: Path) -> None:
         place = text.index(escape(words), place)
     assert text.count("<details>") == text.count("</details>") > 0
     assert text.count("\n", 0, text.index("<details>")) < 50
+
+
+def test_a_reason_for_several_things_to_do_is_told_once() -> None:
+    """Both fixes of the growing weights rest on one number, which stands below the first of them."""
+    found = judged(FIXTURES / "phase19" / "fp16-overflow")
+    assert len({item.reason for item in report(found).do_now[1:]}) == 1
+    for page in (markdown(found), postmortem(found)):
+        assert page.count("because") == 1
 
 
 def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:

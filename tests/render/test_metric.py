@@ -28,8 +28,21 @@ def test_a_metric_names_the_questions_that_read_it() -> None:
     text = run("explain", "grad_norm").stdout
     assert text.startswith("grad_norm  global L2 norm")
     assert "Q3.1, " in text
-    assert "nan-backward" in text
+    assert " findings   nan-backward, " in text
     assert "G" in next(line for line in run("explain", "kl").stdout.splitlines() if line.startswith(" read by"))
+
+
+@pytest.mark.parametrize("name", ["loss", "grad_norm", "kl"])
+def test_a_metric_is_told_on_one_screen(name: str) -> None:
+    """What names it stands by id, some of it; --full has a line for each, the last as well as the first."""
+    brief = run("explain", name, COLUMNS="80").stdout.splitlines()
+    whole = run("explain", name, "--full", COLUMNS="80").stdout.splitlines()
+    assert len(brief) <= 24
+    assert len(brief) < len(whole)
+    assert brief[:4] == whole[:4]
+    assert brief[-1] == " --full has a line for each"
+    first = next(line.split()[1].rstrip(",") for line in brief if line.startswith(" findings"))
+    assert any(line.startswith(f"{first} ") for line in whole)
 
 
 def test_what_is_neither_metric_nor_node_is_an_error() -> None:

@@ -9,6 +9,7 @@ import pytest
 from stabtree.render.trees import reference
 from stabtree.render.trees.nodes import find
 from stabtree.tree.load import load_defining, load_trees
+from tests.cli.command import run
 
 TREE = load_trees()
 DOCUMENT = [*(f"P{n}" for n in range(1, 20)), *(f"O{n}" for n in range(1, 27))]
@@ -32,3 +33,20 @@ def test_what_is_taken_over_to_fine_tune_a_guard_is_told_on_request() -> None:
     nodes, _ = find(TREE, "O27")
     assert "O27.thrown" not in reference.explain(TREE, nodes)
     assert re.search(r"O27\.thrown += 1\.3", reference.explain(TREE, nodes, full=True))
+
+
+def test_what_a_group_holds_is_named_once() -> None:
+    """Its leaves stand on its page, each with its way there, and not below it once more."""
+    trees = load_defining("Q3.4")
+    assert trees is not None
+    told = reference.one_screen(trees, reference.find(trees, "Q3.4")[0], width=80)
+    assert told.count("scale-collapse") == 1
+
+
+def test_the_list_of_trees_is_a_table() -> None:
+    """A head and a line a tree, whose counts stand below one another."""
+    head, *lines = run("tree", "list").stdout.splitlines()
+    ends = [head.index(name) + len(name) for name in ("questions", "leaves", "entries")]
+    assert len(lines) == 7
+    for line in lines:
+        assert all(line[end - 1].isdigit() and line[end] == " " for end in ends)

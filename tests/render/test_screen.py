@@ -13,6 +13,7 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.render.look import Length, Look
+from stabtree.render.plot import plot
 from stabtree.render.report.build import report
 from stabtree.render.screen import MOST_LINES, headline, screen
 from stabtree.render.sections.full import full
@@ -226,3 +227,40 @@ def test_questions_for_a_person_take_one_line_of_the_report() -> None:
     assert "10 questions for a person (O6, O10, O11, O13, O17, O18, O19, O20, O21, O26)" in " ".join(told.split())
     assert sum("O17" in line for line in told.splitlines()) <= 2
     assert screen(answered, LOOK).count("O17") == 1
+
+
+def test_the_whole_report_names_each_column_of_its_rows_in_full() -> None:
+    """A long name of a series keeps its room and its values stand below its end; what has no room is left out whole."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    for width in (60, 80, 120):
+        lines = full(found, Look(width=width)).splitlines()
+        place = lines.index("The rows around it") + 1
+        names = lines[place].split()
+        assert names[:3] == ["step", "loss", "weight_norm/blocks"][: len(names)]
+        assert all(name in run.series for name in names[1:])
+        assert {len(line) for line in lines[place : place + 6] if line} == {len(lines[place])}
+
+
+def test_the_plots_of_the_whole_report_share_their_steps() -> None:
+    """What moved first is among them, and the onset stands in one column although eval_loss ends earlier."""
+    run = load_run(FIXTURES / "phase19" / "nan-backward")
+    found = diagnose(run, load_trees(run))
+    leader = next(event.metric for event in found.timeline if event.first)
+    lines = full(found, Look(width=80)).splitlines()
+    assert f" {leader}" in [line.removesuffix(" (log scale)") for line in lines]
+    feet = [line.index("▲") for line in lines if "▲" in line]
+    assert len(feet) > 1
+    assert len(set(feet)) == 1
+
+
+def test_a_plot_reaches_over_the_steps_that_it_is_given() -> None:
+    """A series of the middle half fills the middle half of the columns, thinned or not."""
+    for many in (40, 100_000):
+        series = make_run({"loss": np.linspace(3, 2, many)}).series["loss"]
+        drawn = plot(series, width=90, height=3, span=(-many // 2, many + many // 2))
+        held = [
+            place for line in drawn for place, sign in enumerate("".join(text for text, _ in line)) if sign > "\u2800"
+        ]
+        assert min(held) == pytest.approx(30, abs=1)
+        assert max(held) == pytest.approx(70, abs=2)

@@ -1,12 +1,14 @@
 """The command blocks of the README: run them, compare them, write their output back.
 
-`python tests/whole/readme_blocks.py` rewrites the output of every console block with what the commands print now.
+`python -m tests.whole.readme_blocks` rewrites the output of every console block with what the commands print now, and
+draws the picture of the first one again.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -42,11 +44,12 @@ def shell(command: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the README's console blocks."""
+    """Rewrite the README's console blocks, and its picture."""
     text = README.read_text(encoding="utf-8")
     for block in blocks("console"):
         text = text.replace(block, rerun(block))
     README.write_text(text, encoding="utf-8")
+    runpy.run_path(str(ROOT / "docs" / "pictures.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +16,24 @@ from tests.whole.readme_blocks import README, ROOT, blocks, rerun
 if TYPE_CHECKING:
     from pathlib import Path
 
+LARGEST_PICTURE = 60_000  # bytes
+
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])
 def test_a_console_block_shows_what_comes_out(block: str) -> None:
     """Each command prints, to the letter, what the README shows below it (`make readme` rewrites it)."""
     assert rerun(block) == block
+
+
+def test_the_picture_shows_what_comes_out() -> None:
+    """The picture at the top holds the text of the first block, loads nothing and is small (`make readme` draws it)."""
+    drawn = (ROOT / "docs" / "pictures" / "screen.svg").read_text(encoding="utf-8")
+    _, *told = re.findall(r"<text[^>]*>(.*?)</text>", drawn)
+    screen = blocks("console")[0].split("\n", 1)[1]
+    assert "docs/pictures/screen.svg" in README.read_text(encoding="utf-8")
+    assert "".join(unescape("".join(told)).split()) == "".join(screen.split())
+    assert re.findall(r"(?:url\(|href=)[\"']?(?!#)", drawn) == []
+    assert len(drawn.encode()) < LARGEST_PICTURE
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.splitlines()[0])

@@ -46,7 +46,7 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
         finding: the finding that the report is of.
         columns: how many points wide.
     """
-    chosen = _chosen(diagnosis, finding)
+    chosen = chosen_series(diagnosis, finding)
     first = min((int(series.steps[0]) for series in chosen), default=0)
     last = max((int(series.steps[-1]) for series in chosen), default=0)
     if first == last:
@@ -62,7 +62,7 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
     return Figure(first, last, columns, strips, tuple(marks))
 
 
-def _chosen(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
+def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
     """The loss, what moved first, and what the finding rests on."""
     run: Run = diagnosis.run
     names = ["loss"]

@@ -18,7 +18,7 @@
     const size = Math.abs(value);
     if (value === 0) return "0";
     if (size >= 1e6 || size < 1e-3) return value.toExponential(1).replace("e+", "e");
-    return size >= 1e4 ? whole(value) : String(Number(value.toPrecision(3)));
+    return size >= 1e3 ? whole(value) : String(Number(value.toPrecision(3)));
   };
 
   // Two points a column where it holds more than one value; a null breaks the line, and nothing joins what lies apart.
@@ -74,10 +74,10 @@
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
       ctx.globalAlpha = 1;
-      ctx.lineWidth = 1.5 * ratio;
       for (const mark of data.marks.filter((one) => one.kind !== "first" || strip.leads)) {
         ctx.strokeStyle = colour(mark.kind);
-        ctx.setLineDash(mark.kind === "restart" ? [2 * ratio, 3 * ratio] : [5 * ratio, 3 * ratio]);
+        ctx.lineWidth = (mark.kind === "first" ? 1 : 1.5) * ratio;
+        ctx.setLineDash({ restart: [2, 3], first: [], onset: [5, 3] }[mark.kind].map((length) => length * ratio));
         ctx.beginPath();
         ctx.moveTo(place(mark.step), bbox.top - BAND * ratio);
         ctx.lineTo(place(mark.step), bbox.top + bbox.height);

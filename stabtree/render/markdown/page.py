@@ -15,7 +15,7 @@ from stabtree.render.several import ORDER, UNREAD, counted
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening
     from stabtree.render.report.model import Action, CauseRow, Open, Report, Walk
@@ -36,7 +36,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         escape(told.why),
         f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",
-        _part("Do now", listed(map(action, told.do_now), "1.")),
+        _part("Do now", listed(actions(told.do_now), "1.")),
         _part("What happened", listed(map(event, told.events[:MOST_EVENTS]))),
         _part("Causes", causes(told.causes[:MOST_CAUSES])),
         _part("Also found", listed(map(other, told.also))),
@@ -57,14 +57,22 @@ def several(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
     )
 
 
-def action(item: Action) -> str:
-    """One thing to do, and what speaks for it."""
+def actions(items: Iterable[Action]) -> Iterator[str]:
+    """What to do in order, each with its reason; a reason that holds for several in a row is told once."""
+    last = ""
+    for item in items:
+        because = f"<br>because {escape(item.reason)}" if item.reason not in ("", last) else ""
+        yield _action(item) + because
+        last = item.reason
+
+
+def _action(item: Action) -> str:
     head, strong, rest = item.text.partition(item.strong) if item.strong else (item.text, "", "")
     text = escape(head)
     if strong:
         # What was escaped at its end loses the blank that the next words need.
         text = f"{text}{' ' * head.endswith(' ')}**{escape(strong)}**{' ' * rest.startswith(' ')}{escape(rest)}"
-    return f"{text}<br>because {escape(item.reason)}" if item.reason else text
+    return text
 
 
 def event(item: Happening) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import STRONG
 from stabtree.render.look import LOOK, Look
-from stabtree.render.markdown.page import action, causes, event, other, unchecked, walk
+from stabtree.render.markdown.page import actions, causes, event, other, unchecked, walk
 from stabtree.render.markdown.text import escape, listed, paged, table
 from stabtree.render.report.build import report
 from stabtree.render.report.words import clock
@@ -104,7 +104,7 @@ def _root_cause(rows: Sequence[CauseRow]) -> str:
 def _fix(told: Report) -> str:
     now = {item.fix for item in told.do_now}
     fixes = [text for text in told.finding.fixes if text not in now] if told.finding else []
-    parts = [listed(map(action, told.do_now), "- [ ]"), f"If that does not help:\n\n{listed(map(escape, fixes))}"]
+    parts = [listed(actions(told.do_now), "- [ ]"), f"If that does not help:\n\n{listed(map(escape, fixes))}"]
     return "\n\n".join(
         [*parts[: 1 + bool(fixes)], _fill("what was done, in which commit, and whether the run recovered")]
     )

@@ -42,7 +42,7 @@ def full(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     _path(page, told)
     main = told.finding
     if look.plots and not look.ascii:
-        plots(page, diagnosis.run, main)
+        plots(page, diagnosis, main)
     rows_around(page, diagnosis, main)
     if main:
         _timeline(page, diagnosis.timeline)
@@ -94,19 +94,17 @@ def _summary(run: Run) -> str:
 
 def _path(page: Page, told: Report) -> None:
     page.heading("Path")
+    turns = [turn for walk in told.walks for turn in walk.turns]
+    widths = max([LEAST_ID, *(len(turn.id) + 2 for turn in turns)]), max([0, *(len(turn.answer) for turn in turns)]) + 2
     for place, walk in enumerate(told.walks):
         if place:
             # The worst finding was made by a later section: its turns are what the headline rests on.
             page.line(("and further, past the first diagnosis:", "dim"), indent=1)
-        _walk(page, told, walk)
+        _walk(page, told, walk, widths)
 
 
-def _walk(page: Page, told: Report, walk: Walk) -> None:
+def _walk(page: Page, told: Report, walk: Walk, widths: tuple[int, int]) -> None:
     section = ""
-    widths = (
-        max([LEAST_ID, *(len(turn.id) + 2 for turn in walk.turns)]),
-        max(len(turn.answer) for turn in walk.turns) + 2,
-    )
     for turn, *others in turn_groups(told, walk):
         if others:
             ids = ", ".join([turn.id, *(other.id for other in others)])
@@ -146,7 +144,7 @@ def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
     width = max(len(f"{event.step:,}") for event in events) + 6
     for earliest, *others in list(groups.values())[:MOST_EVENTS]:
         more = f" and {len(others)} more after it" if others else ""
-        mark = [("  first", "number")] if earliest.first else []
+        mark = [("  ◀ first", "first")] if earliest.first else []
         page.item(
             (f"step {earliest.step:,}", "id"),
             [(f"{earliest.sentence}{more}", ""), *mark],
@@ -169,8 +167,8 @@ def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
         )
     rest = Counter(str(row.judged.state) for row in rows[MOST_CAUSES:])
     if rest:
-        told = ", ".join(f"{count} {state}" for state, count in rest.items())
-        page.line((f"and {sum(rest.values())} more: {told}; --json lists all", "dim"), indent=1)
+        told = ", ".join(f"{count} more {state}" for state, count in rest.items())
+        page.line((f"and {told}; --json lists all", "dim"), indent=1)
 
 
 def _fixes(page: Page, tree: Tree, finding: Finding) -> None:

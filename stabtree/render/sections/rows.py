@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.render.figure.build import figure
+from stabtree.render.figure.build import chosen_series
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
@@ -13,27 +14,27 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 ROWS_BEFORE, ROWS_AFTER = 2, 2
-COLUMN = 14
-SMALLEST_FIGURE = 8
+COLUMN = 14  # at the least; a longer name takes its own room
 
 
 def rows_around(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> None:
     """The rows around the onset of a finding: the steps, and the series of its figure."""
     onset = finding.onset_step if finding else None
-    drawn = figure(diagnosis, finding, SMALLEST_FIGURE) if onset is not None else None
-    if drawn is None or onset is None:
+    held = chosen_series(diagnosis, finding)
+    if not held or onset is None:
         return
-    held = [diagnosis.run.series[strip.metric] for strip in drawn.strips]
     steps = held[0].steps
     place = int(np.searchsorted(steps, onset))
     near = steps[max(place - ROWS_BEFORE, 0) : place + ROWS_AFTER + 1]
     page.heading("The rows around it")
-    names = [series.metric for series in held][: max((page.width - 1) // COLUMN - 1, 1)]
-    page.lines([[(f"{name[: COLUMN - 2]:>{COLUMN}}", "dim") for name in ("step", *names)]], indent=1)
+    names = [series.metric for series in held]
+    widths = {name: max(COLUMN, len(page.plain(name)) + 2) for name in names}
+    shown = [name for name, end in zip(widths, accumulate(widths.values()), strict=True) if end < page.width - COLUMN]
+    page.lines([[(f"{'step':>{COLUMN}}", "dim"), *((f"{name:>{widths[name]}}", "dim") for name in shown)]], indent=1)
     for step in near.tolist():
         style = "number" if step == onset else ""
-        cells = [f"{step:,}", *(_cell(diagnosis.run.series[name], step) for name in names)]
-        page.lines([[(f"{cell:>{COLUMN}}", style) for cell in cells]], indent=1)
+        cells = [f"{_cell(diagnosis.run.series[name], step):>{widths[name]}}" for name in shown]
+        page.lines([[(f"{step:>{COLUMN},}", style), *((cell, style) for cell in cells)]], indent=1)
 
 
 def _cell(series: Series, step: int) -> str:

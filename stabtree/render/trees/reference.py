@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stabtree.render.trees.nodes import Node
     from stabtree.tree.model import Cause
 
+NAMES = 20  # of findings, where a metric is told on one screen
 FEW, FEW_PARAMS, MANY = 4, 5, 1000  # of what a node has, where it is told on one screen, and where it is not
 
 
@@ -32,7 +33,8 @@ def one_screen(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool =
     told = explain(tree, [first], brief=True, width=width, color=color)
     page = Page(width=width, color=color)
     led = first.go.values() if isinstance(first, Question) else ()
-    names = ", ".join(node.id for node in others if node.id not in led)
+    told_of = isinstance(first, Group)  # its page names them, each with its way there
+    names = "" if told_of else ", ".join(node.id for node in others if node.id not in led)
     if names:
         _field(page, "leaves", names)
     page.line(("--full tells all of it", "dim"), indent=1)
@@ -80,6 +82,17 @@ def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     for node in nodes:
         text = node.title if isinstance(node, Leaf | Entry) else node.ask
         page.item((node.id, "id"), [(text, "")], indent=0, head_width=column)
+    return page.text()
+
+
+def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
+    """Findings and entries by their ids alone, as fields that go on with what is known of a metric."""
+    page = Page(width=width, color=color)
+    for head, kind in (("findings", Leaf), ("see also", Entry)):
+        names = [node.id for node in nodes if isinstance(node, kind)]
+        more = f" and {len(names) - NAMES:,} more" if len(names) > NAMES else ""
+        _field(page, head, ", ".join(names[:NAMES]) + more)
+    page.line(("--full has a line for each", "dim"), indent=1)
     return page.text()
 
 
