@@ -21,6 +21,7 @@ PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
+ROW_NUMBER = "row number"  # what `steps_from` says where no column holds the steps
 IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
 RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
     "adversarial": "adversaries are trained against each other: their loss",
@@ -282,6 +283,16 @@ class Run:
         if self.has("reward") or self.has("reward_function"):
             return "a reward is logged: the loss of reinforcement learning"
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
+
+    @property
+    def by_row(self) -> bool:
+        """Whether the steps are numbers of rows, since no column holds any."""
+        return any(source.steps_from == ROW_NUMBER for source in self.sources)
+
+    @property
+    def unit(self) -> str:
+        """What one of the steps is called: a row where they are numbers of rows."""
+        return "row" if self.by_row else "step"
 
     @property
     def by_epoch(self) -> bool:

@@ -303,8 +303,9 @@ class _Walk:
             evidence=evidence,
             causes=causes,
             advice=advised(leaf, causes, dated, filling),
-            precursors=precursors(self.facts.get("movers"), start) if start is not None else (),
+            precursors=precursors(self.facts.get("movers"), start, self.run.unit) if start is not None else (),
             restart=restart,
+            unit=self.run.unit,
         )
         by_levels = asked is not None and "levels" in facts_behind(asked)
         return Seen(finding, storm, by_levels, filling, dated)

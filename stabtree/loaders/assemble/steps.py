@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.run import Resume
+from stabtree.run import ROW_NUMBER, Resume
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Steps:
 
 def row_numbers(rows: int, why: str) -> Steps:
     """Rows counted from 0, for a table without usable steps."""
-    return Steps(np.arange(rows, dtype=np.int64), None, "row number", (f"{why}: rows are numbered from 0.",))
+    return Steps(np.arange(rows, dtype=np.int64), None, ROW_NUMBER, (f"{why}: rows are numbered from 0.",))
 
 
 def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps | str:

@@ -286,7 +286,7 @@ def _cause() -> dict[str, Schema]:
 def _restart() -> dict[str, Schema]:
     return {
         "checkpoint_step": _maybe(_count("The checkpoint to take; null where there is none.")),
-        "checkpoint_every": _count("Steps between checkpoints."),
+        "checkpoint_every": _count("Steps between checkpoints; 0 where none is known or assumed."),
         "assumed": _flag("Whether nothing says where the checkpoints are."),
         "lost_steps": _count("Steps that are run again."),
         "fresh_step": _maybe(_count("A newer checkpoint that was passed over: it may hold what broke the run.")),
@@ -294,7 +294,7 @@ def _restart() -> dict[str, Schema]:
         "before_step": _count("The step of the trouble that it must be older than; for the best one where that was."),
         "lost_hours": _number("Hours that went into the lost steps; null where no time was logged."),
         "take": _word("Which checkpoint is advised.", [*map(str, Take)]),
-        "unit": _word("What all these steps count.", ["step", "epoch"]),
+        "unit": _word("What all these steps count.", ["step", "epoch", "row"]),
     }
 
 

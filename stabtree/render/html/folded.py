@@ -46,7 +46,8 @@ def _rows(report: Report) -> Markup:
         return NOTHING
     heads, rows = around(report.diagnosis.run, onset, ["loss", *(event.metric for event in report.events)])
     marked = [[tag("strong", cell) if row[0] == f"{onset:,}" else cell for cell in row] for row in rows]
-    return folded(f"The log's rows around step {onset:,}", table(heads, marked, class_="numbers")) if rows else NOTHING
+    title = f"The log's rows around {report.diagnosis.run.unit} {onset:,}"
+    return folded(title, table(heads, marked, class_="numbers")) if rows else NOTHING
 
 
 def _fixes(report: Report) -> Markup:

@@ -68,7 +68,7 @@ def action(item: Action) -> str:
 
 def event(item: Happening) -> str:
     """One thing that happened, and whether it was the first."""
-    return f"step {item.step:,}: {escape(item.sentence)}{' (**first**)' * item.first}"
+    return f"{item.unit} {item.step:,}: {escape(item.sentence)}{' (**first**)' * item.first}"
 
 
 def causes(rows: Sequence[CauseRow]) -> str:

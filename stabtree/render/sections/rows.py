@@ -29,7 +29,7 @@ def rows_around(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> No
     near = steps[max(place - ROWS_BEFORE, 0) : place + ROWS_AFTER + 1]
     page.heading("The rows around it")
     names = [series.metric for series in held][: max((page.width - 1) // COLUMN - 1, 1)]
-    page.lines([[(f"{name[: COLUMN - 2]:>{COLUMN}}", "dim") for name in ("step", *names)]], indent=1)
+    page.lines([[(f"{name[: COLUMN - 2]:>{COLUMN}}", "dim") for name in (diagnosis.run.unit, *names)]], indent=1)
     for step in near.tolist():
         style = "number" if step == onset else ""
         cells = [f"{step:,}", *(_cell(diagnosis.run.series[name], step) for name in names)]
