@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.frame import kept_in, within
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Source
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from stabtree.loaders.json.frame import Spans
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
@@ -110,7 +112,16 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
         name = "step" if rises and places != list(range(len(places))) else ""
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
-    return _without_empty(lists)
+    spans = kept_in(frame).not_logged
+    steps = lists.get("step", [])
+    told = {name: _blanked(lists[name], steps, spans[name]) for name in spans if name in lists and steps}
+    rest = {name: cells for name, cells in lists.items() if name not in told}
+    return {**lists, **(_without_empty(rest) if not spans else rest), **told}
+
+
+def _blanked(cells: list[Any], steps: list[Any], spans: Spans) -> list[Any]:
+    """The cells of a metric, None where the run that they are of did not log it."""
+    return [None if out and _is_nan(cell) else cell for cell, out in zip(cells, within(steps, spans), strict=True)]
 
 
 def _is_missing(cell: object) -> bool:
