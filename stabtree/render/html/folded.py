@@ -57,7 +57,9 @@ def _fixes(report: Report) -> Markup:
 
 
 def _monitor(diagnosis: Diagnosis) -> Markup:
-    return _list("NaN monitor", tuple(sentences(diagnosis.monitor))) if diagnosis.monitor else NOTHING
+    return (
+        _list("NaN monitor", tuple(sentences(diagnosis.monitor, diagnosis.run.unit))) if diagnosis.monitor else NOTHING
+    )
 
 
 def _walks(diagnosis: Diagnosis) -> Markup:

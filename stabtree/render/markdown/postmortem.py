@@ -117,7 +117,7 @@ def _prevention(told: Report) -> Iterator[str]:
         lead = finding.onset_step - first.step
         yield f"Watch {escape(first.metric)}: it moved {lead:,} step{'s' * (lead > 1)} before the trouble."
     if told.diagnosis.monitor:
-        yield escape(f"The NaN monitor {sentences(told.diagnosis.monitor)[0]}.")
+        yield escape(f"The NaN monitor {sentences(told.diagnosis.monitor, told.diagnosis.run.unit)[0]}.")
     if finding and finding.restart and finding.restart.assumed:
         yield "Say in the run's manifest where its checkpoints are: here it had to be assumed."
     yield _fill("the change, the alert or the test that keeps it from happening again")

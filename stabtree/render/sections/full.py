@@ -190,7 +190,7 @@ def _monitor(page: Page, diagnosis: Diagnosis) -> None:
     if diagnosis.monitor is None:
         return
     page.heading("NaN monitor")
-    for sentence in sentences(diagnosis.monitor):
+    for sentence in sentences(diagnosis.monitor, diagnosis.run.unit):
         page.item(("·", "dim"), [(sentence, "")], indent=1, head_width=2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
+from stabtree.facts.checkpoints import Told
 from stabtree.loaders import load_run
 from stabtree.loaders.assemble.steps import history
+from stabtree.render.markdown.page import markdown
+from stabtree.render.screen import screen
 from stabtree.run import Resume, Run
 from tests.loaders.make import points, write
 
@@ -287,3 +291,33 @@ def test_a_resumed_log_is_not_out_of_order(tmp_path: Path, parts: Sequence[range
     """What goes back and runs the same stretch again is a resume, whether or not it logs the same steps again."""
     run = load(tmp_path, "step,loss", *(f"{step},{4 - step / 1000}" for part in parts for step in part))
     assert [resume.to_step for resume in run.resumes] == [part[0] for part in parts[1:]]
+
+
+@pytest.mark.parametrize("first", [2**62, 0.5, -900])
+def test_a_log_without_steps_is_told_in_rows(tmp_path: Path, first: float) -> None:
+    """A row number is no step: no step is named in its place, and no checkpoint assumed at one."""
+    apart = 1 if first > 1 else 1 / 7
+    rows = [f"{first + row * apart},{'nan' if row >= 200 else 4 - row / 300},1.0" for row in range(300)]
+    run = load(tmp_path, "step,loss,grad_norm", *rows)
+    assert (run.unit, run.sources[0].steps_from) == ("row", "row number")
+    found = diagnose(run)
+    restart = found.findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.unit, restart.told) == (None, "row", Told.UNCOUNTED)
+    for draw in (screen, markdown):
+        shown = draw(found)
+        assert "ow 200" in shown
+        assert not re.search(r"\bsteps? \d|\d steps", shown)
+
+
+@pytest.mark.parametrize(
+    ("column", "assumed"), [("global_step", 200), ("tokens", None), ("consumed_samples", None), ("num_timesteps", None)]
+)
+def test_no_checkpoint_is_assumed_where_steps_are_not_counted(tmp_path: Path, column: str, assumed: int | None) -> None:
+    """No trainer saves every 200 tokens, samples or steps of an environment."""
+    rows = [f"{row * 10},{'nan' if row >= 30 else 4 - row / 60},1.0" for row in range(60)]
+    run = load(tmp_path, f"{column},loss,grad_norm", *rows, step_column=column)
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == assumed
+    assert (restart.told is Told.UNCOUNTED) == (assumed is None)
