@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,12 +23,14 @@ PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
+ROW_NUMBER = "row number"  # what `steps_from` says where no column holds the steps
 IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
 RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
     "adversarial": "adversaries are trained against each other: their loss",
     "policy": "the loss of a policy",
     "value": "the loss of value estimates, whose targets move,",
 }
+FRAME_KEY = "stabtree"  # under which a frame keeps in its `attrs` what its cells can't tell of the run
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -257,12 +261,28 @@ class Run:
         return {key[len(prefix) :]: s for key, s in self.series.items() if key.startswith(prefix)}
 
     def to_frame(self) -> pd.DataFrame:
-        """All series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged."""
+        """All series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged.
+
+        Its `attrs` tell `stabtree.diagnose` which these are, and the configuration, so that the verdict is that of the
+        run; of several ranks it holds the mean, and of a text log no lines.
+        """
         import pandas as pd
 
-        columns = {name: pd.Series(series.values, index=series.steps) for name, series in self.series.items()}
-        frame = pd.DataFrame(columns)
+        frame = pd.DataFrame({name: pd.Series(one.values, index=one.steps) for name, one in self.series.items()})
         frame.index.name = "step"
+        steps = frame.index.to_numpy(dtype="int64")
+        # Plain values alone, as whoever writes the frame to a file needs, and no more: pandas copies them often.
+        frame.attrs[FRAME_KEY] = {
+            "config": {
+                "name": [self.name, "name"],
+                **{key: [_plain(one.value), one.source] for key, one in self.config.items()},
+            },
+            "not_logged": {name: text for name, one in self.series.items() if (text := _not_logged(one, steps))},
+            "steps_from": next((source.steps_from for source in self.sources), ""),
+            "resumes": [[item.from_step, item.to_step, item.replaced_rows] for item in self.resumes],
+            "epoch_ends": [list(item) for item in self.epoch_ends.items()],
+            "saved": [list(item) for item in self.saved.items()],
+        }
         return frame
 
     def __repr__(self) -> str:
@@ -284,6 +304,16 @@ class Run:
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
+    def by_row(self) -> bool:
+        """Whether the steps are numbers of rows, since no column holds any."""
+        return any(source.steps_from == ROW_NUMBER for source in self.sources)
+
+    @property
+    def unit(self) -> str:
+        """What one of the steps is called: a row where they are numbers of rows."""
+        return "row" if self.by_row else "step"
+
+    @property
     def by_epoch(self) -> bool:
         """Whether the steps of the log are epochs."""
         return any(source.steps_from.lower().startswith("epoch") for source in self.sources)
@@ -298,3 +328,14 @@ class Run:
     def last_step(self) -> int | None:
         """The last step at which anything was logged."""
         return max((int(s.steps[-1]) for s in self.series.values() if len(s)), default=None)
+
+
+def _plain(value: ConfigScalar) -> str | float | bool | list[int]:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _not_logged(series: Series, steps: Ints) -> str:
+    """The steps at which a series was not logged, as `3-99 101-199`: one text, which is copied at no cost."""
+    edges = np.diff(np.isin(steps, series.steps, invert=True).astype(np.int8), prepend=0, append=0)
+    first, last = steps[np.flatnonzero(edges == 1)], steps[np.flatnonzero(edges == -1) - 1]
+    return " ".join(f"{begin}-{end}" for begin, end in zip(first.tolist(), last.tolist(), strict=True))

@@ -21,6 +21,7 @@ BLOCK_SAMPLE = 1000
 SOME = 1000  # values that are looked at before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
+LARGEST = 1e100  # what is larger is taken for this, so that squares and ratios stay finite
 
 
 def median(values: Floats | Ints) -> float:

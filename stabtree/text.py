@@ -28,6 +28,18 @@ def clean(text: object, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+_STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")
+
+
+def counting(text: str, unit: str) -> str:
+    """A sentence of ours whose numbers of steps count something else.
+
+    >>> counting("up to 4 at step 812, 3 steps before", "row")
+    'up to 4 at row 812, 3 rows before'
+    """
+    return text if unit == "step" else _STEPS.sub(unit, text)
+
+
 _SPELLED = {
     **dict(zip("–—−‑‘’·“”×›≈µ§✓✗●◐○◀▲↑↓┊│┤└─▶", "----''-\"\"x>~uS+x*+o<^^v|||+->", strict=True)),
     "…": "~",

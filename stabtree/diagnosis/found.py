@@ -63,8 +63,9 @@ def found(run: Run, facts: Facts, params: Params, visits: tuple[Visit, ...], lea
         evidence=evidence,
         causes=causes,
         advice=advised(leaf, causes, dated, filling),
-        precursors=precursors(facts.get("movers"), start) if start is not None else (),
+        precursors=precursors(facts.get("movers"), start, run.unit) if start is not None else (),
         restart=restart,
+        unit=run.unit,
     )
     by_levels = asked is not None and "levels" in facts_behind(asked)
     return Seen(finding, storm, by_levels, filling, dated)

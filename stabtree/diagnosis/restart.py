@@ -94,7 +94,7 @@ def _made(known: Checkpoints, chosen: int | None, trouble: int, *, take: Take = 
         lost_hours=known.hours_since(chosen or 0) if lost else None,
         take=take,
         listed=None if known.told in ASSUMED else known.steps,
-        by_epoch=known.by_epoch,
+        unit=known.unit,
         epoch=known.epochs.get(chosen or 0),
         line=known.lines.get(chosen or 0),
         **more,

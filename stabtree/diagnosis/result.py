@@ -76,7 +76,7 @@ class Restart:
             for the best one the step that it is nearest to.
         take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
         listed: the steps of all checkpoints that are known to exist; None where nobody lists them.
-        by_epoch: whether all steps are epochs.
+        unit: what all these steps are: `step`, `epoch` or `row`.
     """
 
     checkpoint_step: int | None
@@ -89,7 +89,7 @@ class Restart:
     lost_hours: float | None = None
     take: Take = Take.BEFORE
     listed: tuple[int, ...] | None = None
-    by_epoch: bool = False
+    unit: str = "step"
     epoch: int | None = None
     line: int | None = None
     nothing: str = ""
@@ -124,6 +124,7 @@ class Finding:
         precursors: what had left its normal course before the onset, with its lead.
         advice: what to do, in order: fixes of causes that the log shows, the leaf's, those of causes that may be.
         seen_as: where several leaves tell of one event, the finding of each by itself, the first one's first.
+        unit: what the steps count: `step`, or `row` where the log holds none.
     """
 
     leaf: Leaf
@@ -136,6 +137,7 @@ class Finding:
     precursors: tuple[Evidence, ...] = ()
     advice: tuple[Fix, ...] = ()
     seen_as: tuple[Finding, ...] = ()
+    unit: str = "step"
 
     @property
     def also(self) -> tuple[Finding, ...]:
@@ -177,12 +179,14 @@ class Happening:
         metric: the series.
         text: what it did, with its numbers.
         first: whether it alone moved before all others.
+        unit: what `step` counts: `step`, or `row`.
     """
 
     step: int
     metric: str
     text: str
     first: bool = False
+    unit: str = "step"
 
     @property
     def sentence(self) -> str:

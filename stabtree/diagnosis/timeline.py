@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import CauseState, Happening
 from stabtree.facts.movers import LOST
+from stabtree.text import counting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,15 +21,23 @@ SETS_ITSELF = "lr"  # a schedule moves it, none of the other series
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
-def precursors(movers: Movers, onset_step: int) -> tuple[Evidence, ...]:
+def precursors(movers: Movers, onset_step: int, unit: str) -> tuple[Evidence, ...]:
     """What had left its normal course before a step and had not come back, each with its lead."""
-    return tuple(
+    found = [
         move.before(onset_step) for move in movers.by(onset_step) if move.step < onset_step and move.metric != "loss"
-    )
+    ]
+    return tuple(replace(item, text=counting(item.text, unit)) for item in found)
 
 
 def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     """What moved before and right after the onset of a finding, what shows its causes, and the onset itself."""
+    return tuple(
+        replace(event, unit=finding.unit, text=counting(event.text, finding.unit))
+        for event in _timeline(movers, finding)
+    )
+
+
+def _timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     onset = finding.onset_step
     if onset is None:
         return ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
 from stabtree.facts.registry import Count, fact, finite
+from stabtree.metrics.names import counts_optimizer_steps
 from stabtree.stats import interval, median, row_medians
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ class Told(StrEnum):
     EVALS = "evals"  # an assumption: trainers save what they evaluate
     EPOCHS = "epochs"  # an assumption: else at the end of an epoch
     NOTHING = "nothing"  # the distance is one that is assumed
+    UNCOUNTED = "uncounted"  # the log does not count optimizer steps: none is assumed
 
 
-ASSUMED = frozenset((Told.EVALS, Told.EPOCHS, Told.NOTHING))
+ASSUMED = frozenset((Told.EVALS, Told.EPOCHS, Told.NOTHING, Told.UNCOUNTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Checkpoints:
     Attributes:
         told: what tells of them.
         steps: their steps; None where they come at even distances without an end.
-        every: steps between two of them.
+        every: steps between two of them; 0 where none is known or assumed.
         paths: those that were seen, by step.
         epochs: which epoch ended, by step, where the log tells.
         lines: the line of the log that says that it was saved, by step.
@@ -51,6 +53,7 @@ class Checkpoints:
         last_step: the last step of the log.
         clock: wall-clock time in seconds, where it was logged.
         by_epoch: whether the log counts epochs.
+        unit: what the log counts: `step`, `epoch` or `row`.
     """
 
     told: Told
@@ -65,6 +68,7 @@ class Checkpoints:
     last_step: int | None
     clock: Series | None
     by_epoch: bool
+    unit: str
 
     def newest(self, limit: int) -> int | None:
         """The newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
@@ -202,8 +206,9 @@ def checkpoints(
     """Where checkpoints lie, else where the log or the configuration says so, else where trainers write them.
 
     That is where the run was evaluated, else at the end of an epoch; a log that tells neither gets one every
-    `assumed_every_steps`. Of a log of epochs one is assumed after each. A trainer that keeps a few only has deleted the
-    older ones.
+    `assumed_every_steps`. Of a log of epochs one is assumed after each, of one that counts rows, tokens or samples
+    none: no trainer writes a checkpoint every so many of those. A trainer that keeps a few only has deleted the older
+    ones.
     """
     told, steps, every = _known(run) or _said(run, eval_loss) or _likely(run, loss, eval_loss, assumed_every_steps)
     return Checkpoints(
@@ -219,6 +224,7 @@ def checkpoints(
         last_step=run.last_step,
         clock=wall_time,
         by_epoch=run.by_epoch,
+        unit="epoch" if run.by_epoch else run.unit,
     )
 
 
@@ -265,12 +271,16 @@ def _likely(run: Run, loss: Series | None, eval_loss: Series | None, assumed_eve
     """Where trainers write them if nobody says otherwise."""
     if run.by_epoch:
         return Told.EPOCHS, None, 1
+    if run.by_row:
+        return Told.UNCOUNTED, (), 0
     rows = len(loss) if loss is not None else 0
     if eval_loss is not None and 1 < len(eval_loss) < rows:
         steps = tuple(eval_loss.steps.tolist())
         return Told.EVALS, steps, _distance(steps)
     if run.epoch_ends:
         return Told.EPOCHS, tuple(run.epoch_ends), _distance(run.epoch_ends)
+    if run.step_size > 1 or not all(counts_optimizer_steps(source.steps_from) for source in run.sources):
+        return Told.UNCOUNTED, (), 0
     return Told.NOTHING, None, assumed_every_steps
 
 

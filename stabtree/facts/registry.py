@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from stabtree._lazy import np
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
+from stabtree.stats import LARGEST
 
 if TYPE_CHECKING:
     from stabtree._lazy import Floats, Ints
@@ -262,12 +263,12 @@ def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concat
 
 @per_series
 def finite(series: Series) -> tuple[Ints, Floats]:
-    """Steps and values of the finite entries, values cut to ±1e100 so that their squares stay finite too."""
+    """Steps and values of the finite entries, values cut to ±`LARGEST` so that their squares stay finite too."""
     values = series.values
-    if len(values) and abs(float(values.max())) <= 1e100 and abs(float(values.min())) <= 1e100:
+    if len(values) and abs(float(values.max())) <= LARGEST and abs(float(values.min())) <= LARGEST:
         return series.steps, values  # a NaN would have made the comparison false
     keep = np.isfinite(values)
-    return series.steps[keep], np.clip(values[keep], -1e100, 1e100)
+    return series.steps[keep], np.clip(values[keep], -LARGEST, LARGEST)
 
 
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:

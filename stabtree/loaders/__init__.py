@@ -15,6 +15,7 @@ from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.json.frame import kept_in
 from stabtree.loaders.json.values import values_table
 from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
 from stabtree.loaders.paths.read import Found, one_run, read_files
@@ -85,9 +86,10 @@ def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
     names = named(options["columns"], options["step_column"])
     settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
     table = values_table(given[0], names)
-    told = {key: Setting(value, table.path) for key, value in table.config.items()}
+    kept = kept_in(given[0])
+    told = {**kept.config, **{key: Setting(value, table.path) for key, value in table.config.items()}}
     found = one_run(Found(table.path, split(table, names), told), table.path, options["run"])
-    run = run_of(found.tables, names, found.name, {**found.settings, **settings})
+    run = kept.added_to(run_of(found.tables, names, found.name, {**found.settings, **settings}))
     return _with_checkpoints(run, ["-"], options["checkpoints"])
 
 

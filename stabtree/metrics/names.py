@@ -19,6 +19,7 @@ from stabtree.metrics.table import (
     EPOCH_ALIASES,
     MAX_NAME,
     METRICS,
+    OTHER_COUNTS,
     RANK_ALIASES,
     RUN_ALIASES,
     STEP_ALIASES,
@@ -179,6 +180,15 @@ def _place(column: str) -> tuple[str, int]:
     if len(column) > MAX_NAME:
         return UNKNOWN
     return _PLACES.get(normalize(column)) or _PLACES.get("_".join(words(column)), UNKNOWN)
+
+
+def counts_optimizer_steps(column: str) -> bool:
+    """Whether a column of steps counts optimizer steps, as far as its name tells.
+
+    >>> counts_optimizer_steps("train/global_step"), counts_optimizer_steps("consumed_tokens")
+    (True, False)
+    """
+    return normalize(column) not in EPOCH_ALIASES and OTHER_COUNTS.isdisjoint(words(column))
 
 
 def part_of(column: str) -> str:

@@ -188,6 +188,13 @@ STEP_ALIASES: tuple[str, ...] = names(
     "timesteps time_batch _step itr n_itr env_step env_steps total_env_steps num_env_steps_sampled "
     "timesteps_so_far total_env_interacts num_timesteps timestep"
 )
+# Words in the name of a column of steps by which it counts something else than optimizer steps.
+OTHER_COUNTS = frozenset(
+    names(
+        "token tokens sample samples example examples sequence sequences seq seqs image images img kimg frame frames "
+        "byte bytes word words consumed seen episode episodes epoch epochs ep env timestep timesteps interacts"
+    )
+)
 EPOCH_ALIASES: tuple[str, ...] = (
     "epoch",
     "train_epoch",

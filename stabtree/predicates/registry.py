@@ -6,12 +6,14 @@ a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.answer import NO, UNKNOWN, YES, Answer
+from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence
 from stabtree.errors import StabtreeError
 from stabtree.facts import FACTS
 from stabtree.facts.registry import (
@@ -28,13 +30,15 @@ from stabtree.facts.registry import (
     declared,
     gather,
 )
-from stabtree.text import docstring
+from stabtree.stats import LARGEST
+from stabtree.text import counting, docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from importlib.metadata import EntryPoint
 
     from stabtree.facts.registry import Facts
+    from stabtree.run import Run
 
 __all__ = ["UNGROUPED", "Count", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
@@ -79,12 +83,12 @@ class Predicate:
         """
         arguments, refused = gather(facts, self.needs, self.min_points)
         if refused:
-            return self._refusal(refused)
+            return as_logged(self._refusal(refused), facts.run)
         with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
             answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
-        return answer
+        return as_logged(answer, facts.run)
 
     def _refusal(self, refused: Absent | Unknown) -> Answer:
         if isinstance(refused, Unknown):
@@ -92,6 +96,30 @@ class Predicate:
         if self.absent == UNKNOWN:
             return Answer(UNKNOWN, reason=refused.evidence[0].text)
         return Answer(self.absent, refused.evidence)
+
+
+# A value that was cut for the reckoning, or what was reckoned from it.
+_CUT = re.compile(r"(?<![\d.])-?1e\+100([σ×]?)")
+
+
+def as_logged(answer: Answer, run: Run) -> Answer:
+    """The answer with the log's own words and values: rows where it counts them, and none that was cut."""
+    evidence = tuple(_as_logged(item, run) for item in answer.evidence)
+    return replace(answer, evidence=evidence, reason=counting(answer.reason, run.unit))
+
+
+def _as_logged(item: Evidence, run: Run) -> Evidence:
+    text, observed = counting(item.text, run.unit), item.observed
+    if "1e+100" not in text:
+        return item if text is item.text else replace(item, text=text)
+    series = run.get(item.metric)
+    values = np.abs(series.values) if series else np.zeros(0)
+    beyond = np.unique(series.values[(values > LARGEST) & (values < math.inf)]) if series else values
+    if len(beyond) != 1:
+        return replace(item, text=_CUT.sub(r"\g<0> or more", text))
+    value = float(beyond[0])
+    text = _CUT.sub(lambda found: f"{found[0]} or more" if found[1] else f"{value:.4g}", text)
+    return replace(item, text=text, observed=value if observed and abs(observed) == LARGEST else observed)
 
 
 def predicate(

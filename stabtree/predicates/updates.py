@@ -29,7 +29,7 @@ def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float) 
     steps, values = finite(skipped_steps)
     last = int(steps[-1])
     done = int((loss.steps <= last).sum())
-    if not any("row" in source.steps_from for source in run.sources):
+    if not run.by_row:
         done = max(done, last - int(min(steps[0], loss.steps[0])) + 1)
     counts = bool((np.diff(values) >= 0).all()) and float(values[-1]) > 1
     skipped = float(values[-1]) if counts else float((values > 0).mean()) * done

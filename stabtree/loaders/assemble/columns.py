@@ -237,10 +237,10 @@ def _steps(table: Table, used: Mapping[str, str], *, asked: bool) -> Steps:
             return found
     elif epochs and _whole(epochs):
         found = steps_.from_column(used["epoch"], epochs)
-        if not isinstance(found, str) and (np.diff(found.values) > 0).all():
+        if not isinstance(found, str) and len(np.unique(found.values)) == len(found.values):
             note = f"No column holds the step: {used['epoch']} is used instead."
             return steps_.Steps(found.values, found.keep, used["epoch"], (note,))
-        why = f"No column holds the step, and {used['epoch']} does not rise in every row"
+        why = f"No column holds the step, and {used['epoch']} is not another one in every row"
     return steps_.row_numbers(table.rows, why)
 
 

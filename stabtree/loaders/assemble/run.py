@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree._lazy import np
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.early_end import early_end
 from stabtree.loaders.assemble.placeholders import meant
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
 from stabtree.run import FileUse, Gap, Resume, Run, Setting
+from stabtree.stats import LARGEST
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def run_of(
         written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
         notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
-    return replace(run, notes=(*run.notes, *early_end(run)))
+    return replace(run, notes=(*run.notes, *_beyond(run), *early_end(run)))
 
 
 def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
@@ -72,6 +74,17 @@ def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
     columns = [column.name for part in rows for column in part.source.columns if column.metric == "lr"]
     found = [(match[1], name) for name in columns if (match := _LR_OF.search(name))]
     return {"optimizer": Setting(found[0][0].lower(), f"column {clean(found[0][1], 40)}")} if found else {}
+
+
+def _beyond(run: Run) -> Iterator[str]:
+    """The notes on values that are too large to be reckoned with as they are."""
+    for name, one in run.series.items():
+        if not one.labels and len(one) and float(np.nanmax(sizes := np.abs(one.values), initial=0.0)) > LARGEST:
+            sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+            place = int(sizes.argmax())
+            if sizes[place] > LARGEST:
+                told = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[place]:.4g} at {run.unit}"
+                yield f"{told} {int(one.steps[place]):,}: they are reckoned with as {LARGEST:g}."
 
 
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree._lazy import np
-from stabtree.run import Resume
+from stabtree.run import ROW_NUMBER, Resume
 from stabtree.text import clean
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ MAX_FRACTIONAL = 0.01
 MAX_RESUMES = 200
 # Rows that are merely out of order stand no more than so many rows from their place.
 MAX_NEAR = 10
+# A log whose steps go back so often is out of order where no step comes twice: what is resumed runs some steps again.
+MIN_BACK = 4
+# In so many of its rows none goes back but one that was shuffled, whatever its steps.
+SHUFFLED_SHARE, SINGLE_SHARE = 0.2, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Steps:
 
 def row_numbers(rows: int, why: str) -> Steps:
     """Rows counted from 0, for a table without usable steps."""
-    return Steps(np.arange(rows, dtype=np.int64), None, "row number", (f"{why}: rows are numbered from 0.",))
+    return Steps(np.arange(rows, dtype=np.int64), None, ROW_NUMBER, (f"{why}: rows are numbered from 0.",))
 
 
 def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps | str:
@@ -163,8 +168,8 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     A resume goes back over at least two rows and writes at least two steps anew; one that replaces all rows since the
     first is a fresh start, of which only a note is kept. Anything less is a row out
     of order, which is put in its place; so are a few rows that fill the holes which the few rows before them
-    left, as several writers into one file leave them. Rows that carry the loss decide, since eval rows often
-    come late.
+    left, as several writers into one file leave them, and all rows of a log that was shuffled or put together in
+    another order. Rows that carry the loss decide, since eval rows often come late.
 
     Args:
         steps: int64 (n,), the rows' steps in file order.
@@ -178,8 +183,8 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     back = np.flatnonzero(np.diff(seen) < 0) + 1
     if not len(back):
         return History(None)
-    if len(back) > MAX_RESUMES:
-        return History(None, notes=(f"The steps go back {len(back)} times: the rows were put in order.",))
+    if len(back) > MAX_RESUMES or _is_disordered(seen, back):
+        return History(None, notes=(_order_note(back),))
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
     fresh: list[int] = []
@@ -211,6 +216,47 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         text = f"The file holds {len(fresh) + 1} runs, each begun anew at the first step: the last is read"
         notes = (f"{text} (the others end at step {ends}).", *notes)
     return History(None if keep.all() else keep, tuple(resumes), notes)
+
+
+def _is_disordered(seen: Ints, back: Ints) -> bool:
+    """Whether all rows of a log were written once, and stand in another order than they were.
+
+    Such a log was shuffled, sorted by the text of its steps, or put together from parts in the wrong order. A run that
+    is resumed goes back a few times and repeats steps. Where it logs at other steps afterwards it repeats none, but
+    then its steps lie closer where it ran twice than elsewhere.
+
+    Args:
+        seen: int64 (n,), the steps of the rows in file order.
+        back: the places at which they go back.
+    """
+    ordered = np.sort(seen)
+    apart = np.diff(ordered)
+    repeated = int(np.count_nonzero(apart == 0))
+    if len(back) >= max(MIN_BACK, SHUFFLED_SHARE * len(seen)) and repeated <= (1 - SINGLE_SHARE) * len(seen):
+        return True
+    if repeated or not (apart > np.median(apart) / 2).all():
+        return False
+    texts = list(map(str, seen.tolist()))
+    return len(back) >= MIN_BACK or _are_parts(seen, back, ordered) or texts == sorted(texts)
+
+
+def _are_parts(seen: Ints, back: Ints, ordered: Ints) -> bool:
+    """Whether stretches of a log follow each other without a break once they are in order; arguments as above.
+
+    A stretch of one row or two is one out of its place.
+    """
+    begins = [0, *back.tolist()]
+    ends = [*(place - 1 for place in back.tolist()), len(seen) - 1]
+    if min(end - begin for begin, end in zip(begins, ends, strict=True)) < 2:
+        return False
+    spans = sorted((int(seen[begin]), int(seen[end])) for begin, end in zip(begins, ends, strict=True))
+    usual = 2 * np.median(np.diff(ordered))
+    return all(0 < later - end <= usual for (_, end), (later, _) in pairwise(spans))
+
+
+def _order_note(back: Ints) -> str:
+    times = f"{len(back):,} time{'s' if len(back) != 1 else ''}"
+    return f"The log is out of order: its steps go back {times}. Its rows were put in the order of their steps."
 
 
 def _fills(again: Ints, left: Ints, distinct: Ints) -> bool:

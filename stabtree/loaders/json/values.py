@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.errors import StabtreeError
 from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.frame import kept_in, within
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Source
 from stabtree.text import clean
 
 if TYPE_CHECKING:
+    from stabtree.loaders.json.frame import Spans
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
@@ -22,7 +24,7 @@ KINDS = "a DataFrame, a mapping of column to values, a list of records, or a Run
 
 
 def values_table(data: object, names: Names) -> Table:
-    """The table of a DataFrame (pandas, polars), of columns (`{"loss": [...]}`) or of records (`[{"loss": ...}]`).
+    """The table of a DataFrame (pandas, polars), an Arrow table, columns (`{"loss": [...]}`) or records.
 
     A cell of a DataFrame that is NaN may be a NaN that was logged or nothing at all: it is taken for nothing in a
     column with a value in fewer than half of its rows, and in rows that hold values of such columns alone, as rows of
@@ -31,6 +33,11 @@ def values_table(data: object, names: Names) -> Table:
     Raises:
         StabtreeError: where it is none of these, or holds what can't be columns.
     """
+    if hasattr(data, "collect_schema") and not hasattr(data, "rows"):
+        raise StabtreeError(f"a {type(data).__name__} holds no values yet", hint="give what its .collect() returns")
+    if hasattr(data, "column_names") and hasattr(data, "to_pydict"):
+        _check_distinct(list(data.column_names))
+        data = data.to_pydict()
     if hasattr(data, "columns") and not isinstance(data, Mapping):
         return columns_table(_source("DataFrame"), "DataFrame", _frame(data), names, ())
     if isinstance(data, Mapping):
@@ -96,11 +103,20 @@ def _even(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return lists
 
 
+def _check_distinct(names: list[str]) -> None:
+    """Raise where two columns have one name.
+
+    Raises:
+        StabtreeError: where they have.
+    """
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StabtreeError(f"has two columns called {clean(twice, 40)!r}", hint="rename one of them")
+
+
 def _frame(frame: Any) -> dict[str, list[Any]]:
     """The columns of a DataFrame, its index among them where that has a name; empty cells as None."""
-    names = [str(name) for name in frame.columns]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise StabtreeError(f"has two columns called {clean(twice[0], 40)!r}", hint="rename one of them")
+    _check_distinct([str(name) for name in frame.columns])
     lists = {str(name): _plain(frame[name], str(name)) for name in frame.columns}
     index = getattr(frame, "index", None)  # polars has none
     name = str(getattr(index, "name", None) or "")
@@ -110,7 +126,16 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
         name = "step" if rises and places != list(range(len(places))) else ""
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
-    return _without_empty(lists)
+    spans = kept_in(frame).not_logged
+    steps = lists.get("step", [])
+    told = {name: _blanked(lists[name], steps, spans[name]) for name in spans if name in lists and steps}
+    rest = {name: cells for name, cells in lists.items() if name not in told}
+    return {**lists, **(_without_empty(rest) if not spans else rest), **told}
+
+
+def _blanked(cells: list[Any], steps: list[Any], spans: Spans) -> list[Any]:
+    """The cells of a metric, None where the run that they are of did not log it."""
+    return [None if out and _is_nan(cell) else cell for cell, out in zip(cells, within(steps, spans), strict=True)]
 
 
 def _is_missing(cell: object) -> bool:

@@ -242,7 +242,7 @@ def _cause() -> dict[str, Schema]:
 def _restart() -> dict[str, Schema]:
     return {
         "checkpoint_step": maybe(count("The checkpoint to take; null where there is none.")),
-        "checkpoint_every": count("Steps between checkpoints."),
+        "checkpoint_every": count("Steps between checkpoints; 0 where none is known or assumed."),
         "assumed": flag("Whether nothing says where the checkpoints are."),
         "lost_steps": count("Steps that are run again."),
         "fresh_step": maybe(count("A newer checkpoint that was passed over: it may hold what broke the run.")),
@@ -250,7 +250,7 @@ def _restart() -> dict[str, Schema]:
         "before_step": count("The step of the trouble that it must be older than; for the best one where that was."),
         "lost_hours": number("Hours that went into the lost steps; null where no time was logged."),
         "take": word("Which checkpoint is advised.", [*map(str, Take)]),
-        "unit": word("What all these steps count.", ["step", "epoch"]),
+        "unit": word("What all these steps count.", ["step", "epoch", "row"]),
     }
 
 

@@ -194,7 +194,7 @@ def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, 
             "before_step": restart.before_step,
             "lost_hours": number(restart.lost_hours),
             "take": str(restart.take),
-            "unit": "epoch" if restart.by_epoch else "step",
+            "unit": restart.unit,
         }
         if restart
         else None,

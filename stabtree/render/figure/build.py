@@ -59,7 +59,7 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
         for series in chosen
     )
     marks = sorted((m for m in _marks(diagnosis, finding) if first <= m.step <= last), key=lambda mark: mark.step)
-    return Figure(first, last, columns, strips, tuple(marks))
+    return Figure(first, last, columns, strips, tuple(marks), diagnosis.run.unit)
 
 
 def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:

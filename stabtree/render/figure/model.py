@@ -69,6 +69,7 @@ class Figure:
         columns: into how many columns of equal width the axis is cut.
         strips: the series, the most telling first.
         marks: what is marked, by step.
+        unit: what the axis counts: `step`, or `row`.
     """
 
     first_step: int
@@ -76,6 +77,7 @@ class Figure:
     columns: int
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
+    unit: str = "step"
 
 
 def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:

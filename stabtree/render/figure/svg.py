@@ -123,7 +123,7 @@ def _down(values: Floats, strip: Strip, top: int) -> Floats:
 def _step_axis(figure: Figure, grid: Iterable[int], bottom: int) -> Iterator[str]:
     for step in grid:
         yield _text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle")
-    yield _text(WIDTH - RIGHT, bottom + 26, "step", "axis", "end")
+    yield _text(WIDTH - RIGHT, bottom + 26, figure.unit, "axis", "end")
 
 
 def _strip(figure: Figure, strip: Strip, grid: Iterable[int], top: int) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _strip(figure: Figure, strip: Strip, grid: Iterable[int], top: int) -> Itera
 
 
 def _name(figure: Figure, strip: Strip, y: int) -> str:
-    led = next((f", at step {mark.label}" for mark in figure.marks if mark.kind == "first"), "")
+    led = next((f", at {figure.unit} {mark.label}" for mark in figure.marks if mark.kind == "first"), "")
     notes = '<tspan class="axis" dx="8">log scale</tspan>' if strip.log else ""
     notes += f'<tspan class="mark" dx="8">moved first{escape(led)}</tspan>' if strip.first else ""
     return f'<text class="name" x="{LEFT}" y="{y}">{escape(clean(strip.metric, 60))}{notes}</text>'
@@ -232,7 +232,7 @@ def _legend(figure: Figure, y: int) -> Iterator[str]:
 def _told(figure: Figure) -> str:
     """What the picture shows, for whoever can't see it."""
     names = ", ".join(clean(strip.metric) for strip in figure.strips)
-    told = [f"{names} over steps {figure.first_step:,} to {figure.last_step:,}."]
+    told = [f"{names} over {figure.unit}s {figure.first_step:,} to {figure.last_step:,}."]
     told += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
     told += [f"{WORDS[mark.kind].capitalize()} {mark.label}." for mark in figure.marks if mark.kind in WORDS]
     told += [f"{clean(strip.metric)} is NaN or infinite in places." for strip in figure.strips if strip.bad.any()]

@@ -105,7 +105,7 @@ def events(report: Report) -> Markup:
 def _event(event: Happening, others: int) -> Markup:
     more = f" and {others:,} more after it" if others else ""
     first = tag("span", "◀ first", class_="first") if event.first else NOTHING
-    step = tag("span", f"step {event.step:,}", class_="step")
+    step = tag("span", f"{event.unit} {event.step:,}", class_="step")
     return tag(
         "li", step, tag("span", prose(event.sentence + more), " ", first), class_="leads" if event.first else False
     )

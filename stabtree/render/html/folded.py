@@ -46,7 +46,8 @@ def _rows(report: Report) -> Markup:
         return NOTHING
     heads, rows = around(report.diagnosis.run, onset, ["loss", *(event.metric for event in report.events)])
     marked = [[tag("strong", cell) if row[0] == f"{onset:,}" else cell for cell in row] for row in rows]
-    return folded(f"The log's rows around step {onset:,}", table(heads, marked, class_="numbers")) if rows else NOTHING
+    title = f"The log's rows around {report.diagnosis.run.unit} {onset:,}"
+    return folded(title, table(heads, marked, class_="numbers")) if rows else NOTHING
 
 
 def _fixes(report: Report) -> Markup:
@@ -56,7 +57,9 @@ def _fixes(report: Report) -> Markup:
 
 
 def _monitor(diagnosis: Diagnosis) -> Markup:
-    return _list("NaN monitor", tuple(sentences(diagnosis.monitor))) if diagnosis.monitor else NOTHING
+    return (
+        _list("NaN monitor", tuple(sentences(diagnosis.monitor, diagnosis.run.unit))) if diagnosis.monitor else NOTHING
+    )
 
 
 def _walks(diagnosis: Diagnosis) -> Markup:

@@ -29,7 +29,7 @@ def around(run: Run, step: int, names: Sequence[str]) -> tuple[list[str], list[l
     near = np.unique(np.concatenate([_near(series, step) for series in chosen])) if chosen else np.array([], np.int64)
     middle = int(np.searchsorted(near, step))
     steps = near[max(middle - BEFORE, 0) : middle + AFTER + 1].tolist()
-    return ["step", *known], [[f"{at:,}", *(_cell(series, at) for series in chosen)] for at in steps]
+    return [run.unit, *known], [[f"{at:,}", *(_cell(series, at) for series in chosen)] for at in steps]
 
 
 def _near(series: Series, step: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -77,7 +77,7 @@ def _action(item: Action) -> str:
 
 def event(item: Happening) -> str:
     """One thing that happened, and whether it was the first."""
-    return f"step {item.step:,}: {escape(item.sentence)}{' (**first**)' * item.first}"
+    return f"{item.unit} {item.step:,}: {escape(item.sentence)}{' (**first**)' * item.first}"
 
 
 def causes(rows: Sequence[CauseRow]) -> str:
@@ -126,7 +126,7 @@ def _folded(told: Report) -> Iterator[str]:
     """What is not needed to act."""
     fixes = told.finding.fixes if told.finding else ()
     notes = (*told.diagnosis.said, *told.diagnosis.run.notes)
-    monitor = sentences(told.diagnosis.monitor) if told.diagnosis.monitor else ()
+    monitor = sentences(told.diagnosis.monitor, told.diagnosis.run.unit) if told.diagnosis.monitor else ()
     turns = sum(len(item.turns) for item in told.walks)
     late, rest = told.events[MOST_EVENTS:], told.causes[MOST_CAUSES:]
     parts = (

@@ -56,10 +56,9 @@ def _summary(told: Report) -> str:
     rows = [("Run", escape(told.facts)), ("Verdict", f"{LOOKS[told.badge].word}: {escape(told.title)}")]
     if finding and finding.onset_step is not None:
         at = clock(told.diagnosis.run, finding.onset_step)
-        rows.append(("Onset", f"step {finding.onset_step:,}{f', {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''}"))
+        rows.append(("Onset", f"{finding.unit} {finding.onset_step:,}{f', {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''}"))
     if restart:
-        unit = "epoch" if restart.by_epoch else "step"
-        rows.append((f"{unit.capitalize()}s to run again", f"{restart.lost_steps:,}"))
+        rows.append((f"{restart.unit.capitalize()}s to run again", f"{restart.lost_steps:,}"))
     if restart and restart.lost_hours is not None:
         rows.append(("Hours lost", f"{restart.lost_hours:,.1f}"))
     rows += [("Author, date", _fill("who wrote this, and when")), ("Status", _fill("open, mended or closed"))]
@@ -70,12 +69,14 @@ def _timeline(told: Report) -> Iterator[str]:
     finding = told.finding
     happened = [(item.step, event(item)) for item in told.events]
     if finding and finding.last_good_step is not None:
-        happened.append((finding.last_good_step, f"step {finding.last_good_step:,}: the last good one"))
+        happened.append((finding.last_good_step, f"{finding.unit} {finding.last_good_step:,}: the last good one"))
     if finding and finding.onset_step is not None:
-        happened.append((finding.onset_step, f"step {finding.onset_step:,}: onset: {escape(finding.leaf.title)}"))
+        happened.append(
+            (finding.onset_step, f"{finding.unit} {finding.onset_step:,}: onset: {escape(finding.leaf.title)}")
+        )
     last = told.diagnosis.run.last_step
     if last is not None:
-        happened.append((last, f"step {last:,}: the log ends"))
+        happened.append((last, f"{told.diagnosis.run.unit} {last:,}: the log ends"))
     yield from (text for _, text in sorted(happened, key=lambda item: item[0]))
     yield _fill("when it was noticed, by whom or by what; when the run was stopped; when it went on")
 
@@ -117,7 +118,7 @@ def _prevention(told: Report) -> Iterator[str]:
         lead = finding.onset_step - first.step
         yield f"Watch {escape(first.metric)}: it moved {lead:,} step{'s' * (lead > 1)} before the trouble."
     if told.diagnosis.monitor:
-        yield escape(f"The NaN monitor {sentences(told.diagnosis.monitor)[0]}.")
+        yield escape(f"The NaN monitor {sentences(told.diagnosis.monitor, told.diagnosis.run.unit)[0]}.")
     if finding and finding.restart and finding.restart.assumed:
         yield "Say in the run's manifest where its checkpoints are: here it had to be assumed."
     yield _fill("the change, the alert or the test that keeps it from happening again")

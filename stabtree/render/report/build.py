@@ -64,11 +64,11 @@ def _seen_as(finding: Finding) -> Iterator[str]:
     for item in finding.also:
         dates = moved and item.onset_step == finding.onset_step
         if item.leaf.severity.rank >= least and (dates or not {own.metric for own in item.evidence} <= series):
-            yield f"{item.leaf.id}{_at(item.onset_step)}"
+            yield f"{item.leaf.id}{_at(item)}"
 
 
-def _at(step: int | None) -> str:
-    return f" at step {step:,}" if step is not None else ""
+def _at(finding: Finding) -> str:
+    return f" at {finding.unit} {finding.onset_step:,}" if finding.onset_step is not None else ""
 
 
 def _causes(finding: Finding) -> Iterator[CauseRow]:
@@ -169,8 +169,7 @@ def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | Non
     word = LOOKS[badge(diagnosis)].word.lower()
     parts = [word]
     if finding:
-        at = f" at step {finding.onset_step:,}" if finding.onset_step is not None else ""
-        parts = [f"{word}: {finding.leaf.id}{at}"]
+        parts = [f"{word}: {finding.leaf.id}{_at(finding)}"]
         restart = finding.restart
         if restart and restart.checkpoint_step is not None:
             parts.append(f"restart from {restart.checkpoint_step:,}")

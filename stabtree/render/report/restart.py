@@ -18,7 +18,7 @@ LEAST_HOURS = 0.1  # less is told in minutes
 
 def restart_line(restart: Restart) -> list[Piece]:
     """The advice as a line of pieces."""
-    unit = "epoch" if restart.by_epoch else "step"
+    unit = restart.unit
     place = f"{unit} {restart.before_step:,}"
     if restart.checkpoint_step is None:
         return _without(restart, place, unit)
@@ -55,6 +55,9 @@ def _without(restart: Restart, place: str, unit: str) -> list[Piece]:
         return _train_again(restart, place, unit)
     if restart.nothing:
         return [("Nothing to go back to", "number"), (f": {restart.nothing}. Mend the cause and start again", "")]
+    if restart.told is Told.UNCOUNTED:
+        text = ", or from the beginning if none was kept: the log does not count optimizer steps, so none is assumed"
+        return [("Restart from ", ""), (f"the newest checkpoint older than {place}", "number"), (text, "")]
     if restart.assumed:
         text = f", unless a checkpoint older than {place} was kept: none was found with the log{OPTION}"
         return [("Restart from ", ""), ("the beginning", "number"), (text, "")]

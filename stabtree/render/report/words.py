@@ -41,7 +41,7 @@ def main_finding(diagnosis: Diagnosis) -> Finding | None:
 
 def step_of(finding: Finding | None) -> str:
     """What stands before the title of a finding: the step at which it begins."""
-    return f"Step {finding.onset_step:,}: " if finding and finding.onset_step is not None else ""
+    return f"{finding.unit.capitalize()} {finding.onset_step:,}: " if finding and finding.onset_step is not None else ""
 
 
 def earlier(diagnosis: Diagnosis, finding: Finding) -> str:
@@ -206,7 +206,7 @@ def span(run: Run) -> str:
     """The steps of a run; empty where it has none."""
     logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
     first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
-    return "" if first is None else f"steps {first:,}-{run.last_step:,}{_of(run)}"
+    return "" if first is None else f"{run.unit}s {first:,}-{run.last_step:,}{_of(run)}"
 
 
 def _of(run: Run) -> str:

@@ -75,7 +75,7 @@ def events(page: Page, report: Report, *, most: int) -> None:
         room = page.width - width - 2 - len(page.plain(more + mark))
         told = clipped(page.plain(event.sentence), room)
         page.item(
-            (f"step {event.step:,}", "number"),
+            (f"{event.unit} {event.step:,}", "number"),
             [(told + more, ""), (mark, "first")],
             indent=2,
             head_width=width,

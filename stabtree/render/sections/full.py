@@ -83,7 +83,7 @@ def _verdict(page: Page, told: Report) -> None:
 def _summary(run: Run) -> str:
     logged = [loss] if (loss := run.get("loss")) is not None else list(run.series.values())
     first = min((int(series.steps[0]) for series in logged if len(series)), default=None)
-    steps = "no steps" if first is None else f"steps {first:,} to {run.last_step:,}"
+    steps = "no steps" if first is None else f"{run.unit}s {first:,} to {run.last_step:,}"
     shown = ("loss", "eval_loss", "reward", "grad_norm", "lr", "loss_scale", "batch_id")
     known = [name for name in shown if run.get(name)]
     known += sorted({f"{name.split('/')[0]}/*" for name in run.series if "/" in name})
@@ -146,7 +146,7 @@ def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
         more = f" and {len(others)} more after it" if others else ""
         mark = [("  ◀ first", "first")] if earliest.first else []
         page.item(
-            (f"step {earliest.step:,}", "id"),
+            (f"{earliest.unit} {earliest.step:,}", "id"),
             [(f"{earliest.sentence}{more}", ""), *mark],
             indent=1,
             head_width=width + 1,
@@ -189,7 +189,7 @@ def _monitor(page: Page, diagnosis: Diagnosis) -> None:
     if diagnosis.monitor is None:
         return
     page.heading("NaN monitor")
-    for sentence in sentences(diagnosis.monitor):
+    for sentence in sentences(diagnosis.monitor, diagnosis.run.unit):
         page.item(("·", "dim"), [(sentence, "")], indent=1, head_width=2)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.text import counting
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,15 +14,16 @@ if TYPE_CHECKING:
 MOST_RANKS = 8
 
 
-def sentences(replay: Replay) -> list[str]:
-    """The replay as sentences, the most important one first."""
-    return [
+def sentences(replay: Replay, unit: str) -> list[str]:
+    """The replay as sentences, the most important one first; `unit` is what the log's steps are: `step` or `row`."""
+    told = [
         _stop(replay),
         _counts(replay.loss),
         *([_gradients(replay.grad_norm, replay)] if replay.grad_norm else []),
         *([_ranks(replay)] if replay.first_ranks else []),
         *([_rows(replay)] if replay.every > 1 else []),
     ]
+    return [counting(text, unit) for text in told]
 
 
 def _stop(replay: Replay) -> str:

@@ -30,7 +30,8 @@ def rows_around(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> No
     names = [series.metric for series in held]
     widths = {name: max(COLUMN, len(page.plain(name)) + 2) for name in names}
     shown = [name for name, end in zip(widths, accumulate(widths.values()), strict=True) if end < page.width - COLUMN]
-    page.lines([[(f"{'step':>{COLUMN}}", "dim"), *((f"{name:>{widths[name]}}", "dim") for name in shown)]], indent=1)
+    heads = [(f"{diagnosis.run.unit:>{COLUMN}}", "dim"), *((f"{name:>{widths[name]}}", "dim") for name in shown)]
+    page.lines([heads], indent=1)
     for step in near.tolist():
         style = "number" if step == onset else ""
         cells = [f"{_cell(diagnosis.run.series[name], step):>{widths[name]}}" for name in shown]

@@ -48,13 +48,24 @@ def test_onset_and_restart_are_in_the_logs_own_steps(steps: str) -> None:
         ("600", "is not of the form A:B"),
         (":", "is not of the form A:B"),
         ("a:b", "is not of the form A:B"),
-        ("800:600", "ends before it begins"),
+        ("1:2:3", "is not of the form A:B"),
+        ("nan:", "is not of the form A:B"),
+        ("800:600", "ends before it begins\n next: type --steps 600:800"),
+        ("-5:10", "no step is below 0\n next: type --steps 0:10"),
+        ("-9:-5", "no step is below 0\n next: type --steps 500:800"),
+        (f"500:{'9' * 400}", "no log holds so large a step\n next: type --steps 500:"),
+        (f"{2**63}:", "no log holds so large a step\n next: type --steps 500:800"),
+        ("1e2:2,000", "a step is written as digits alone\n next: type --steps 100:2000"),
+        ("0.5:inf", "a step is written as digits alone\n next: type --steps 1:"),
         ("900:", "no row of fp16-overflow lies in it\n next: the log has steps 0 to 789"),
     ],
 )
 def test_a_stretch_that_makes_no_sense_is_an_error(steps: str, problem: str) -> None:
     """With what to type, or which steps there are."""
-    assert problem in failed("diagnose", NAN, "--steps", steps)
+    told = failed("diagnose", NAN, f"--steps={steps}")
+    assert problem in told
+    assert len(told.strip().splitlines()) == 2
+    assert len(told) < 300
 
 
 def test_of_several_runs_each_is_cut() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabtree.diagnosis.walk import diagnose
 from stabtree.errors import StabtreeError
+from stabtree.facts.checkpoints import Told
 from stabtree.loaders import load_run
 from stabtree.loaders.assemble.steps import history
+from stabtree.render.markdown.page import markdown
+from stabtree.render.screen import screen
 from stabtree.run import Resume, Run
 from tests.loaders.make import points, write
 
@@ -60,12 +65,17 @@ def test_epochs_stand_in_for_steps(tmp_path: Path) -> None:
     assert run.notes == ("No column holds the step: epoch is used instead.",)
 
 
-@pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1"), ("2,2", "1,1")])
+@pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1")])
 def test_epochs_that_do_not_rise_are_no_steps(tmp_path: Path, rows: Sequence[str]) -> None:
     """Rounded or repeated epochs would give rows the same step: rows are counted instead."""
     run = load(tmp_path, "epoch,loss", *rows)
     assert steps(run) == [0, 1]
     assert run.sources[0].steps_from == "row number"
+
+
+def test_epochs_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    """A log that tells its newest epoch first is read from its first one."""
+    assert steps(load(tmp_path, "epoch,loss", "3,1", "2,2", "1,3")) == [1, 2, 3]
 
 
 def test_rows_are_counted_where_nothing_else_is(tmp_path: Path) -> None:
@@ -243,3 +253,71 @@ def test_json_rows_without_a_step_key(tmp_path: Path) -> None:
     """Rows of JSON without any step are counted."""
     content = "".join(json.dumps({"loss": 3 - i}) + "\n" for i in range(3))
     assert steps(load_run(write(tmp_path, content, "a.jsonl"))) == [0, 1, 2]
+
+
+def disordered(rows: list[str], how: str) -> list[str]:
+    """The rows of a log, put out of order."""
+    if how == "shuffled":
+        return [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+    if how == "sorted as text":
+        return sorted(rows, key=lambda row: row.partition(",")[0])
+    return rows[::-1] if how == "newest first" else rows[len(rows) // 2 :] + rows[: len(rows) // 2]
+
+
+@pytest.mark.parametrize("every", [1, 10])
+@pytest.mark.parametrize("rows", [30, 300])
+@pytest.mark.parametrize("disorder", ["shuffled", "newest first", "sorted as text", "parts changed over"])
+def test_a_log_out_of_order_is_put_in_order_whole(tmp_path: Path, disorder: str, rows: int, every: int) -> None:
+    """Rows of which each stands once are no resumes: all of them are judged, and a note tells what was done."""
+    written = [f"{row * every},{'nan' if row > rows - 6 else 4 - row / rows}" for row in range(rows)]
+    run = load(tmp_path, "step,loss", *disordered(written, disorder))
+    assert steps(run) == [row * every for row in range(rows)]
+    assert not run.resumes
+    assert any("out of order" in note for note in run.notes)
+    assert diagnose(run).verdict == "critical"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [range(0, 510, 10), range(300, 810, 10)],
+        [range(0, 510, 10), range(455, 800, 10)],
+        [range(0, 310, 10), range(200, 510, 10), range(400, 710, 10), range(600, 910, 10), range(800, 1110, 10)],
+        [range(0, 310, 10), range(203, 510, 10), range(401, 710, 10), range(604, 910, 10), range(802, 1110, 10)],
+    ],
+    ids=["repeats steps", "at other steps", "often", "often, at other steps"],
+)
+def test_a_resumed_log_is_not_out_of_order(tmp_path: Path, parts: Sequence[range]) -> None:
+    """What goes back and runs the same stretch again is a resume, whether or not it logs the same steps again."""
+    run = load(tmp_path, "step,loss", *(f"{step},{4 - step / 1000}" for part in parts for step in part))
+    assert [resume.to_step for resume in run.resumes] == [part[0] for part in parts[1:]]
+
+
+@pytest.mark.parametrize("first", [2**62, 0.5, -900])
+def test_a_log_without_steps_is_told_in_rows(tmp_path: Path, first: float) -> None:
+    """A row number is no step: no step is named in its place, and no checkpoint assumed at one."""
+    apart = 1 if first > 1 else 1 / 7
+    rows = [f"{first + row * apart},{'nan' if row >= 200 else 4 - row / 300},1.0" for row in range(300)]
+    run = load(tmp_path, "step,loss,grad_norm", *rows)
+    assert (run.unit, run.sources[0].steps_from) == ("row", "row number")
+    found = diagnose(run)
+    restart = found.findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.unit, restart.told) == (None, "row", Told.UNCOUNTED)
+    for draw in (screen, markdown):
+        shown = draw(found)
+        assert "ow 200" in shown
+        assert not re.search(r"\bsteps? \d|\d steps", shown)
+
+
+@pytest.mark.parametrize(
+    ("column", "assumed"), [("global_step", 200), ("tokens", None), ("consumed_samples", None), ("num_timesteps", None)]
+)
+def test_no_checkpoint_is_assumed_where_steps_are_not_counted(tmp_path: Path, column: str, assumed: int | None) -> None:
+    """No trainer saves every 200 tokens, samples or steps of an environment."""
+    rows = [f"{row * 10},{'nan' if row >= 30 else 4 - row / 60},1.0" for row in range(60)]
+    run = load(tmp_path, f"{column},loss,grad_norm", *rows, step_column=column)
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == assumed
+    assert (restart.told is Told.UNCOUNTED) == (assumed is None)

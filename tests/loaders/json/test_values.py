@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ import pytest
 
 import stabtree
 from stabtree.errors import StabtreeError
-from tests.conftest import falling
+from tests.conftest import FIXTURES, falling
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
 ROWS = 300
@@ -101,6 +104,81 @@ def test_a_run_as_a_frame_is_the_same_run() -> None:
     assert {name: series.values.tolist() for name, series in again.series.items()} == {
         name: series.values.tolist() for name, series in run.series.items()
     }
+
+
+FRAMED = sorted(path.parent for path in FIXTURES.rglob("manifest.json"))
+
+
+def told(found: stabtree.Diagnosis) -> list[Any]:
+    """The verdict, and of each finding what it is, where it begins, and from where to restart."""
+    restarts = [(item.restart.checkpoint_step, item.restart.told) for item in found.findings if item.restart]
+    return [found.verdict, found.end.id, [(item.leaf.id, item.onset_step) for item in found.findings], restarts]
+
+
+@pytest.mark.parametrize("folder", FRAMED[::3], ids=lambda path: path.name)
+def test_a_frame_of_a_run_gets_the_verdict_of_the_run(folder: Path) -> None:
+    """Its configuration goes along, and what was not logged is no NaN."""
+    run = stabtree.load_run(folder)
+    frame = run.to_frame()
+    json.dumps(frame.attrs)  # as whoever writes it to a file does
+    again = stabtree.diagnose(frame)
+    assert told(again) == told(stabtree.diagnose(run))
+    assert again.run.config.keys() == run.config.keys()
+
+
+def test_a_nan_in_a_frame_of_a_run_is_one_only_where_it_was_logged() -> None:
+    """A metric of every other row has no NaN between them, and one that was logged stays in it, however rare."""
+    odd = [None if step % 2 else float("nan") if step > 250 else 1.0 for step in STEPS]
+    run = stabtree.load_run({"step": STEPS, "loss": falling(ROWS), "grad_norm": odd, "eval_loss": odd})
+    frame = run.to_frame()
+    for again in (stabtree.load_run(frame), stabtree.load_run(frame.loc[:280])):
+        for name in ("grad_norm", "eval_loss"):
+            found, kept = again.series[name], run.series[name].steps <= (again.last_step or 0)
+            assert found.steps.tolist() == run.series[name].steps[kept].tolist()
+            assert np.array_equal(found.values, run.series[name].values[kept], equal_nan=True)
+    frame.loc[260:, "loss"] = math.nan
+    assert np.flatnonzero(np.isnan(stabtree.load_run(frame).series["loss"].values))[0] == 260
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"config": 3}, [], {"config": {"dtype": [{}, "x"]}}, {"config": {}, "not_logged": {"loss": "a-b"}}]
+)
+def test_what_others_keep_in_a_frame_is_not_believed(attrs: Any) -> None:
+    """A frame whose `attrs` are not ours is read as any other."""
+    frame = pd.DataFrame({"step": STEPS, "loss": broken()})
+    frame.attrs["stabtree"] = attrs
+    assert stabtree.diagnose(frame).findings[0].onset_step == 200
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_read(library: str) -> None:
+    """A NaN in them is one, a null is nothing."""
+    module = pytest.importorskip(library)
+    make = module.DataFrame if library == "polars" else module.table
+    held_out = [float(step) if step % 50 == 49 else None for step in STEPS]
+    found = stabtree.diagnose(make({"step": STEPS, "loss": broken(), "eval_loss": held_out}))
+    assert found.findings[0].onset_step == 200
+    assert len(found.run.series["eval_loss"]) == ROWS // 50
+
+
+def test_a_lazy_frame_is_refused() -> None:
+    """It holds no values yet: the hint says what to call."""
+    lazy = pytest.importorskip("polars").LazyFrame({"step": STEPS, "loss": broken()})
+    with pytest.raises(StabtreeError, match="holds no values yet"):
+        stabtree.diagnose(lazy)
+
+
+def test_a_value_that_is_too_large_is_told_as_it_was_logged() -> None:
+    """The jump goes up to what the log says; where several are too large none is told that is not in it."""
+    loss = falling(ROWS)
+    loss[200] = 1e150
+    found = stabtree.diagnose({"step": STEPS, "loss": loss})
+    text = json.dumps(found.to_dict()["findings"])
+    assert "up to 1e+150" in text
+    assert "up to 1e+100" not in text
+    assert any("the largest 1e+150 at step 200" in note for note in found.run.notes)
+    loss[200:210] = np.geomspace(1e120, 1e150, 10)
+    assert "up to 1e+100 or more" in json.dumps(stabtree.diagnose({"step": STEPS, "loss": loss}).to_dict()["findings"])
 
 
 @pytest.mark.parametrize(

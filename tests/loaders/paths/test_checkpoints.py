@@ -165,7 +165,7 @@ def test_a_log_of_epochs_has_checkpoints_by_epoch(tmp_path: Path) -> None:
     assert list(run.checkpoints) == [7]
     restart = diagnose(run).findings[0].restart
     assert restart is not None
-    assert (restart.checkpoint_step, restart.by_epoch) == (7, True)
+    assert (restart.checkpoint_step, restart.unit == "epoch") == (7, True)
 
 
 def test_numbers_that_count_epochs_are_not_taken_for_steps(tmp_path: Path) -> None:
