@@ -7,6 +7,9 @@ OUT ?= .venv/peers/predictions
 TESTS ?= tests
 PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
 
+# On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
+PYTEST := pytest -q -n auto --dist worksteal
+
 .PHONY: demo test test-floors test-pythons bench mutate gates peers readme clean
 
 .venv/.runtime: pyproject.toml
@@ -25,7 +28,7 @@ test: .venv/.dev  ## lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q
+	$(BIN)/$(PYTEST)
 
 # The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.
 FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -40,14 +43,14 @@ FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project
 	touch $@
 
 test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies that are allowed
-	.venv/floors/bin/pytest -q -p no:cacheprovider $(TESTS)
+	.venv/floors/bin/$(PYTEST) -p no:cacheprovider $(TESTS)
 
 test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
 	@set -e; for python in $(PYTHONS); do \
 		venv=.venv/$$($$python -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); echo "$$venv"; \
 		$$python -m venv $$venv; \
 		$$venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
-		$$venv/bin/pytest -q -p no:cacheprovider $(TESTS); \
+		$$venv/bin/$(PYTEST) -p no:cacheprovider $(TESTS); \
 	done
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references

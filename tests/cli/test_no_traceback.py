@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stabtree.loaders import load_run
-from tests.cli.command import COMMAND, environment, failed, process
+from tests.cli.command import COMMAND, environment, failed, process, run
 from tests.conftest import FIXTURES
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
@@ -57,13 +57,8 @@ def test_closed_and_full_streams_end_in_an_error(command: str, code: int) -> Non
 @pytest.mark.parametrize("words", [["explain", "--all"], ["tree", "--help"], ["diagnose", NAN]], ids=" ".join)
 def test_python_without_docstrings_says_the_same(words: list[str]) -> None:
     """`PYTHONOPTIMIZE=2` leaves docstrings out; what stands in them is printed all the same."""
-    assert run_as(words, PYTHONOPTIMIZE="2") == run_as(words)
-
-
-def run_as(words: list[str], **environ: str) -> tuple[int, str, str]:
-    """What a process says: its exit code, standard output and standard error."""
-    done = process(*words, **environ)
-    return done.returncode, done.stdout, done.stderr
+    without, usual = process(*words, PYTHONOPTIMIZE="2"), run(*words)
+    assert (without.returncode, without.stdout, without.stderr) == (usual.returncode, usual.stdout, usual.stderr)
 
 
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="needs Linux's /proc")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import pytest
 from stabtree.cli import main
 from stabtree.cli.outputs import write
 from stabtree.errors import StabtreeError
-from tests.cli.command import environment
+from tests.cli.command import environment, run
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
@@ -138,11 +137,14 @@ def test_an_error_that_can_not_be_told_keeps_its_exit_code(why: int, capsys: pyt
 
 def with_room(size: int, words: list[str]) -> int:
     """The exit code of a command whose files can grow to so many bytes and no further, as on a disk that is full."""
-    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
-    # In a process of its own: the limit would hold for what pytest itself writes, too.
-    code = f"{limit}; import sys; from stabtree.cli import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True)
-    return done.returncode
+    import resource  # of Unix alone
+
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:  # what it prints is kept in memory: the limit would hold for pytest's own files, too
+        return run(*words).returncode
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.facts import FACTS
 from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES, Predicate
@@ -42,57 +43,75 @@ CONFIG: Mapping[str, tuple[Any, ...]] = {
     "nan_begins": ("embedding", "mlp"),
 }
 TREE = load_trees()
+# Made once: hypothesis looks over each strategy that it has not seen, which takes longer than drawing from it.
+SEEDS = st.integers(0, 2**32 - 1)
+POOLS = st.lists(WILD, min_size=1, max_size=6)
+COURSES = st.sampled_from([(1.0, 1.0), (4.0, 1.0), (1.0, 900.0), (0.0, 0.0)])
+PEAKS = st.sampled_from([1, 30])
+ENDS = st.sampled_from([0.0, math.nan])
+LENGTHS = st.integers(1, 150)
+APART = st.integers(2, 30)
+OTHERS = st.sets(st.sampled_from(sorted(by_name().keys() - TIMES)), max_size=4)
+SETTINGS = st.sets(st.sampled_from(sorted(CONFIG)))
+GIVEN = {key: st.sampled_from(known) for key, known in CONFIG.items()}
 
 
 @cache
 def about(name: str) -> tuple[str, ...]:
-    """The metrics that a predicate asks for by name: in its signature, and where a tree names one for it."""
+    """The metrics that a predicate asks for, in its signature or by a tree that names one; else those of its facts."""
     predicate = PREDICATES[name]
     causes = (cause for leaf in TREE.leaves.values() for cause in leaf.causes)
     nodes: list[Question | Cause] = [*TREE.questions.values(), *causes]
     given = [value for node in nodes if node.test == name for value in node.params.values()]
     words = [need.name for need in predicate.needs] + [str(value) for value in (*predicate.params.values(), *given)]
-    return tuple(dict.fromkeys(word for word in words if word in by_name()))
+    facts = [FACTS[need.name] for need in predicate.needs if need.kind == "Fact"]
+    own, theirs = (
+        tuple(dict.fromkeys(word for word in found if word in by_name()))
+        for found in (words, [need.name for fact in facts for need in fact.needs])
+    )
+    return own or theirs
 
 
-@st.composite
+@cache
+def asked_of(name: str) -> st.SearchStrategy[set[str]]:
+    """Some of the metrics that a predicate asks for."""
+    return st.sets(st.sampled_from(about(name))) if about(name) else st.just(set())
+
+
 def column(draw: st.DrawFn, metric: str, steps: NDArray[np.int64], *, wild: bool) -> Series:
     """A series of any floats, or a course of values with some noise, which may hold a spike and end in NaN."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = np.random.default_rng(draw(SEEDS))
     if wild and draw(st.booleans()):
-        pool = np.array(draw(st.lists(WILD, min_size=1, max_size=6)))
+        pool = np.array(draw(POOLS))
         return Series(metric, steps, pool[rng.integers(0, len(pool), len(steps))])
-    begin, end = draw(st.sampled_from([(1.0, 1.0), (4.0, 1.0), (1.0, 900.0), (0.0, 0.0)]))
+    begin, end = draw(COURSES)
     values = np.linspace(begin, end, len(steps)) * np.exp(rng.normal(0, 0.01, len(steps)))
-    values[120:125] *= draw(st.sampled_from([1, 30]))
-    values[145:] += draw(st.sampled_from([0.0, math.nan]))
+    values[120:125] *= draw(PEAKS)
+    values[145:] += draw(ENDS)
     return Series(metric, steps, values)
 
 
-@st.composite
 def columns(draw: st.DrawFn, name: str) -> dict[str, Series]:
     """Some or all of what the predicate asks for, and a few others, at the same steps or each at its own."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = np.random.default_rng(draw(SEEDS))
     together, wild = draw(st.booleans()), draw(st.booleans())
-    asked = set(about(name)) if together else draw(st.sets(st.sampled_from(about(name)))) if about(name) else set()
+    asked = set(about(name)) if together else draw(asked_of(name))
     found: dict[str, Series] = {}
-    for metric in sorted(
-        {"loss"} | asked | draw(st.sets(st.sampled_from(sorted(by_name().keys() - TIMES)), max_size=4))
-    ):
+    for metric in sorted({"loss"} | asked | draw(OTHERS)):
         grouped = by_name()[metric].grouped and draw(st.booleans())
         for key in (f"{metric}/embed", f"{metric}/b") if grouped else (metric,):
-            gaps = np.ones(150) if together else rng.integers(1, draw(st.integers(2, 30)), draw(st.integers(1, 150)))
-            found[key] = draw(column(key, np.cumsum(gaps).astype(np.int64) - 1, wild=wild))
+            gaps = np.ones(150) if together else rng.integers(1, draw(APART), draw(LENGTHS))
+            found[key] = column(draw, key, np.cumsum(gaps).astype(np.int64) - 1, wild=wild)
     return found
 
 
 @st.composite
 def runs(draw: st.DrawFn, name: str) -> Run:
     """Any run: columns, perhaps a configuration, resumes, another run and a line that tells of an error."""
-    found = draw(columns(name))
-    keys = set(CONFIG) if draw(st.booleans()) else draw(st.sets(st.sampled_from(sorted(CONFIG))))
-    config = {key: Setting(draw(st.sampled_from(CONFIG[key])), "test") for key in sorted(keys)}
-    rerun = Run("other", draw(columns(name)), config) if draw(st.booleans()) else None
+    found = columns(draw, name)
+    keys = set(CONFIG) if draw(st.booleans()) else draw(SETTINGS)
+    config = {key: Setting(draw(GIVEN[key]), "test") for key in sorted(keys)}
+    rerun = Run("other", columns(draw, name), config) if draw(st.booleans()) else None
     lines = (LogLine(3, "RuntimeError: CUDA out of memory", at_end=True),) if draw(st.booleans()) else ()
     resumes = (Resume(60, 50, 10),) if draw(st.booleans()) else ()
     return Run("any", found, config, resumes=resumes, lines=lines, rerun=rerun)
@@ -124,12 +143,11 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
 
     @settings(max_examples=40)
     @given(run=runs(name))
-    @example(run=plain(name))
-    @example(run=plain(name, math.inf))
-    @example(run=plain(name, every=10))
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(PREDICATES[name], run).verdict)
 
+    for known in (plain(name), plain(name, math.inf), plain(name, every=10)):
+        verdicts.add(honest_answer(PREDICATES[name], known).verdict)
     honest()
     assert verdicts - {UNKNOWN}
 

@@ -39,7 +39,7 @@ def test_what_a_group_holds_is_named_once() -> None:
     """Its leaves stand on its page, each with its way there, and not below it once more."""
     trees = load_defining("Q3.4")
     assert trees is not None
-    told = reference.one_screen(trees, reference.find(trees, "Q3.4")[0], width=80)
+    told = reference.one_screen(trees, find(trees, "Q3.4")[0], width=80)
     assert told.count("scale-collapse") == 1
 
 

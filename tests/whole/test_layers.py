@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,16 @@ MOST_IN_A_FOLDER = 16
 UNCOUNTED = {"__init__.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
 
 
-def modules() -> list[Path]:
+@cache
+def modules() -> tuple[Path, ...]:
     """All modules of the package."""
-    return sorted(PACKAGE.rglob("*.py"))
+    return tuple(sorted(PACKAGE.rglob("*.py")))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module's code."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def name_of(path: Path) -> tuple[str, ...]:
@@ -55,11 +63,12 @@ def name_of(path: Path) -> tuple[str, ...]:
     return (*path.relative_to(PACKAGE).parts[:-1], path.stem)
 
 
-def imports(path: Path) -> set[tuple[str, ...]]:
+@cache
+def imports(path: Path) -> frozenset[tuple[str, ...]]:
     """The modules of the package that a module imports, inside functions and for type checking too."""
     known = {name_of(other) for other in modules()}
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             # `from stabtree.tree import model` imports a module, `from stabtree.text import clean` a name of one.
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -72,7 +81,7 @@ def imports(path: Path) -> set[tuple[str, ...]]:
             if first == "stabtree":
                 inner = tuple(parts)
                 found.add(next((m for m in (inner, inner[:-1]) if m in known), (*inner[:-1], "__init__")))
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -120,19 +129,14 @@ def test_what_a_column_means_is_asked_in_one_place() -> None:
     hidden = {"match", "STEP_ALIASES", "EPOCH_ALIASES", "RANK_ALIASES", "RUN_ALIASES"}
     for path in modules():
         if name_of(path)[0] != "metrics":
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.ImportFrom) and node.module == "stabtree.metrics.table":
                     assert not hidden & {alias.name for alias in node.names}, path
 
 
 def test_no_two_classes_share_a_name() -> None:
     """A class's name says which one it is."""
-    names = [
-        node.name
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
+    names = [node.name for path in modules() for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
     assert sorted(names) == sorted(set(names))
 
 
@@ -149,7 +153,7 @@ def test_only_the_command_line_prints_or_exits(path: Path) -> None:
     """Nothing outside cli/ prints, exits or reads the environment."""
     if path.relative_to(PACKAGE).parts[0] in ("cli", "__main__.py"):
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in ("print", "exit", "quit", "input")
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

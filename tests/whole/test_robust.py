@@ -9,7 +9,7 @@ import random
 import sys
 from collections import Counter
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.tree.load import load_trees
+from tests import corpus
 from tests.conftest import FIXTURES, facts_of
 from tests.corpus import labelled
 from tests.whole import variants
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Make = Callable[[], Run]
 
-TREE = load_trees()
+TREE = corpus.trees()
 ALARMS = ("warning", "critical")
 NAMES = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/manifest.json"))
 
@@ -71,10 +71,9 @@ SILENCES = {
 }
 
 
-@cache
 def fixture(name: str) -> Run:
     """A fixture's run."""
-    return load_run(FIXTURES / name)
+    return corpus.given(f"fixtures/{name}")[0]
 
 
 def worst(run: Run) -> Finding | None:
@@ -95,7 +94,12 @@ def told(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
     ]
 
 
-HEALTHY = [name for name in NAMES if worst(fixture(name)) is None]
+def whole(name: str) -> Diagnosis:
+    """The diagnosis of a fixture as it was logged."""
+    return corpus.found(f"fixtures/{name}")
+
+
+HEALTHY = [name for name in NAMES if alarm(whole(name)) is None]
 FAULTED = [name for name in NAMES if name not in HEALTHY]
 
 
@@ -138,7 +142,7 @@ def test_a_healthy_run_raises_no_alarm_however_it_is_logged(name: str) -> None:
 def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(name: str) -> None:
     """With the rows and the columns that show the fault, the worst finding lies in the same section."""
     run = fixture(name)
-    before = worst(run)
+    before = alarm(whole(name))
     assert before is not None
     changed: dict[str, str] = {}
     for label, make in with_less(run):
@@ -191,7 +195,7 @@ def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
 def test_other_units_and_other_steps_change_nothing(name: str) -> None:
     """A loss times a power of two and steps that begin later give the same findings to the row."""
     run = fixture(name)
-    before = relative(diagnose(run, TREE))
+    before = relative(whole(name))
     for factor in (0.25, 64.0, 1000.0):
         assert relative(diagnose(variants.scaled(run, factor), TREE)) == before
     assert relative(diagnose(variants.shifted(run, 70_000), TREE), 70_000) == before
@@ -213,7 +217,7 @@ ALIASES = {"step": "global_step", "loss": "train/loss", "grad_norm": "train/grad
 def test_a_resume_and_other_names_change_nothing(name: str, tmp_path: Path) -> None:
     """Rows written twice, by a stretch that was worse or the same, and columns under their other names."""
     run = fixture(name)
-    before, lines = told(diagnose(run, TREE)), variants.rows(run)
+    before, lines = told(whole(name)), variants.rows(run)
     middle, end = len(lines) // 2, 3 * len(lines) // 4
     written = {
         "as it is": lines,
@@ -244,21 +248,18 @@ def sampled(run: Run, seed: int, count: int) -> Iterator[tuple[str, Run]]:
 def judged(count: int) -> Iterator[tuple[str, str, str]]:
     """What the sampled variants of labelled runs are called: kind, outcome, and of what."""
     for seed, (id_, run) in enumerate(labelled.runs().items()):
-        fault, before = labelled.truth()[id_]["fault"], worst(run)
+        fault, before = labelled.truth()[id_]["fault"], alarm(corpus.found(f"labelled/{id_}"))
         for label, variant in sampled(run, seed, count):
-            kind, now, outcome = label.partition(" ")[0], worst(variant), "fine"
-            if fault in labelled.CALM and now:
-                # An overflow that the scaler got over looks like any other where its scale is not logged.
-                bare = variant.get("loss_scale") is None and now.leaf.id == "grad-nonfinite"
-                outcome = "no scale" if bare else "false"
-            elif (
-                fault not in labelled.CALM
-                and before
-                and not now
-                and before.section in PHASE19
-                and kind not in WASHED_OUT
-            ):
-                outcome = "missed" if shows(before, run, variant) else "fine"
+            kind, now, outcome = label.partition(" ")[0], None, "fine"
+            if fault in labelled.CALM:
+                now = worst(variant)
+                if now:
+                    # An overflow that the scaler got over looks like any other where its scale is not logged.
+                    bare = variant.get("loss_scale") is None and now.leaf.id == "grad-nonfinite"
+                    outcome = "no scale" if bare else "false"
+            elif before and before.section in PHASE19 and kind not in WASHED_OUT and shows(before, run, variant):
+                now = worst(variant)
+                outcome = "fine" if now else "missed"
             yield kind, outcome, f"{id_} {fault} {label}: {now.leaf.id if now else '-'}"
 
 
