@@ -43,7 +43,7 @@ def _timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
         return ()
     own = finding.own_onset_step  # the event may have begun long before what it is told as
     moves = {move.metric: move for at in (own, onset) if at is not None for move in movers.around(at)}
-    events = [_dated(Happening(move.step, move.metric, move.text), finding) for move in moves.values()]
+    events = [_dated(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()]
     events.sort(key=lambda event: event.step)
     earliest = {event.metric: event.step for event in reversed(events)}
     for item in _shown(finding):
@@ -66,14 +66,17 @@ def _timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
     return _placed(marked, Happening(onset, begins.metric, f"onset of: {begins.leaf.title}"))
 
 
-def _dated(event: Happening, finding: Finding) -> Happening:
+def _dated(event: Happening, movers: Movers, finding: Finding) -> Happening:
     """What was lost for good, from the row on at which the finding says that it broke."""
     if event.text != LOST:
         return event
     broke = (
         item.steps[0]
         for item in finding.evidence
-        if item.metric == event.metric and len(item.steps) == 2 and item.steps[0] < event.step <= item.steps[1]
+        if item.metric == event.metric
+        and len(item.steps) == 2
+        and item.steps[0] < event.step <= item.steps[1]
+        and movers.lost(event.metric, item.steps[0])
     )
     first = next(broke, None)
     return event if first is None else replace(event, step=first, text=f"{LOST}, for good from step {event.step:,} on")

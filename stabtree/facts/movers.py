@@ -78,6 +78,11 @@ class Movers:
         after = (self._move(series, onset_step + self._after) for series in others)
         return _in_order(by | {move.metric: move for move in after if move})
 
+    def lost(self, metric: str, step: int) -> bool:
+        """Whether the row of a series at a step is not finite."""
+        series = next((series for series in self._series if series.metric == metric), None)
+        return series is not None and bool((~np.isfinite(series.values[series.steps == step])).any())
+
     def rate(self, onset_step: int) -> Move | None:
         """How the learning rate rose up to a step, where it had at least doubled by then and was rising still."""
         lr = next((series for series in self._series if series.metric == "lr"), None)

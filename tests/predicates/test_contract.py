@@ -125,7 +125,9 @@ def plain(name: str, end: float = 1.0, every: int = 1) -> Run:
     values = np.linspace(4, 1, 150) * np.exp(np.random.default_rng(0).normal(0, 0.01, 150))
     values[120:125] *= 30
     values[145:] = end
-    found = {metric: Series(metric, np.arange(150) * every, values) for metric in ("loss", *about(name))}
+    asked = ("loss", *about(name))
+    grouped = (f"{metric}/embed" for metric in asked if by_name()[metric].grouped)
+    found = {metric: Series(metric, np.arange(150) * every, values) for metric in (*asked, *grouped)}
     config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
     config |= {"dtype": Setting("fp16", "test"), "weight_decay": Setting(10.0, "test")}
     return Run("plain", found, config, rerun=Run("other", found, config))

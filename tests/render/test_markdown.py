@@ -120,11 +120,12 @@ def test_the_page_says_what_the_report_says(path: Path) -> None:
 
 
 def test_a_reason_for_several_things_to_do_is_told_once() -> None:
-    """Both fixes of the growing weights rest on one number, which stands below the first of them."""
+    """Fixes that rest on one number have it below the first of them alone."""
     found = judged(FIXTURES / "phase19" / "fp16-overflow")
-    assert len({item.reason for item in report(found).do_now[1:]}) == 1
+    reasons = {item.reason for item in report(found).do_now if item.reason}
+    assert len(reasons) > 1
     for page in (markdown(found), postmortem(found)):
-        assert page.count("because") == 1
+        assert page.count("because") == len(reasons)
 
 
 def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:

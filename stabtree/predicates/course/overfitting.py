@@ -259,7 +259,8 @@ def eval_apart(
     if over <= factor:
         return Answer(NO, tuple(found))
     part = max(1, len(values) // 10)
-    fallen, eval_fallen = 1 - float(median(values[-part:])) / first, 1 - float(median(evals[-3:])) / float(evals[0])
+    left, eval_left = float(median(values[-part:])) / first, float(median(evals[-3:])) / float(evals[0])
+    fallen, eval_fallen = 1 - min(left, 1e300), 1 - min(eval_left, 1e300)
     text = f"the training loss has lost {fallen:.0%} of its beginning, the eval loss {eval_fallen:.0%}"
     found.append(Evidence(text, "eval_loss", (int(at[0]), int(at[-1])), eval_fallen, falls_share * fallen))
     if eval_fallen > 0 and eval_fallen > falls_share * fallen:

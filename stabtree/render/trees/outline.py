@@ -85,11 +85,24 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
 
 
 def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
-    """Trees in a line or two each: name, title, and how much they hold."""
+    """Trees, a row each: name, how much they hold, and what they are for."""
     page = Page(width=width, color=color)
-    column = max(len(tree.name) for tree in trees) + 2
-    for tree in trees:
-        counts = {"questions": len(tree.questions), "leaves": len(tree.leaves), "entries": len(tree.entries)}
-        held = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        page.item((tree.name, "id"), [(tree.title, ""), (f" ({held})", "dim")], indent=0, head_width=column)
+    heads = ("name", "questions", "leaves", "entries", "what it is for")
+    rows = [(tree.name, len(tree.questions), len(tree.leaves), len(tree.entries), tree.title) for tree in trees]
+    column = max(len(tree.name) for tree in trees)
+    page.rows(
+        [
+            [
+                (f"{name:<{column}}", "id" if place else "dim"),
+                *(
+                    (f"{text:>{len(head)}}", "" if place else "dim")
+                    for text, head in zip(counts, heads[1:], strict=False)
+                ),
+                (title, "" if place else "dim"),
+            ]
+            for place, (name, *counts, title) in enumerate([heads, *rows])
+        ],
+        indent=0,
+        widths=(column + 2, *(len(head) + 2 for head in heads[1:-1])),
+    )
     return page.text()
