@@ -126,7 +126,7 @@ def plain(name: str, end: float = 1.0, every: int = 1) -> Run:
     values[120:125] *= 30
     values[145:] = end
     asked = ("loss", *about(name))
-    grouped = (f"{metric}/embed" for metric in asked if by_name()[metric].grouped)
+    grouped = (f"{metric}/{part}" for metric in asked if by_name()[metric].grouped for part in ("b", "embed"))
     found = {metric: Series(metric, np.arange(150) * every, values) for metric in (*asked, *grouped)}
     config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
     config |= {"dtype": Setting("fp16", "test"), "weight_decay": Setting(10.0, "test")}
