@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.mutations import LARGEST_SEED, mutate
 from stabtree.cli import main as command
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import LOADERS, load_runs
 from stabtree.render.data import machine
 from stabtree.render.inspect import inspect_json, inspect_text

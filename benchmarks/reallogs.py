@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree import diagnose, load_run, load_trees
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.run import Run

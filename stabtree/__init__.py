@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding

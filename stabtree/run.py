@@ -9,14 +9,14 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
 
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
 
 OTHERS = ("lines", "rerun")  # what a section may wait for besides metrics
 PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stabtree
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.monitor import MAX_NAN_STEPS, NaNMonitor, NonFiniteError
 
 NAN, INF = math.nan, math.inf

@@ -25,8 +25,8 @@ from stabtree.cli.shell.demo import demo
 from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
-from stabtree.errors import StabtreeError
-from stabtree.text import clean
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from stabtree.cli.printing import emit
 from stabtree.cli.shell.help import write_groups
-from stabtree.errors import StabtreeError
-from stabtree.text import docstring
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable

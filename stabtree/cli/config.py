@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.cli.judging.levels import levels_of
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, near
 from stabtree.metrics.names import named
-from stabtree.text import clean, near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -40,7 +40,7 @@ from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliv
 from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.render.outputs import HEADLINE, JSON
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import typer
 
 from stabtree.cli.options import TreeOpt  # noqa: TC001 - typer reads it
 from stabtree.cli.printing import emit, screen
-from stabtree.errors import StabtreeError
-from stabtree.text import clean
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Tree

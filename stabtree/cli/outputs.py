@@ -13,7 +13,7 @@ import typer
 
 from stabtree.cli.printing import emit, screen
 from stabtree.cli.shell.help import OUTPUT
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
 

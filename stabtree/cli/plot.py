@@ -9,7 +9,7 @@ import typer
 
 from stabtree.cli.outputs import write
 from stabtree.cli.shell.help import OUTPUT
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import IO
 
 from stabtree.cli.shell.console import takes_escapes
-from stabtree.errors import StabtreeError
-from stabtree.text import to_ascii
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import to_ascii
 
 PAUSE_SECONDS = 0.005
 TOLD = ("error: ", " next: ")

@@ -11,8 +11,8 @@ import typer
 from stabtree.cli.codes import FOUND, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.printing import emit, screen
-from stabtree.errors import StabtreeError
-from stabtree.text import clean
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,9 +95,9 @@ def predicates(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="One of them, with all that it reads and takes.")] = "",
 ) -> None:
     """List the predicates that a tree may ask, with their verdicts, or show one with its parameters."""
+    from stabtree.common.text import near
     from stabtree.predicates import predicate_named, predicate_names
     from stabtree.render.trees.predicates import predicate_list, predicate_page
-    from stabtree.text import near
 
     width, color = screen()
     names = predicate_names()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity

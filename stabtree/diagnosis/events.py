@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.diagnosis.causes import by_strength
 from stabtree.diagnosis.fixes import advised
 from stabtree.diagnosis.restart import advise

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import clean
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.circumstances import framework_of
 from stabtree.facts.registry import finite
-from stabtree.text import clean
 from stabtree.tree.fixes import BATCHES, CHECKPOINT, Place, filled, places
 from stabtree.tree.knobs import KNOBS
 

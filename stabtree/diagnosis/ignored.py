@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
-from stabtree.text import clean, near
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, near
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

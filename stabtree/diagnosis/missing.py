@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.common.text import in_words
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.visits import LogNext, Missing
 from stabtree.metrics.table import by_name
-from stabtree.text import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, Answer, Evidence
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import near
 from stabtree.diagnosis.visits import Visit
-from stabtree.errors import StabtreeError
 from stabtree.predicates import predicate_named
 from stabtree.run import Setting
-from stabtree.text import near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

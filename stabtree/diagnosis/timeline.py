@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import counting
 from stabtree.diagnosis.result import CauseState, Happening
 from stabtree.facts.movers import LOST
-from stabtree.text import counting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import near
 from stabtree.diagnosis.coverage import lacking_for_ok, walked, walked_trees
 from stabtree.diagnosis.events import one_each
 from stabtree.diagnosis.found import found
@@ -19,12 +21,10 @@ from stabtree.diagnosis.restart import before_all_trouble
 from stabtree.diagnosis.result import Diagnosis, Finding
 from stabtree.diagnosis.timeline import timeline
 from stabtree.diagnosis.visits import Missing, Visit
-from stabtree.errors import StabtreeError
 from stabtree.facts import facts_of
 from stabtree.facts.replay import Replay
 from stabtree.predicates import predicate_named
 from stabtree.run import Run
-from stabtree.text import near
 from stabtree.tree.model import Leaf, Question, Severity, Tree
 from stabtree.tree.overrides import overridden
 from stabtree.tree.params import liked, resolved

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import stretches
 from stabtree.facts.registry import Count, fact
-from stabtree.stats import stretches
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.run import Series
 
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import interval, median, row_medians
 from stabtree.facts.registry import Count, fact, finite
 from stabtree.metrics.names import counts_optimizer_steps
-from stabtree.stats import interval, median, row_medians
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 HOUR = 3600.0

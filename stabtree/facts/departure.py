@@ -6,11 +6,11 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
-from stabtree.stats import Tail, medians_of_three, quantiles, row_medians
+from stabtree.common.lazy import np
+from stabtree.common.stats import Tail, medians_of_three, quantiles, row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
 
 REFERENCE = 4  # blocks that a course is drawn through: the fewest whose line survives one that is off
 SPANS = (1, 4)  # how many blocks ahead the course is drawn on

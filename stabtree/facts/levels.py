@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import (
+    BLOCK_SAMPLE,
+    NORMAL_MAD,
+    blocks,
+    change_noise,
+    kendall_z,
+    median,
+    medians_of_three,
+    span,
+)
 from stabtree.facts.registry import Count, fact, finite, per_series
 from stabtree.run import Series
-from stabtree.stats import BLOCK_SAMPLE, NORMAL_MAD, blocks, change_noise, kendall_z, median, medians_of_three, span
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
 
 MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over that of their mean
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
-from stabtree.stats import median, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 # Which way a series goes when it is in trouble. A rate that falls follows its schedule.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, Evidence
+from stabtree.common.lazy import np
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.facts.circumstances import Circumstances
     from stabtree.run import Run, Series
 

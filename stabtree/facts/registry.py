@@ -13,14 +13,14 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import LARGEST
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
-from stabtree.stats import LARGEST
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
     from stabtree.answer import Evidence
+    from stabtree.common.lazy import Floats, Ints
 
 P = ParamSpec("P")
 T = TypeVar("T")

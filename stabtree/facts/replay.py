@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact
-from stabtree.stats import interval
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import blocks, change_noise, median
+from stabtree.common.text import against
 from stabtree.facts.levels import Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
-from stabtree.stats import blocks, change_noise, median
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches

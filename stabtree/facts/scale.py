@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.facts.registry import Unknown, fact, finite
-from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Series

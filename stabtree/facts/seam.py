@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import median, span
 from stabtree.facts.registry import Absent, Count, fact, finite
-from stabtree.stats import median, span
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Run, Series
 
 

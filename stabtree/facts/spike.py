@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import median, span
+from stabtree.common.text import against
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.spikes.look import SpikeLook
 from stabtree.facts.spikes.search import find
-from stabtree.stats import median, span
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion, Search

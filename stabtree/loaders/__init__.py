@@ -10,7 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import dtype as canonical_dtype
@@ -22,7 +23,6 @@ from stabtree.loaders.paths.read import Found, one_run, read_files
 from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
 from stabtree.metrics.names import named
 from stabtree.run import Run, Setting
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

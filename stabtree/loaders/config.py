@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.metrics.table import normalize
 from stabtree.run import PRECISIONS, REDUCED
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

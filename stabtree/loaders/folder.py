@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree import yaml12
-from stabtree.errors import StabtreeError
+from stabtree.common import yaml12
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import open_source
 from stabtree.run import Setting
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     import re

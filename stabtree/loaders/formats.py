@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.json import document, lines, manifest, mmengine, trainer_state
 from stabtree.loaders.source import NAME_METRICS, Source, Sure
 from stabtree.loaders.tables import delimited, lightning
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.metrics.names import Names
 
 # Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.

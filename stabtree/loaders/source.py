@@ -13,9 +13,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.run import Skipped
-from stabtree.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
 

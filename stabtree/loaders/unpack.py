@@ -9,8 +9,8 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
-from stabtree.text import clean
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

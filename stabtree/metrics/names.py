@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.metrics.likely import guess
 from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import (
@@ -28,7 +29,6 @@ from stabtree.metrics.table import (
     normalize,
     words,
 )
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

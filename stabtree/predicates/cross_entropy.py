@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import SOME, median, resolution, stretches
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import SOME, median, resolution, stretches
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.run import Run, Series
 
 # A loss of these is 0 wherever the margin is kept, or by construction.

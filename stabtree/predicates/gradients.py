@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Run, Series
 
 

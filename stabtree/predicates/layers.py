@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import ends_and_trend, median
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
-from stabtree.stats import ends_and_trend, median
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Series
 
 STILL = 1e-6  # float32: the relative change that weights show by rounding alone

@@ -6,15 +6,15 @@ import re
 from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import quantiles, row_medians
+from stabtree.common.text import against, clean
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, Pattern, predicate
-from stabtree.stats import quantiles, row_medians
-from stabtree.text import against, clean
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.seam import Seam
     from stabtree.run import LogLine, Run, Series
 

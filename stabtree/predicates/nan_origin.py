@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import WIDE
-from stabtree.stats import interval
 
 if TYPE_CHECKING:
     from stabtree.facts.circumstances import Circumstances

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import stretches
 from stabtree.facts.loss_break import last_finite_before
 from stabtree.facts.registry import Absent, seen
 from stabtree.facts.replay import broken_ranks
 from stabtree.predicates.registry import predicate
 from stabtree.run import PRECISIONS
-from stabtree.stats import stretches
 
 if TYPE_CHECKING:
     from stabtree.facts.loss_break import Break

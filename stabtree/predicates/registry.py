@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.stats import LARGEST
+from stabtree.common.text import counting, docstring
 from stabtree.facts import FACTS
 from stabtree.facts.registry import (
     UNGROUPED,
@@ -30,8 +32,6 @@ from stabtree.facts.registry import (
     declared,
     gather,
 )
-from stabtree.stats import LARGEST
-from stabtree.text import counting, docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import resolution, stretches
 from stabtree.facts.registry import finite
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import resolution, stretches
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric.stays import stays_above
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import median
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
-from stabtree.stats import median
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series

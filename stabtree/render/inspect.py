@@ -7,12 +7,12 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import clean
 from stabtree.metrics.table import METRICS
 from stabtree.render.page import QUIET, Page, styled
 from stabtree.run import UNSCALED
-from stabtree.stats import median
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

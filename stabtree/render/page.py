@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import clean, to_ascii
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import clean, to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import clean, to_ascii
 from stabtree.render.figure.braille import columns_for, strips
 from stabtree.render.figure.build import figure
 from stabtree.render.look import LOOK, Length, Look
@@ -20,7 +21,6 @@ from stabtree.render.sections.healthy import healthy
 from stabtree.render.sections.path import path_chain, path_rows
 from stabtree.render.sections.rest import MOST_NOTES, MOST_OPEN, also, not_checked, notes
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import clean, to_ascii
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

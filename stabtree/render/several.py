@@ -9,15 +9,15 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.errors import StabtreeError
 from stabtree.render import screen
 from stabtree.render.data import machine
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page, styled
 from stabtree.render.report.words import badge, headline, main_finding, title
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import clean
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from stabtree.tree.kinds import Kind, kinds, lists
 from stabtree.tree.model import FactParams, Section, Tree
 
 if TYPE_CHECKING:
-    from stabtree.yaml12 import Document
+    from stabtree.common.yaml12 import Document
 
 
 # Sections and facts may be called what a node is called.

@@ -7,12 +7,12 @@ import string
 from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.common.text import near, stays_inside
 from stabtree.facts import FACTS
 from stabtree.facts.circumstances import WORDS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
-from stabtree.text import near, stays_inside
 from stabtree.tree import fixes
 from stabtree.tree.model import (
     BRIEF,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.text import near
+from stabtree.common.text import near
 from stabtree.tree.knobs import KNOBS
 
 if TYPE_CHECKING:

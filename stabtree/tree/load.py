@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+from stabtree.common.yaml12 import parse
 from stabtree.predicates import predicate_named
-from stabtree.text import clean
 from stabtree.tree.build import Builder
 from stabtree.tree.check import check
 from stabtree.tree.compose import compose
 from stabtree.tree.document import Part
 from stabtree.tree.overrides import hoisted
 from stabtree.tree.params import Asking, asking, fact_params, merged, resolved
-from stabtree.yaml12 import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

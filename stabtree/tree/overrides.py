@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.text import near
 from stabtree.tree.model import Cause, FactParams, Question, Signature
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
 

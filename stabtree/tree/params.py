@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.text import near
 from stabtree.tree import patterns
 from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from stabtree.cli.command import TypedCommand
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 
 class Colour(StrEnum):

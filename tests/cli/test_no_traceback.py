@@ -90,7 +90,7 @@ def claiming_4_gb(packed: bytes) -> bytes:
 
 def test_a_folder_that_may_not_be_looked_at_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system refuses to say whether a file is there, the refusal is told; Python raises it as its own."""
-    from stabtree.errors import StabtreeError
+    from stabtree.common.errors import StabtreeError
 
     def refuse(_: Path) -> bool:
         raise PermissionError(13, "Permission denied")

@@ -15,7 +15,7 @@ import pytest
 
 from stabtree.cli import main
 from stabtree.cli.outputs import write
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from tests.cli.command import environment, run
 from tests.conftest import FIXTURES
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.tree.load import build
 from tests.cli.command import failed, run
 from tests.conftest import falling

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.run import Resume
 from stabtree.tree.load import build, load_trees

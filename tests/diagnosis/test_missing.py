@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from stabtree.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
 from stabtree.render.sections.full import full
 from stabtree.run import Run

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from stabtree.answer import NO, UNKNOWN
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.run import Gap
 from stabtree.tree.load import load_tree

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import points
 from tests.loaders.make_binary import wandb_file, wandb_records, write_events

@@ -14,7 +14,7 @@ from tests.conftest import ask, make_run
 from tests.predicates.judged import AT, TREE, Case, check, loss
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
 
 CASES: dict[str, Case] = {
     "a jump of the rate by plan": (

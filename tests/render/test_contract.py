@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stabtree.common.errors import StabtreeError
+from stabtree.common.yaml12 import parse
 from stabtree.diagnosis.walk import diagnose
-from stabtree.errors import StabtreeError
 from stabtree.tree.kinds import kinds
 from stabtree.tree.load import build, load_tree, load_trees, shipped
 from stabtree.tree.model import Leaf, Severity, Signature, Tree
 from stabtree.tree.schema import schema
 from stabtree.tree.shorthand import Check
-from stabtree.yaml12 import parse
 from tests.conftest import ROOT, falling, make_run
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.tree.fixes import mistakes, places, plain
 from stabtree.tree.knobs import KNOBS
 from stabtree.tree.load import build, load_trees

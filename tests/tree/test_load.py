@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.predicates import PREDICATES
 from stabtree.tree.load import build, load_tree, shipped
 from stabtree.tree.model import Severity

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.predicates import PREDICATES, predicate_named
 from stabtree.predicates import registry as plugins
 from stabtree.tree.load import build

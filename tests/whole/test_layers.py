@@ -13,8 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "stabtree"
 HEALTHY = str(PACKAGE.parent / "fixtures" / "phase19" / "healthy")
 ORDER = (
-    ("errors", "_lazy", "_version", "text", "yaml12"),
-    ("stats",),
+    ("_version", "common"),
     ("metrics",),
     ("run",),
     ("monitor",),
@@ -70,7 +69,7 @@ def imports(path: Path) -> frozenset[tuple[str, ...]]:
     found = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            # `from stabtree.tree import model` imports a module, `from stabtree.text import clean` a name of one.
+            # `from stabtree.tree import model` imports a module, `from stabtree.run import Run` a name of one.
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

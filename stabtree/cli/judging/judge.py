@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.cli.config import Settings
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

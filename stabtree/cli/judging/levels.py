@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
 from stabtree.cli.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.render.several import UNREAD
 from stabtree.tree.model import Severity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.cli.options import pairs
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

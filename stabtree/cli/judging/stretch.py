@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, plain
 from stabtree.loaders.assemble.steps import MAX_STEP
-from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
     from stabtree.loaders import Loaded

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from stabtree.text import clean
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
-from stabtree.stats import row_medians
+from stabtree.common.lazy import np
+from stabtree.common.stats import row_medians
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.stats import interval
 from stabtree.facts.registry import finite
-from stabtree.stats import interval
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
     from stabtree.run import Series
 
 

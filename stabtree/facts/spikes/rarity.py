@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_99, quantiles, upper_tail
 from stabtree.facts.registry import finite, per_series
 from stabtree.facts.spikes.scores import scores
-from stabtree.stats import NORMAL_99, quantiles, upper_tail
 
 if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion

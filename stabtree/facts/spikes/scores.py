@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
-from stabtree.stats import row_medians, span, trailing_moments
+from stabtree.common.lazy import np
+from stabtree.common.stats import row_medians, span, trailing_moments
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.look import SpikeLook
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.

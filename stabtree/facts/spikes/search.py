@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import Tail, interval, upper_tail
 from stabtree.facts.registry import finite
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
 from stabtree.facts.spikes.short import find_short
-from stabtree.stats import Tail, interval, upper_tail
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.look import SpikeLook
     from stabtree.facts.spikes.scores import Scores
     from stabtree.run import Series

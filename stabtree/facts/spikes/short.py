@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_99, change_noise
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION
-from stabtree.stats import NORMAL_99, change_noise
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.look import SpikeLook
 
 BEFORE_ROWS = 5

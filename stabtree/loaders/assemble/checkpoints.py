@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree._lazy import Bools, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.table import Column, Save
 
 MOST_EPOCHS = 100_000  # what is counted further is rows or episodes

@@ -6,12 +6,12 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import blocks, kendall_z
+from stabtree.common.text import clean
 from stabtree.metrics.likely import ADVERSARIAL, EPISODES, POLICY, VALUE, Guess, guess
 from stabtree.metrics.names import NAMELESS, Names
 from stabtree.metrics.table import normalize, words
-from stabtree.stats import blocks, kendall_z
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Column, Table

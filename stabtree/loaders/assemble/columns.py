@@ -6,8 +6,9 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
 from stabtree.loaders.assemble.choice import choose
@@ -20,12 +21,11 @@ from stabtree.metrics.names import AXES, NAMELESS, RUN
 from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import normalize
 from stabtree.run import FileUse
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.assemble.steps import Steps
     from stabtree.loaders.table import Column, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.stats import interval
+from stabtree.common.stats import interval
 
 if TYPE_CHECKING:
     from stabtree.run import Run

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.metrics.pace import TIMES
 from stabtree.run import Gap
-from stabtree.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
     from stabtree.run import Series
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import part_of
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Table

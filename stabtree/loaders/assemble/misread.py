@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.table import Column
 
 # Fewer of them are left to the search for spikes.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
-from stabtree.stats import median, true_at_end
+from stabtree.common.lazy import np
+from stabtree.common.stats import median, true_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Series, Setting
 
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use

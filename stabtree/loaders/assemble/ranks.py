@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
 from stabtree.loaders.assemble.steps import history
 from stabtree.loaders.table import Column
 from stabtree.run import Series
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.run import Gap, Resume
 

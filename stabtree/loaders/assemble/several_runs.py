@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.assemble import steps as steps_
 from stabtree.loaders.table import (
     MIN_ROWS,
@@ -22,10 +23,9 @@ from stabtree.loaders.table import (
     running_on,
 )
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
-from stabtree.text import clean
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.stats import interval
+from stabtree.common.stats import interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.early_end import early_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
     from stabtree.run import Gap, Run, Series, Setting
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.metrics.names import RUN, Names
 from stabtree.run import ColumnUse
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.table import Column, Table
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.text import clean
 from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import ColumnBuilder, builder_of
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

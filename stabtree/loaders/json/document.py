@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.json import nested
 from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.lines import parse, repeated
@@ -15,7 +16,6 @@ from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.metrics.likely import guess
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.run import FRAME_KEY, Resume, Setting
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json import nested
@@ -44,7 +45,6 @@ from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.metrics.final_values import check_object
 from stabtree.metrics.names import Names
-from stabtree.text import clean, stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

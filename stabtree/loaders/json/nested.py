@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.metrics.likely import guess
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

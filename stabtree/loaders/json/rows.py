@@ -7,16 +7,16 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.config import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, odd
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar

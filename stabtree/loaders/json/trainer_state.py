@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import is_file
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.frame import kept_in, within
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Source
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.json.frame import Spans

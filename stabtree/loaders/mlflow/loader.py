@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.mlflow import sqlite as mlflowdb
@@ -15,7 +16,6 @@ from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.cells import number
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,18 +7,18 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.points import Points, tabulate
 from stabtree.loaders.table import Table
 from stabtree.loaders.tables.cells import number
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 

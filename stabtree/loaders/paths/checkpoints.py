@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
-from stabtree.text import clean
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.folder import SETTINGS, size_of
 from stabtree.loaders.formats import picked
 from stabtree.loaders.json import manifest
 from stabtree.loaders.source import glimpse, open_source
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.folder import entries
 from stabtree.loaders.formats import by_name
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of
 from stabtree.loaders.source import open_source
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path

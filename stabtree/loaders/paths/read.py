@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.errors import SeveralRunsError, StabtreeError
+from stabtree.common.errors import SeveralRunsError, StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, made_up, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
@@ -20,7 +21,6 @@ from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.loaders.table import Asked
 from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

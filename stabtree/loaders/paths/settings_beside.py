@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.folder import Settings, is_file, settings_in
 from stabtree.loaders.json import manifest
 from stabtree.loaders.source import open_source
 from stabtree.run import Setting
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path

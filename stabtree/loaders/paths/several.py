@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.folder import MAX_RUNS, entries
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import of_model, read_config
 from stabtree.loaders.folder import settings_file

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.cells import LACKING, ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, anchors, bare, records
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, plain
 from stabtree.loaders.table import Column
-from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.metrics.names import Names
 
 Comma = Literal["decimal", "thousands"]

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout, numeric, split
 from stabtree.loaders.tables.shifted import lack_a_cell_within, shifted_from
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Column, Skips
     from stabtree.loaders.tables.cells import ColumnBuilder

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Column, Table, check_width
 from stabtree.loaders.tables.cells import builder_of
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source

@@ -11,12 +11,12 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
 
 # Rows on each side that are compared.

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
 from stabtree.loaders.points import Points, merge, tabulate
@@ -18,7 +19,6 @@ from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.loaders.unpack import MAX_BYTES, chunks
 from stabtree.metrics.table import normalize
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

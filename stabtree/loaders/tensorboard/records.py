@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.unpack import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
 
 HEADER = 12
 FOOTER = 4

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
-from stabtree.stats import median
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.points import Points
 
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.points import Points
 from stabtree.loaders.tensorboard.event import Event, parse
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree._lazy import Bools, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.tensorboard.records import Damage, Records
 
 # A file with more names than this logs something else than metrics.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
 
 FLUSH_ROWS = 8192
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.loaders.table import MIN_ROWS
-from stabtree.stats import median
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
 
 # Nearly all epochs, or gaps, are alike; the first and the last may not be.
 MOST = 0.9

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import clean, plain
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
 from stabtree.metrics.table import normalize
-from stabtree.text import clean, plain
 
 if TYPE_CHECKING:
     from stabtree.metrics.names import Names

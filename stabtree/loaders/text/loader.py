@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table

@@ -6,9 +6,9 @@ import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from stabtree.common.text import clean
 from stabtree.loaders.text.grammar import DIGITS
 from stabtree.run import LogLine
-from stabtree.text import clean
 
 KEEP_FIRST = 200
 KEEP_LAST = 300

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.table import Column
 from stabtree.loaders.text.cells import Block, Cells
 from stabtree.loaders.text.grammar import is_loss, is_reward
@@ -16,7 +16,7 @@ from stabtree.loaders.text.line import Line, Pair, to_float
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import clean
 from stabtree.loaders.table import (
     MIN_ROWS,
     Column,
@@ -23,13 +25,11 @@ from stabtree.loaders.text.overflows import hidden_nan, mark_sporadic, place_eve
 from stabtree.loaders.text.rows import SKIPPED_NAN, column
 from stabtree.metrics.likely import EPISODES, guess
 from stabtree.metrics.table import normalize
-from stabtree.stats import median
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows

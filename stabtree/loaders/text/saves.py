@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.loaders.table import Save
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Ints
+    from stabtree.common.lazy import Ints
 
 _WHAT = r"(?:checkpoints?|ckpt|models?|weights|(?:training|train) state)\b"
 _SAVED = re.compile(

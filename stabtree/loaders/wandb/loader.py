@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
@@ -15,7 +16,6 @@ from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.unpack import chunks
 from stabtree.loaders.wandb.records import MAGIC, Log
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import blocks, interval, kendall_z, median
+from stabtree.common.text import against
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Count, Groups, predicate
-from stabtree.stats import blocks, interval, kendall_z, median
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.levels import Levels
     from stabtree.facts.rate import Rate
     from stabtree.run import Run, Series

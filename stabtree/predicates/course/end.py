@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.facts.spike import Spike
 from stabtree.predicates.course.start import Young, first_level, too_early
 from stabtree.predicates.cross_entropy import ROUND, guess, n_classes
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.levels import Levels
     from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import change_noise, interval, median, medians_of_three
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
-from stabtree.stats import change_noise, interval, median, medians_of_three
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
 BETTER = "better"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import Answer, Evidence
+from stabtree.common.stats import median, span
 from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Groups, predicate
-from stabtree.stats import median, span
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import blocks, change_noise, interval, kendall_z, median, row_medians
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.cross_entropy import guess, n_classes
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import blocks, change_noise, interval, kendall_z, median, row_medians
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Run, Series
 
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step

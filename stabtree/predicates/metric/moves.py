@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, ends_of, not_asked, stays
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.levels import Levels

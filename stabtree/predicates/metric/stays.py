@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
-from stabtree.stats import median
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.run import Run
 
 GUIDE = "axolotl, Training Stability & Debugging"

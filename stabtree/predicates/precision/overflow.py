@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import interval, stretches, true_at_end
 from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
 from stabtree.predicates.registry import predicate
 from stabtree.run import UNSCALED
-from stabtree.stats import interval, stretches, true_at_end
 
 if TYPE_CHECKING:
     from stabtree.facts.scale import ScaleHistory

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.stats import interval, median
+from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarest
 from stabtree.predicates.registry import predicate
 from stabtree.predicates.spikes.panels import LrPanel, NormPanel, batch_panel, grad_norm_panel, lr_panel
-from stabtree.stats import interval, median
-from stabtree.text import against
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches

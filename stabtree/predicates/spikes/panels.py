@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
 from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarity
 from stabtree.predicates.registry import predicate
-from stabtree.stats import median
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
     from stabtree.facts.spikes.excursions import Excursion

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_MAD, interval, median, row_medians
+from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
 from stabtree.predicates.course.start import first_level
 from stabtree.predicates.cross_entropy import may_be_zero
 from stabtree.predicates.registry import Count, predicate
-from stabtree.stats import NORMAL_MAD, interval, median, row_medians
-from stabtree.text import against
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
     from stabtree.facts.spikes.excursions import Excursion

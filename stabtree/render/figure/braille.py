@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.render.figure.levels import levels
 from stabtree.render.figure.model import column_of
 from stabtree.render.figure.numbers import LONGEST, ends, short
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.render.figure.model import Figure, Strip
     from stabtree.render.plot import Line
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.stats import quantiles
 from stabtree.render.figure.model import Figure, Mark, Strip, column_of
-from stabtree.stats import quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.run import Gap, Run, Series
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Floats
+    from stabtree.common.lazy import Floats
     from stabtree.render.figure.model import Strip
 
 

@@ -6,19 +6,19 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.render.figure import ticks
 from stabtree.render.figure.build import figure as figure_of
 from stabtree.render.figure.levels import levels
 from stabtree.render.figure.model import column_of
 from stabtree.render.figure.numbers import short
 from stabtree.render.figure.theme import style
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.render.figure.model import Figure, Mark, Strip
     from stabtree.render.look import Look

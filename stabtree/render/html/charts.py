@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 from stabtree.render.figure.build import figure
 from stabtree.render.figure.svg import COLUMNS, svg
 from stabtree.render.html.tags import NOTHING, Markup, tag
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.render.figure.model import Figure, Strip
     from stabtree.render.report.model import Report
 

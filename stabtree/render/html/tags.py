@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from stabtree.text import clean
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

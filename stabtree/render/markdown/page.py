@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
 from stabtree.render.report.build import report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.text import clean
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

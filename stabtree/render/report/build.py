@@ -6,11 +6,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, YES
+from stabtree.common.text import in_words
 from stabtree.render.report.advice import do_now
 from stabtree.render.report.model import CauseRow, Open, Report, Tick, Turn, Walk
 from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, waived
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import in_words
 from stabtree.tree.model import Leaf, Severity
 
 if TYPE_CHECKING:

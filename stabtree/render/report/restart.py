@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import clean
 from stabtree.facts.checkpoints import Told
-from stabtree.text import clean
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:

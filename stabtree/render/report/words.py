@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import UNKNOWN
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, in_words
 from stabtree.render.sections.fit import clipped
-from stabtree.text import clean, in_words
 from stabtree.tree.model import BRIEF, Severity
 
 if TYPE_CHECKING:

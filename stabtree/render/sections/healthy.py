@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree._lazy import np
 from stabtree.answer import NO
+from stabtree.common.lazy import np
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import counted, span, title, unchecked
 from stabtree.render.sections.fit import clipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.text import counting
+from stabtree.common.text import counting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

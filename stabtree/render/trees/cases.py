@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.common.text import clean
 from stabtree.render.page import Page
-from stabtree.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import near
 from stabtree.render.verdicts import LOOKS
-from stabtree.text import near
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity
 

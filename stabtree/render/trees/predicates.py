@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.render.page import Page
-from stabtree.text import docstring
 from stabtree.tree.load import stated_for
 from stabtree.tree.params import facts_behind, settable
 

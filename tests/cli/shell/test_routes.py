@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.cli.shell.routes import routed
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 

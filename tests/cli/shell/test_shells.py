@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.cli.shell.completion import SCRIPTS, Shell
-from stabtree.text import clean
+from stabtree.common.text import clean
 from tests.cli.command import environment
 
 if TYPE_CHECKING:

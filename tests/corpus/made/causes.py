@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stabtree.common.stats import change_noise
 from stabtree.run import LogLine, Setting
-from stabtree.stats import change_noise
 from tests.conftest import make_run, series
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.common.stats import NORMAL_MAD
 from stabtree.facts.levels import MEDIAN_ERROR
 from stabtree.run import FileUse
-from stabtree.stats import NORMAL_MAD
 from tests.conftest import falling, make_run
 from tests.corpus.made.convergence import resumed
 from tests.corpus.made.hold import Hold

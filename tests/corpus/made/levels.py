@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.common.stats import NORMAL_MAD
 from stabtree.run import Run, Series, Setting
-from stabtree.stats import NORMAL_MAD
 from tests.conftest import falling, make_run, series
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import ordered

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.stats import change_noise, medians_of_three
+from stabtree.common.stats import change_noise, medians_of_three
 from tests.conftest import make_run
 from tests.corpus.made.convergence import ROWS, flat, noise, with_series
 from tests.corpus.made.hold import Hold

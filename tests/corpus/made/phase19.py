@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.stats import kendall_z
+from stabtree.common.stats import kendall_z
 from tests.conftest import make_run
 from tests.corpus.made.hold import Hold
 from tests.whole.variants import without

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.stats import kendall_z
+from stabtree.common.stats import kendall_z
 from tests.conftest import make_run, series
 from tests.corpus.made.hold import Hold
 from tests.corpus.made.phase19 import learned

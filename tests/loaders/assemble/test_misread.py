@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stabtree import diagnose, load_run
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
 from stabtree.render.data.machine import to_dict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.json import document as jsonfile
 from stabtree.loaders.source import Sure, open_source

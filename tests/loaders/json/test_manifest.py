@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.config import dtype, read_config
 from stabtree.run import Setting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree import StabtreeError, load_run
-from stabtree.errors import SeveralRunsError
+from stabtree.common.errors import SeveralRunsError
 from tests.loaders.make import write
 
 if TYPE_CHECKING:

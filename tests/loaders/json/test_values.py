@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import stabtree
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from tests.conftest import FIXTURES, falling
 
 if TYPE_CHECKING:

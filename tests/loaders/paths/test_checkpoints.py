@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree import diagnose
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.paths.checkpoints import named_checkpoints
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree import diagnose
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.config import of_model, read_config
 from tests.loaders.make import write

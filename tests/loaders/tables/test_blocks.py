@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run, unpack
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tables import blocks, delimited, linewise

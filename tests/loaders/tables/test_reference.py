@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.mutations import mutate
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.tables import delimited
 from stabtree.metrics.names import Names

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree import diagnose
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.render.inspect import inspect_text
 from stabtree.tree.load import load_trees

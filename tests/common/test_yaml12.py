@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.errors import StabtreeError
-from stabtree.yaml12 import parse
+from stabtree.common.errors import StabtreeError
+from stabtree.common.yaml12 import parse
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree._lazy import np
+from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from stabtree._lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
 
 NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal sample
 CHUNK = 1 << 15

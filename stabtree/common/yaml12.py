@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from stabtree.errors import StabtreeError
+from stabtree.common.errors import StabtreeError
 
 MOST_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
 DEEPEST = 50

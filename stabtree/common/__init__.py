@@ -1,0 +1,1 @@
+"""Small things that all may use; none knows of runs, trees or files of a trainer."""
