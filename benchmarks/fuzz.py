@@ -39,12 +39,12 @@ from stabtree.cli import main as command
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
 from stabtree.loaders import LOADERS, load_runs
 from stabtree.render.data import machine
 from stabtree.render.inspect import inspect_json, inspect_text
 from stabtree.render.look import Look
 from stabtree.render.outputs import JSON, OUTPUTS, tables
-from stabtree.render.several import Outcome
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:

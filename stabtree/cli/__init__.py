@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.cli.codes import OUR_FAULT, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
@@ -27,6 +26,7 @@ from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.judging.codes import OUR_FAULT, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

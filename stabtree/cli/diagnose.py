@@ -33,7 +33,6 @@ from stabtree.cli.options import (
     Steps,
     TreeOpt,
     TreesOpt,
-    pairs,
     reading,
 )
 from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
@@ -46,10 +45,10 @@ from stabtree.render.outputs import HEADLINE, JSON
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.cli.judging.stretch import Ends
+    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.stretch import Ends
     from stabtree.loaders import Loaded
     from stabtree.render.look import Look
-    from stabtree.render.several import Outcome
     from stabtree.run import Run
 
 
@@ -85,11 +84,12 @@ def diagnose(
     config: ConfigOpt = None,
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
-    from stabtree.cli.config import read_settings
-    from stabtree.cli.judging.judge import Judging
-    from stabtree.cli.judging.levels import exit_code, levels_of
-    from stabtree.cli.judging.stretch import stretch_of
     from stabtree.cli.shell.asker import asker
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.levels import exit_code, levels_of
+    from stabtree.judging.overrides import pairs
+    from stabtree.judging.settings import read_settings
+    from stabtree.judging.stretch import stretch_of
     from stabtree.render.look import Length, Look
 
     said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
@@ -131,7 +131,7 @@ def diagnose(
 
 def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> list[Loaded]:
     """The runs that paths hold, cut to the steps that are judged; one alone must be readable."""
-    from stabtree.cli.judging.stretch import cut
+    from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
 
     loaded = [cut(item, ends) for item in load_runs(*paths, **how)]

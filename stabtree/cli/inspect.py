@@ -34,7 +34,7 @@ def inspect(
     config: ConfigOpt = None,
 ) -> None:
     """Show how a run's files are read: columns, steps, gaps, and what is missing for a full diagnosis."""
-    from stabtree.cli.config import read_settings
+    from stabtree.judging.settings import read_settings
     from stabtree.loaders import load_run
     from stabtree.render.inspect import inspect_json, inspect_text
 

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
-from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stabtree.cli.config import Settings
+    from stabtree.judging.settings import Settings
 
 Paths = Annotated[
     list[str],
@@ -192,23 +189,6 @@ ConfigOpt = Annotated[
 ]
 
 
-def pairs(items: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
-    """Split `KEY=VALUE` options.
-
-    Raises:
-        StabtreeError: where the equals sign or the key is missing.
-    """
-    found: dict[str, str] = {}
-    for item in items or []:
-        key, equals, value = item.partition("=")
-        if not equals or not key.strip() or not value.strip():
-            raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
-        if key.strip() in found:
-            raise StabtreeError(f"{key.strip()!r} is given twice", where=option, hint="leave one of them out")
-        found[key.strip()] = value.strip()
-    return found
-
-
 def reading(
     column: list[str] | None,
     step_column: str | None,
@@ -224,6 +204,8 @@ def reading(
     Raises:
         StabtreeError: where one is not of its form.
     """
+    from stabtree.judging.overrides import pairs
+
     return {
         "dtype": dtype,
         "checkpoint_every": checkpoint_every,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.render.several import Outcome
+    from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
 OutputOpt = Annotated[

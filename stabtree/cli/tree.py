@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.codes import FOUND, UNUSABLE
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.printing import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.judging.codes import FOUND, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.outcome import Outcome
     from stabtree.render.look import Look
-    from stabtree.render.several import Outcome
 
 
 class Output(Protocol):

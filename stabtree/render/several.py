@@ -6,12 +6,13 @@ import json
 import shlex
 from collections import Counter
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.diagnosis.result import Diagnosis
+from stabtree.judging.outcome import ORDER, UNREAD, Outcome, worst
 from stabtree.render import screen
 from stabtree.render.data import machine
 from stabtree.render.look import LOOK, Look
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from stabtree.render.page import Page
 
 
-UNREAD = "unread"
-ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
-"""Of verdicts, worst first; a log that can't be read may hide anything."""
 WORDS = {
     Severity.CRITICAL: "critical",
     Severity.WARNING: "warning",
@@ -43,36 +41,14 @@ TITLES = ("run", "step", "more", "what was found")
 Row = tuple[str, str, str, str]
 
 
-class Outcome(NamedTuple):
-    """What became of one of several runs: its name, and its diagnosis or why it can't be read."""
-
-    name: str
-    found: Diagnosis | StabtreeError
-
-    @property
-    def verdict(self) -> str:
-        """The verdict, `unread` for a log that can't be read."""
-        return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
-
-    @property
-    def badge(self) -> str:
-        """The verdict that it is told with: `ok` where what was found are notes that call for nothing."""
-        return badge(self.found) if isinstance(self.found, Diagnosis) else UNREAD
-
-    @property
-    def partial(self) -> bool:
-        """Whether what could be judged of it is in order."""
-        return isinstance(self.found, Diagnosis) and self.found.partial
-
-
-def worst(outcomes: Sequence[Outcome]) -> str:
-    """The worst verdict of several runs."""
-    return min((outcome.verdict for outcome in outcomes), key=ORDER.index)
+def _badge(outcome: Outcome) -> str:
+    """The verdict that it is told with: `ok` where what was found are notes that call for nothing."""
+    return badge(outcome.found) if isinstance(outcome.found, Diagnosis) else UNREAD
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:
     """How many runs there are of each verdict, in a line."""
-    verdicts = [outcome.badge for outcome in outcomes]
+    verdicts = [_badge(outcome) for outcome in outcomes]
     parts = [f"{verdicts.count(verdict)} {WORDS[verdict]}" for verdict in ORDER if verdict in verdicts]
     return f"{len(verdicts):,} runs: {', '.join(parts)}"
 
@@ -86,7 +62,7 @@ def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     rows = [(_tail(outcome.name.removeprefix(folder), longest), *_told(outcome.found)) for outcome in ordered]
     widths = tuple(max(styled([(row[column], "")]).cell_len for row in (TITLES, *rows)) for column in range(3))
     _lines(page, [TITLES], widths, styles=("dim",) * 4)
-    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: item[0].badge):
+    for verdict, members in groupby(zip(ordered, rows, strict=True), key=lambda item: _badge(item[0])):
         lines = [row for _, row in members]
         word, style = ("NOT READ", UNKNOWN) if verdict == UNREAD else (LOOKS[verdict].word, verdict)
         page.blank()
@@ -102,7 +78,7 @@ def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
 
 def _ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The runs worst first, those of one leaf together, the leaf of most runs first."""
-    keys = [(ORDER.index(outcome.badge), _told(outcome.found)[2]) for outcome in outcomes]
+    keys = [(ORDER.index(_badge(outcome)), _told(outcome.found)[2]) for outcome in outcomes]
     count = Counter(keys)
     first = {key: place for place, key in reversed([*enumerate(keys)])}
     places = sorted(range(len(keys)), key=lambda place: (keys[place][0], -count[keys[place]], first[keys[place]]))

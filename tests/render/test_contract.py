@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs
 from stabtree.render import several
 from stabtree.render.data.contract import schema
 from stabtree.render.data.machine import error, fingerprint, to_dict, to_json
-from stabtree.render.several import Outcome
 from stabtree.tree.load import load_tree, load_trees
 from tests.cli.command import run as command
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series

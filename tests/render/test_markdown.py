@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
 from stabtree.render.look import Look
 from stabtree.render.markdown.page import actions, markdown, several
@@ -21,7 +22,6 @@ from stabtree.render.markdown.postmortem import postmortem
 from stabtree.render.markdown.text import code, escape, listed, table
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Action
-from stabtree.render.several import Outcome
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, series
 

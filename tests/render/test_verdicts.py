@@ -7,7 +7,7 @@ import re
 import pytest
 
 from stabtree.answer import UNKNOWN
-from stabtree.cli.judging.levels import fails, levels_of
+from stabtree.judging.levels import fails, levels_of
 from stabtree.loaders.config import _DTYPE_SPELLINGS
 from stabtree.render.verdicts import LOOKS
 from stabtree.run import PRECISIONS, REDUCED, UNSCALED, WIDE

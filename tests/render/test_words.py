@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
 from stabtree.render.data.machine import to_json
 from stabtree.render.html.page import html
@@ -18,7 +19,7 @@ from stabtree.render.markdown.postmortem import postmortem
 from stabtree.render.report.words import earlier, headline
 from stabtree.render.screen import headline as quiet
 from stabtree.render.screen import screen
-from stabtree.render.several import Outcome, table
+from stabtree.render.several import table
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES

@@ -23,6 +23,7 @@ ORDER = (
     ("predicates",),
     ("tree",),
     ("diagnosis",),
+    ("judging",),
     ("render",),
     ("cli", "__init__", "__main__"),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.config import read_settings
+from stabtree.judging.settings import read_settings
 from tests.whole.readme_blocks import README, ROOT, blocks, rerun
 
 if TYPE_CHECKING:

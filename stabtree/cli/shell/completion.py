@@ -208,7 +208,7 @@ def _leaves(_start: str) -> list[str]:
 
 def _levels(_start: str) -> list[str]:
     from stabtree.answer import UNKNOWN
-    from stabtree.cli.judging.levels import LEVELS, NEVER
+    from stabtree.judging.levels import LEVELS, NEVER
 
     return [*LEVELS, UNKNOWN, NEVER]
 

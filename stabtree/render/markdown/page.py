@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import badge, headline, step_of
 from stabtree.render.sections.monitor import sentences
-from stabtree.render.several import ORDER, UNREAD, counted
+from stabtree.render.several import counted
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening
+    from stabtree.judging.outcome import Outcome
     from stabtree.render.report.model import Action, CauseRow, Open, Report, Walk
-    from stabtree.render.several import Outcome
 
 TICKS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
 MOST_CAUSES = 6  # beside what mends them; the rest is folded

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.cli.options import pairs
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.cli.config import Settings
     from stabtree.facts.registry import Param, Parameter
+    from stabtree.judging.settings import Settings
     from stabtree.tree.model import Tree
 
 Overrides = dict[str, dict[str, "Param"]]
+
+
+def pairs(items: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
+    """Split `KEY=VALUE` options.
+
+    Raises:
+        StabtreeError: where the equals sign or the key is missing.
+    """
+    found: dict[str, str] = {}
+    for item in items or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
+        if key.strip() in found:
+            raise StabtreeError(f"{key.strip()!r} is given twice", where=option, hint="leave one of them out")
+        found[key.strip()] = value.strip()
+    return found
 
 
 def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:

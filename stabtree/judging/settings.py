@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.cli.judging.levels import levels_of
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
+from stabtree.judging.levels import levels_of
 from stabtree.metrics.names import named
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from stabtree.cli.config import Settings
-from stabtree.cli.judging.judge import Judging
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
+from stabtree.judging.judge import Judging
+from stabtree.judging.settings import Settings
 from stabtree.loaders import Loaded, load_runs
 from tests.conftest import FIXTURES
 

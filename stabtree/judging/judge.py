@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.cli.config import Settings
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.outcome import Outcome
     from stabtree.loaders import Loaded
-    from stabtree.render.several import Outcome
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
@@ -68,9 +68,9 @@ class Judging:
         Raises:
             StabtreeError: where a tree can't be read, or something is set, answered or ignored that does not exist.
         """
-        from stabtree.cli.judging.overrides import overrides
         from stabtree.diagnosis.ignored import check_ignored
         from stabtree.diagnosis.walk import diagnose
+        from stabtree.judging.overrides import overrides
 
         settings = self.settings
         tree = self._tree(run)
@@ -93,7 +93,7 @@ class Judging:
         Raises:
             StabtreeError: as in `diagnosed`: for what is wrong with how to judge, not with the log.
         """
-        from stabtree.render.several import Outcome
+        from stabtree.judging.outcome import Outcome
 
         run = loaded.run
         return Outcome(loaded.name, run if isinstance(run, StabtreeError) else self.diagnosed(run, asker))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.cli.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
 from stabtree.common.errors import StabtreeError
-from stabtree.render.several import UNREAD
+from stabtree.judging.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
+from stabtree.judging.outcome import UNREAD
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""How runs are judged, as the command line and the project's settings say."""

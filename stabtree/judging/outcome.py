@@ -1,0 +1,40 @@
+"""What became of runs: of each a diagnosis, or why its log can't be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.answer import UNKNOWN
+from stabtree.diagnosis.result import Diagnosis
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.common.errors import StabtreeError
+
+UNREAD = "unread"
+ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
+"""Of verdicts, worst first; a log that can't be read may hide anything."""
+
+
+class Outcome(NamedTuple):
+    """What became of one of several runs: its name, and its diagnosis or why it can't be read."""
+
+    name: str
+    found: Diagnosis | StabtreeError
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, `unread` for a log that can't be read."""
+        return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
+
+    @property
+    def partial(self) -> bool:
+        """Whether what could be judged of it is in order."""
+        return isinstance(self.found, Diagnosis) and self.found.partial
+
+
+def worst(outcomes: Sequence[Outcome]) -> str:
+    """The worst verdict of several runs."""
+    return min((outcome.verdict for outcome in outcomes), key=ORDER.index)
