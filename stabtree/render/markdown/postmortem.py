@@ -30,6 +30,7 @@ def postmortem(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         f"Drafted by stabtree from the log. What stands after {_mark()} no log can tell.",
         f"## Summary\n\n{_summary(told)}",
         escape(told.earlier),
+        escape(told.plainly),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         escape(told.why),
         _fill("what the run was for, and what the trouble cost"),

@@ -74,6 +74,8 @@ def _verdict(page: Page, told: Report) -> None:
         page.line((told.why, ""), indent=1)
     if told.earlier:
         page.line((told.earlier, ""), indent=1)
+    if told.plainly:
+        page.line((told.plainly, ""), indent=1)
     if told.seen_as:
         page.line((f"Also seen as: {', '.join(told.seen_as)}.", "dim"), indent=1)
     if finding and finding.restart:
