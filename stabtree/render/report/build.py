@@ -62,9 +62,9 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
 
 
 def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Finding, ...]) -> tuple[Action, ...]:
-    """The actions, the last of them what else must be mended: another critical one, or what a crash hides."""
+    """The actions, the last of them what else must be mended: what a crash hides, or a critical one that was first."""
     crashed = finding.leaf.of.startswith("E.")
-    second = next((item for item in also if crashed or item.leaf.severity is Severity.CRITICAL), None)
+    second = next((item for item in also if crashed or _was_first(item, finding)), None)
     if second is None or not second.advice:
         return actions
     title, fix = second.leaf.title, second.advice[0]
@@ -72,6 +72,12 @@ def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Find
     kept = actions[: MOST_TO_DO - 1]
     last = [action for action in actions[MOST_TO_DO - 1 :] if action.strong]  # a restart is always told
     return (*kept[: len(kept) - len(last)], told, *last)
+
+
+def _was_first(other: Finding, finding: Finding) -> bool:
+    """Whether another critical finding began before the main one, and so is not what that led to."""
+    begun = other.onset_step is not None and finding.onset_step is not None and other.onset_step < finding.onset_step
+    return begun and other.leaf.severity is Severity.CRITICAL
 
 
 def _seen_as(finding: Finding) -> Iterator[str]:
