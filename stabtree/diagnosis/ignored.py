@@ -33,11 +33,11 @@ class Accepted:
         """What every output says of it.
 
         >>> Accepted("the loader is being mended", "March", "base.json").text
-        'accepted: known since March, the loader is being mended (base.json)'
+        'known since March, the loader is being mended (base.json)'
         """
         known = f"known since {self.since}" if self.since else "" if self.reason else "known"
         told = ", ".join(filter(None, [known, self.reason]))
-        return f"accepted: {told} ({self.source})"
+        return f"{told} ({self.source})"
 
 
 def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:

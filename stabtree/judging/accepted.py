@@ -1,4 +1,4 @@
-"""Findings that are known and accepted: which of those of a run count for nothing, and which of the accepted are gone."""
+"""Findings that are known and accepted: what of a run counts for nothing, and what is gone."""
 
 from __future__ import annotations
 
