@@ -98,20 +98,20 @@ def baseline(
         *(settings, tree, trees, literal), set=tuple(set_ or ()), ignore=tuple(ignore or ()), baseline=record
     )
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings)
-    judged, unread = set(), []
     with Busy(wanted=True).doing(f"judging {', '.join(paths)}"):
-        for item in load_runs(*paths, ranks=ranks, **how):
-            run = cut(item, ends).run
-            if isinstance(run, StabtreeError):
-                unread.append(f"note: {item.name} is not read: {run.problem}")
-                continue
+        loaded = [cut(item, ends) for item in load_runs(*paths, ranks=ranks, **how)]
+        unread = [(item.name, item.run) for item in loaded if isinstance(item.run, StabtreeError)]
+        runs = [item.run for item in loaded if not isinstance(item.run, StabtreeError)]
+        if not runs:
+            raise unread[0][1]
+        for run in runs:
             spare([Path(file).resolve()], run, *judging.rules[:-1])
             judging.diagnosed(run)
-            judged.add((placed(run, folder_of(file)), run.name))
+    judged = {(placed(run, folder_of(file)), run.name) for run in runs}
     change = changed(kept, record.found, judged, add=not update)
     write(Path(file), written(change.entries))
-    for text in unread:
-        tell(text)
+    for name, error in unread:
+        tell(f"note: {name} is not read: {clean(error.problem)}")
     emit(_summary(change, file))
     if unread:
         raise typer.Exit(UNUSABLE)

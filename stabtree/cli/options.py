@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.judging.baseline import Baseline
@@ -237,5 +238,8 @@ def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
 
     if baseline is not None:
         return read_baseline(baseline)
-    with settings.blamed("baseline"):
+    try:
         return read_baseline(settings.baseline) if settings.baseline else None
+    except StabtreeError as error:
+        where = f"{settings.source}: baseline"
+        raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None
