@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
+from stabtree.common.text import clean
 from stabtree.diagnosis.ignored import Accepted
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Accepting:
         for entry in self.baseline.of(found.run):
             if entry.leaf in here:
                 at = f" at {found.run.unit} {entry.onset_step:,}" if entry.onset_step is not None else ""
-                yield f"{entry.leaf} is not the one that {self.baseline.source} accepts{at}: it counts"
+                yield f"{entry.leaf} is not the one that {clean(self.baseline.source)} accepts{at}: it counts"
             elif entry.leaf not in kept and entry.leaf in found.tree.leaves:
                 gone += 1
         if gone:

@@ -88,7 +88,7 @@ class Baseline:
         rests_on = {_group(name) for name in ("loss", *(item.metric for item in finding.evidence if item.metric))}
         if any(now.get(name, 0) > entry.breaks.get(name, 0) for name in rests_on):
             return None
-        return Accepted(entry.reason, entry.since, self.source)
+        return Accepted(entry.reason, entry.since, clean(self.source))
 
     def of(self, run: Run) -> tuple[KnownFinding, ...]:
         """What is accepted of a run."""
@@ -177,7 +177,7 @@ def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
         known[entry.fingerprint] = entry
         key = (entry.path, entry.run)
         runs[key] = (*runs.get(key, ()), entry)
-    return Baseline(clean(source), folder_of(source), known, runs)
+    return Baseline(source, folder_of(source), known, runs)
 
 
 def entry_of(diagnosis: Diagnosis, finding: Finding, folder: str) -> KnownFinding:

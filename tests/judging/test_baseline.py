@@ -57,10 +57,14 @@ def judged(run: Run, baseline: Baseline | None = None) -> Diagnosis:
     return Judging(baseline=baseline).diagnosed(run)
 
 
-def altered(columns: Mapping[str, list[float]], step: int, value: float) -> dict[str, list[float]]:
-    """The columns with another value of the loss at a step, behind the last row where that is there."""
-    loss = [*columns["loss"], *([LOSS[-1]] * max(0, step - len(columns["loss"])))]
-    return {**columns, "loss": [*loss[:step], value, *loss[step + 1 :]]}
+def altered(
+    columns: Mapping[str, list[float]], step: int, value: float, metric: str = "loss"
+) -> dict[str, list[float]]:
+    """The columns with another value at a step of one of them, all of them longer where that is behind the last row."""
+    longer = {
+        name: [*held, *[held[0 if name != "loss" else -50]] * (step + 1 - len(held))] for name, held in columns.items()
+    }
+    return {**longer, metric: [*longer[metric][:step], value, *longer[metric][step + 1 :]]}
 
 
 def leaves(diagnosis: Diagnosis) -> set[str]:
@@ -96,16 +100,23 @@ def test_a_log_that_grew_is_known_and_a_new_nan_is_not() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, LENGTH + 60), st.sampled_from([math.nan, math.inf, 40.0, 1.0]), st.booleans())
-def test_no_baseline_lowers_what_it_does_not_name(step: int, value: float, broken: bool) -> None:
+@given(
+    st.integers(0, LENGTH + 60),
+    st.sampled_from([math.nan, math.inf, 40.0, 1.0]),
+    st.sampled_from(["loss", "grad_norm"]),
+    st.booleans(),
+)
+def test_no_baseline_lowers_what_it_does_not_name(step: int, value: float, metric: str, broken: bool) -> None:
     """Whatever happens at whatever step, all that counts without the baseline counts with it, but what it names."""
-    columns = {"loss": BROKEN if broken else LOSS}
+    columns = {"loss": BROKEN if broken else LOSS, "grad_norm": [1.0 + 0.1 * (step % 7) for step in range(LENGTH)]}
     baseline = accepting(make_run(columns))
-    run = make_run(altered(columns, step, value))
+    run = make_run(altered(columns, step, value, metric))
     plain, told = judged(run), judged(run, baseline)
     named = {item.leaf.id for item in told.ignored}
     assert named <= {entry.leaf for entry in baseline.known.values()}
     assert leaves(plain) - leaves(told) <= named
+    if step > GONE + 1 and not math.isfinite(value) and metric == "loss":
+        assert not named
     left = [item.leaf.severity.rank for item in counted(plain) if item.leaf.id not in named]
     if left and max(left) >= Severity.WARNING.rank:
         assert Severity(told.verdict).rank == max(left)
