@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from stabtree.cli.baseline import baseline
 from stabtree.cli.command import TypedCommand, TypedGroup
+from stabtree.cli.config import config
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
@@ -46,6 +48,8 @@ app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilo
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
+app.command(cls=TypedCommand, short_help="Accept what is found now, so that only new findings count.")(baseline)
+app.command(cls=TypedCommand, short_help="Show what is in force here, and where it is from.")(config)
 app.command(cls=TypedCommand, short_help="List the formats that are read.")(formats)
 app.command(cls=TypedCommand, short_help="Print the JSON Schema of --json.")(schema)
 app.command(cls=TypedCommand, short_help="Print the completion for bash, zsh or fish.")(completion)

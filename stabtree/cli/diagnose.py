@@ -12,6 +12,7 @@ from stabtree.cli.options import (
     AcceptPartial,
     AnswerOpt,
     Applied,
+    BaselineOpt,
     CheckpointEvery,
     Checkpoints,
     ColumnOpt,
@@ -33,6 +34,7 @@ from stabtree.cli.options import (
     Steps,
     TreeOpt,
     TreesOpt,
+    accepted_by,
     reading,
 )
 from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
@@ -63,6 +65,7 @@ def diagnose(
     answer: AnswerOpt = None,
     applied: Applied = None,
     ignore: Ignore = None,
+    baseline: BaselineOpt = None,
     interactive: Interactive = False,
     output: OutputOpt = None,
     json: Json = False,
@@ -92,8 +95,10 @@ def diagnose(
     from stabtree.judging.stretch import stretch_of
     from stabtree.render.look import Length, Look
 
-    said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
-    settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
+    said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
+    said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
+    project = read_settings(config)
+    settings, passed = project.without(said), accept_partial or project.accept_partial
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet)
     drawing = picture(plot, places)
@@ -104,6 +109,7 @@ def diagnose(
         answers=answers,
         applied=tuple(applied or ()),
         ignore=tuple(ignore or ()),
+        baseline=accepted_by(baseline, settings),
     )
     busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
@@ -119,10 +125,11 @@ def diagnose(
             spare([*places, drawing], item.run, *judging.rules)
         with busy.doing(f"judging {item.name}"):
             outcomes.append(judging.outcome(item, asker if interactive else None))
-    code = 0 if exit_zero else exit_code(_told(outcomes, accept_partial=accept_partial), levels)
+    code = 0 if exit_zero else exit_code(_told(outcomes, accept_partial=passed), levels)
     look = Look(length=Length.FULL if full else Length.SCREEN, plots=not no_plots, exit_code=code)
     if len(outcomes) > 1:
         deliver_all(outcomes, places, look)
+        _tell_outdated(outcomes)
     else:
         _deliver_one(outcomes[0], places, look, drawing, quiet=quiet)
     if code:
@@ -173,8 +180,15 @@ def _deliver_one(
         return
     save(found, drawing)
     deliver(found, places, look)
-    for text in found.said if quiet else ():
+    for text in (*found.said, *found.outdated) if quiet else ():
         tell(f"note: {text}")  # one line of a verdict has no place for it
+
+
+def _tell_outdated(outcomes: Sequence[Outcome]) -> None:
+    """Say of several runs what no longer holds of their accepted findings: their outputs have no place for it."""
+    for outcome in outcomes:
+        for text in () if isinstance(outcome.found, StabtreeError) else outcome.found.outdated:
+            tell(f"note: {outcome.name}: {text}")
 
 
 def _check_alone(count: int, options: dict[str, bool]) -> None:

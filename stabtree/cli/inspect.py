@@ -38,7 +38,10 @@ def inspect(
     from stabtree.loaders import load_run
     from stabtree.render.inspect import inspect_json, inspect_text
 
-    settings = read_settings(config).without({"column": column, "step_column": step_column}).for_reading()
+    settings = read_settings(config).without(
+        {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
+    )
+    settings = settings.for_reading()
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings)
     with Busy(wanted=not json).doing(f"reading {', '.join(paths)}"):
         run = load_run(*paths, ranks=ranks, **how)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.judging.baseline import Baseline
     from stabtree.judging.settings import Settings
 
 Paths = Annotated[
@@ -143,6 +145,15 @@ Ignore = Annotated[
         rich_help_panel=JUDGING,
     ),
 ]
+BaselineOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="Let the findings that FILE accepts count for nothing; `stabtree baseline` writes it.",
+        rich_help_panel=JUDGING,
+    ),
+]
 Interactive = Annotated[
     bool,
     typer.Option(
@@ -208,10 +219,27 @@ def reading(
 
     return {
         "dtype": dtype,
-        "checkpoint_every": checkpoint_every,
+        "checkpoint_every": checkpoint_every or settings.checkpoint_every or None,
         "columns": {**settings.column, **pairs(column, "--column", "loss=train/nll")},
         "step_column": step_column or settings.step_column or None,
         "format": format_,
         "run": run,
         "checkpoints": checkpoints,
     }
+
+
+def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
+    """The findings that are accepted, by the file that the command line names and else the project.
+
+    Raises:
+        StabtreeError: where that is no baseline.
+    """
+    from stabtree.judging.baseline import read_baseline
+
+    if baseline is not None:
+        return read_baseline(baseline)
+    try:
+        return read_baseline(settings.baseline) if settings.baseline else None
+    except StabtreeError as error:
+        where = f"{settings.source}: baseline"
+        raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None

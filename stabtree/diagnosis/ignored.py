@@ -1,7 +1,8 @@
-"""Leaves that a user lets count for nothing: found and told, but no part of the verdict."""
+"""What a user lets count for nothing, a leaf or one finding of it: found and told, but no part of the verdict."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
@@ -11,6 +12,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.tree.model import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Why a finding counts for nothing though nobody ignores its leaf: it is known.
+
+    Attributes:
+        reason: why it is accepted, as somebody wrote; may be empty.
+        since: since when, as somebody wrote; may be empty.
+        source: the file that says so.
+    """
+
+    reason: str = ""
+    since: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """What every output says of it.
+
+        >>> Accepted("the loader is being mended", "March", "base.json").text
+        'known since March, the loader is being mended (base.json)'
+        """
+        known = f"known since {self.since}" if self.since else "" if self.reason else "known"
+        told = ", ".join(filter(None, [known, self.reason]))
+        return f"{told} ({self.source})"
 
 
 def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stabtree.answer import Evidence
+    from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
@@ -125,6 +126,7 @@ class Finding:
         advice: what to do, in order: fixes of causes that the log shows, the leaf's, those of causes that may be.
         seen_as: where several leaves tell of one event, the finding of each by itself, the first one's first.
         unit: what the steps count: `step`, or `row` where the log holds none.
+        accepted: why it counts for nothing, where it is known; None for any other.
     """
 
     leaf: Leaf
@@ -138,6 +140,7 @@ class Finding:
     advice: tuple[Fix, ...] = ()
     seen_as: tuple[Finding, ...] = ()
     unit: str = "step"
+    accepted: Accepted | None = None
 
     @property
     def also(self) -> tuple[Finding, ...]:
@@ -217,7 +220,8 @@ class Diagnosis:
         monitor: what the NaN monitor would have done; None where the loss is finite throughout.
         literal: whether the document's letter was taken.
         overrides: what was set of the tree's parameters, by node.
-        ignored: what was found of leaves that count for nothing, each by itself, worst first.
+        ignored: what was found and counts for nothing, ignored or accepted, each by itself, worst first.
+        outdated: what is to be said of findings that are accepted and not found, or not as they were.
     """
 
     run: Run
@@ -239,6 +243,7 @@ class Diagnosis:
     literal: bool = False
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
     ignored: tuple[Finding, ...] = ()
+    outdated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"

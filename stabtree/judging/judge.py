@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.accepted import Known
     from stabtree.judging.outcome import Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run
@@ -33,6 +34,7 @@ class Judging:
         answers: what a person answered, by question.
         applied: nodes whose fixes did not help.
         ignore: leaves that count for nothing; those of the settings come to them.
+        baseline: findings that are accepted; what the settings accept comes to them.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -43,6 +45,7 @@ class Judging:
     answers: Mapping[str, str] = field(default_factory=dict)
     applied: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    baseline: Known | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not go together.
@@ -56,36 +59,47 @@ class Judging:
     @property
     def rules(self) -> tuple[str | None, ...]:
         """The files that it is judged by."""
-        return self.tree or self.settings.tree or None, self.trees or self.settings.trees or None, self.settings.source
+        trees = self.tree or self.settings.tree or None, self.trees or self.settings.trees or None
+        return *trees, self.settings.source, self.baseline.source if self.baseline else None
 
     def diagnosed(self, run: Run, asker: Asker | None = None) -> Diagnosis:
         """What is found in a run.
 
         Args:
             run: the run.
-            asker: makes of a tree what asks a person its questions; None to ask nobody.
+            asker: makes of a tree what asks a person its questions, each once; None to ask nobody.
 
         Raises:
             StabtreeError: where a tree can't be read, or something is set, answered or ignored that does not exist.
         """
         from stabtree.diagnosis.ignored import check_ignored
         from stabtree.diagnosis.walk import diagnose
+        from stabtree.judging.accepted import Accepting
         from stabtree.judging.overrides import overrides
 
         settings = self.settings
         tree = self._tree(run)
         with settings.blamed("ignore"):
             check_ignored(tree, settings.ignore)
-        return diagnose(
-            replace(run, notes=(*filter(None, [settings.note]), *run.notes)),
-            tree,
-            literal=self.literal,
-            overrides=overrides(tree, self.set, settings),
-            answers=self.answers,
-            applied=self.applied,
-            ignore=(*self.ignore, *settings.ignore),
-            ask=asker(tree) if asker else None,
-        )
+        with settings.blamed("accept"):
+            check_ignored(tree, [item.leaf for item in settings.accept])
+        noted = replace(run, notes=(*filter(None, [settings.note]), *run.notes))
+        given = overrides(tree, self.set, settings)
+        ask = _once(asker(tree)) if asker else None
+
+        def judge(accepted: tuple[str, ...]) -> Diagnosis:
+            return diagnose(
+                noted,
+                tree,
+                literal=self.literal,
+                overrides=given,
+                answers=self.answers,
+                applied=self.applied,
+                ignore=(*self.ignore, *settings.ignore, *accepted),
+                ask=ask,
+            )
+
+        return Accepting(settings.accept, settings.source, self.baseline).judged(judge)
 
     def outcome(self, loaded: Loaded, asker: Asker | None = None) -> Outcome:
         """What became of a file that was loaded, or why it could not be.
@@ -101,9 +115,22 @@ class Judging:
     def _tree(self, run: Run) -> Tree:
         from stabtree.tree.load import load_tree, load_trees
 
-        tree, trees, _ = self.rules
+        tree, trees, *_ = self.rules
         if tree:
             return load_tree(tree)
         # What is set, answered or ignored must exist, whether or not this run needs its tree.
-        named = self.set or self.settings.set or self.answers or self.ignore or self.settings.ignore
+        settings = self.settings
+        named = self.set or self.answers or self.ignore or settings.set or settings.ignore or settings.accept
         return load_trees(None if named else run, trees)
+
+
+def _once(ask: Callable[[Question], str | None]) -> Callable[[Question], str | None]:
+    """What asks a person each question but once, however often a run is walked."""
+    answers: dict[str, str | None] = {}
+
+    def asked(question: Question) -> str | None:
+        if question.id not in answers:
+            answers[question.id] = ask(question)
+        return answers[question.id]
+
+    return asked

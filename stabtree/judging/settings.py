@@ -7,13 +7,16 @@ judged must not say how strictly. What the command line says goes before them.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
+from stabtree.judging.accepted import Acceptance
 from stabtree.judging.levels import levels_of
+from stabtree.loaders.assemble.steps import MAX_STEP
 from stabtree.metrics.names import named
 
 if TYPE_CHECKING:
@@ -38,6 +41,10 @@ class Settings:
         set: parameters, `Q2.1.sigma` -> value.
         fail_on: levels.
         ignore: leaves that count for nothing; those of the command line come to them.
+        accept: leaves that are accepted of some runs, with the reason.
+        baseline: the file of findings that are accepted.
+        accept_partial: whether a run passes of which nothing is wrong in what could be judged.
+        checkpoint_every: steps between two checkpoints, whatever a manifest says.
     """
 
     source: str = ""
@@ -49,6 +56,10 @@ class Settings:
     set: Mapping[str, Any] = field(default_factory=dict)
     fail_on: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    accept: tuple[Acceptance, ...] = ()
+    baseline: str = ""
+    accept_partial: bool = False
+    checkpoint_every: int = 0
 
     def without(self, options: Mapping[str, Any]) -> Settings:
         """The settings that the command line leaves in force, given its options by the names of the keys."""
@@ -63,7 +74,8 @@ class Settings:
 
     def for_reading(self) -> Settings:
         """Those that say how a log is read."""
-        return Settings(self.source, self.folder, column=self.column, step_column=self.step_column)
+        read = {key: getattr(self, key) for key in ("column", "step_column", "checkpoint_every")}
+        return Settings(self.source, self.folder, **read)
 
     @contextmanager
     def blamed(self, key: str, hint: str = "") -> Iterator[None]:
@@ -76,8 +88,10 @@ class Settings:
     @property
     def note(self) -> str:
         """What is set, in a line; empty where nothing is."""
-        values = {key: getattr(self, key) for key in ("step_column", "tree", "trees")}
-        values |= {"fail_on": ", ".join(self.fail_on), "ignore": ", ".join(self.ignore)}
+        values = {key: getattr(self, key) for key in ("step_column", "tree", "trees", "baseline")}
+        values |= {key: ", ".join(map(str, getattr(self, key))) for key in ("fail_on", "ignore", "accept")}
+        values |= {"accept_partial": "true" if self.accept_partial else ""}
+        values |= {"checkpoint_every": self.checkpoint_every or ""}
         values |= {f"column.{metric}": name for metric, name in self.column.items()} | dict(self.set)
         said = ", ".join(f"{key} = {value}" for key, value in values.items() if value != "")
         return f"Set by {self.source}: {clean(said, NOTED)}." if said else ""
@@ -146,7 +160,8 @@ def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
             raise StabtreeError("there is no such key", where=where, hint=hint)
         read, described = KEYS[key]
         try:
-            found[key] = read(value)
+            with Settings(source).blamed(clean(key, 60)):
+                found[key] = read(value)
         except ValueError:
             raise StabtreeError(
                 f"{clean(value, 60)!r} is not {described[0]}", where=where, hint=f"write {described[1]}"
@@ -158,11 +173,12 @@ def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
         levels_of(list(settings.fail_on))
     if settings.tree and settings.trees:
         raise StabtreeError("tree and trees don't go together", where=source, hint="leave one of them out")
-    return replace(settings, tree=_placed(path.parent, settings.tree), trees=_placed(path.parent, settings.trees))
+    placed: dict[str, Any] = {key: _placed(path.parent, getattr(settings, key)) for key in PATHS}
+    return replace(settings, **placed)
 
 
 def _placed(folder: Path, name: str) -> str:
-    """A tree's name, or its path from here where it lies beside the file."""
+    """A name, or its path from here where that lies beside the file."""
     path = folder / name
     try:
         return str(path) if name and path.exists() else name
@@ -197,6 +213,46 @@ def _parameters(value: Any) -> dict[str, Any]:
     return found
 
 
+def _acceptances(value: Any) -> tuple[Acceptance, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError
+    return tuple(_acceptance(item, place) for place, item in enumerate(value, 1))
+
+
+def _acceptance(item: dict[str, Any], place: int) -> Acceptance:
+    """What is accepted, by its keys.
+
+    Raises:
+        StabtreeError: for a key that is not known, lacks, or holds no text.
+    """
+    known = [one.name for one in fields(Acceptance)]
+    for key, value in item.items():
+        if key not in known:
+            hint = near(key, known).removeprefix("; ") or f"its keys are {', '.join(known)}"
+            raise StabtreeError(f"item {place} has {clean(key, 60)!r}, which is no key of it", hint=hint)
+        if not isinstance(value, str | date) or not str(value).strip():
+            raise StabtreeError(f"item {place}: {key} is not a text", hint=f'write {key} = "..."')
+    for key in ("leaf", "reason"):
+        if key not in item:
+            hint = f"write {ACCEPT}"
+            raise StabtreeError(f"item {place} has no {key}", hint=hint)
+    return Acceptance(**{key: clean(value) for key, value in item.items()})
+
+
+def _yes(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 1 <= value < MAX_STEP:
+        raise ValueError
+    return value
+
+
+PATHS = ("tree", "trees", "baseline")
+ACCEPT = 'accept = [{leaf = "spike-minor", run = "nightly-*", reason = "known, harmless"}]'
 KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
     "column": (_texts, ("a table of texts", 'column = {loss = "train/nll"}')),
     "step_column": (_text, ("a text", 'step_column = "iteration"')),
@@ -205,5 +261,9 @@ KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
     "set": (_parameters, ("a table of values", "set = {spike.sigma = 4}")),
     "fail_on": (_words, ("a text or a list of texts", 'fail_on = "critical"')),
     "ignore": (_words, ("a text or a list of texts", 'ignore = ["spike-minor"]')),
+    "accept": (_acceptances, ("a list of tables", ACCEPT)),
+    "baseline": (_text, ("a text", 'baseline = "base.json"')),
+    "accept_partial": (_yes, ("true or false", "accept_partial = true")),
+    "checkpoint_every": (_count, ("a number of steps", "checkpoint_every = 500")),
 }
 """The keys: how each is read (`ValueError`: it can't be), what it holds, and an example."""

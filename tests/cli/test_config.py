@@ -153,6 +153,18 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[set]\nsigma = 4", "stabtree.toml: set.sigma: names no parameter", "explain"),
         ('tree = "a"\ntrees = "b"', "stabtree.toml: tree and trees don't go together", "leave one"),
         ('tree = "phase91"', "phase91: no such tree", "did you mean phase19?"),
+        ("accept = 1", "stabtree.toml: accept: '1' is not a list of tables", "write accept"),
+        ("accept = [1]", "stabtree.toml: accept:", "write accept"),
+        ('accept = [{leaf = "spike-minor"}]', "stabtree.toml: accept: item 1 has no reason", "write accept"),
+        ('accept = [{reason = "x"}]', "stabtree.toml: accept: item 1 has no leaf", "write accept"),
+        ('accept = [{leaf = "a", raeson = "x"}]', "item 1 has 'raeson', which is no key", "did you mean 'reason'?"),
+        ('accept = [{leaf = "a", reason = " "}]', "accept: item 1: reason is not a text", 'write reason = "..."'),
+        ('accept = [{leaf = "spike-minr", reason = "x"}]', "accept: no finding is called", "the report"),
+        ("baseline = 1", "stabtree.toml: baseline: '1' is not a text", "write baseline"),
+        ('baseline = "no.json"', "stabtree.toml: baseline: no.json: it can't be read", "stabtree baseline"),
+        ("accept_partial = 1", "stabtree.toml: accept_partial: '1' is not true or false", "write accept_partial"),
+        ("checkpoint_every = 0", "stabtree.toml: checkpoint_every: '0' is not a number of steps", "write"),
+        ("checkpoint_every = true", "stabtree.toml: checkpoint_every: 'True' is not", "write"),
         ("a =", "stabtree.toml: not valid TOML", "correct it"),
         ("a = " + "[" * 5000, "stabtree.toml: not valid TOML", "correct it"),
     ],
@@ -160,9 +172,10 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_a_mistake_is_told_with_its_key(tmp_path: Path, text: str, problem: str, hint: str) -> None:
     """Exit code 2, the file and the key, and what to write instead."""
     write(tmp_path, text, "stabtree.toml")
-    told = failed("diagnose", str(SPIKE))
-    assert problem in told
-    assert hint in told.splitlines()[1]
+    for words in (("diagnose", str(SPIKE)), ("config",), ("config", "--json")):
+        told = failed(*words)
+        assert problem in told
+        assert hint in told.splitlines()[1]
 
 
 def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
@@ -186,3 +199,45 @@ def test_no_output_is_written_over_the_settings(tmp_path: Path) -> None:
     """They are in use, as a tree is."""
     write(tmp_path, LOOSE, "stabtree.toml")
     assert "is in use" in failed("diagnose", str(SPIKE), "--output", "json=stabtree.toml")
+
+
+def test_config_shows_each_key_and_where_it_is_from(tmp_path: Path) -> None:
+    """Options as they are without a file, what a file sets, changed thresholds beside the shipped ones, the trees."""
+    told = run("config").stdout
+    assert "neither stabtree.toml nor [tool.stabtree] of pyproject.toml" in told
+    assert ["fail_on", "default", "warning"] in [line.split() for line in told.splitlines()]
+    assert any(line.split()[:1] == ["phase19"] for line in told.splitlines())
+    write(tmp_path, f"{LOOSE}accept_partial = true\n[set]\nspike.sigma = 4\nQ2.1.window_steps = 50\n", "stabtree.toml")
+    lines = [line.split() for line in run("config").stdout.splitlines()]
+    assert ["fail_on", "stabtree.toml", "never"] in lines
+    assert ["set.spike.sigma", "stabtree.toml", "4", "(shipped:", "3.0)"] in lines
+    assert ["set.Q2.1.window_steps", "stabtree.toml", "50", "(shipped:", "100)"] in lines
+    assert ["step_column", "default", "-"] in lines
+
+
+def test_config_for_machines_says_the_same(tmp_path: Path) -> None:
+    """Values of their types, the file of each key, and the whole hash of each tree, which its words alone change."""
+    text = (FIXTURES.parent / "trees" / "phase19.yaml").read_text(encoding="utf-8")
+    write(tmp_path, text.replace("name: phase19", "name: ours", 1), "ours.yaml")
+    write(tmp_path, 'tree = "ours.yaml"\ncolumn = {loss = "nll"}\n[set]\nspike.sigma = 4\n', "mine.toml")
+    plain = json.loads(run("config", "--json").stdout)
+    told = json.loads(run("config", "--json", "--config", "mine.toml").stdout)
+    assert (plain["file"], told["file"]) == (None, "mine.toml")
+    assert plain["keys"]["fail_on"] == {"value": ["warning"], "from": "default"}
+    assert told["keys"]["column"] == {"value": {"loss": "nll"}, "from": "mine.toml"}
+    assert told["set"] == {"spike.sigma": {"value": 4, "shipped": 3.0, "from": "mine.toml"}}
+    assert [(tree["name"], tree["file"]) for tree in told["trees"]] == [("ours", "ours.yaml")]
+    assert len(plain["trees"]) > 5
+    hashes = [tree["sha256"] for tree in (*plain["trees"], *told["trees"])]
+    assert len(set(hashes)) == len(hashes)
+    assert json.loads(run("diagnose", str(SPIKE), "--json", "--tree", "phase19").stdout)["rules"]["sha256"] in hashes
+
+
+def test_a_file_that_writes_to_the_screen_does_not(tmp_path: Path) -> None:
+    """Escape codes in values and names are shown as text or not at all."""
+    write(
+        tmp_path,
+        'column = {loss = "a\\u001b[31mb"}\naccept = [{leaf = "spike-minor", reason = "\\u001b]0;x"}]',
+        "stabtree.toml",
+    )
+    assert "\x1b" not in run("config").stdout + run("diagnose", str(SPIKE)).stdout

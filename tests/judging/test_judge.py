@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
+from stabtree.judging.accepted import Acceptance
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import Settings
 from stabtree.loaders import Loaded, load_runs
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, make_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stabtree.tree.model import Question, Tree
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 JUDGING = Judging(
@@ -67,3 +73,19 @@ def test_one_tree_and_a_folder_of_them_do_not_go_together() -> None:
     """It is said before a log is read."""
     with pytest.raises(StabtreeError, match="don't go together"):
         Judging(tree="phase19", trees="rules")
+
+
+def test_a_person_is_asked_but_once() -> None:
+    """However often a run is walked since something of it is accepted."""
+    asked: list[str] = []
+
+    def asker(_tree: Tree) -> Callable[[Question], str | None]:
+        return lambda question: asked.append(question.id)
+
+    run = make_run({"loss": [3.0 / (1 + step / 50) if step < 200 else float("nan") for step in range(300)]})
+    plain = Judging().diagnosed(run)
+    accept = tuple(Acceptance(finding.leaf.id, "known") for finding in plain.findings)
+    told = Judging(Settings("stabtree.toml", accept=accept)).diagnosed(run, asker)
+    assert told.ignored
+    assert asked
+    assert len(asked) == len(set(asked))

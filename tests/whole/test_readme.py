@@ -66,6 +66,8 @@ def test_the_readme_names_every_command() -> None:
         "explain",
         "inspect",
         "demo",
+        "baseline",
+        "config",
         "formats",
         "completion",
         *(f"tree {name}" for name in trees),

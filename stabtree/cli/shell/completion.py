@@ -142,6 +142,8 @@ def _values(command: Any, option: str, start: str) -> Iterable[str]:
     """What an option may be given."""
     if command.name == "graph" and option == "--format":
         return "mermaid", "dot"
+    if command.name == "baseline" and option == "--output":
+        return FILES
     return VALUES[option](start) if option in VALUES else FILES
 
 

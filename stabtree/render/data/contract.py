@@ -102,7 +102,9 @@ def _diagnosis() -> dict[str, Schema]:
         ),
         "missing": many("Questions that the log could not answer.", record("A question.", _missing())),
         "log_next": many("What to log next time, the most useful first.", record("A thing to log.", _log_next())),
-        "notes": texts("What is to be said of a person's answers, and all that reading the log changed or ignored."),
+        "notes": texts(
+            "What is to be said of a person's answers and of accepted findings, and all that reading the log changed."
+        ),
         "monitor": {
             "description": "What the NaN monitor would have done; null where the loss is finite throughout.",
             "anyOf": [record("The replay.", _monitor()), {"type": "null"}],
@@ -223,8 +225,20 @@ def _finding() -> dict[str, Schema]:
         },
         "see": texts("Where to read on."),
         "own_onset_step": maybe(count("Where its own leaf begins; the event may have begun earlier.")),
-        "ignored": flag("Whether --ignore names its leaf: it counts for nothing."),
+        "ignored": flag("Whether it counts for nothing: its leaf is ignored, or it is accepted."),
+        "accepted": {
+            "description": "Why it counts for nothing, where it is known; null for any other.",
+            "anyOf": [record("What is said of it.", _accepted()), {"type": "null"}],
+        },
         "also": many("What else tells of the same event.", record("A leaf.", _leaf())),
+    }
+
+
+def _accepted() -> dict[str, Schema]:
+    return {
+        "reason": text("Why it is accepted; may be empty."),
+        "since": text("Since when; may be empty."),
+        "source": text("The file that says so: the settings, or the baseline."),
     }
 
 

@@ -63,7 +63,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             {"metric": list(item.names), "log": item.log, "unlocks": list(item.unlocks), "decides": list(item.decides)}
             for item in diagnosis.log_next
         ],
-        "notes": [*diagnosis.said, *diagnosis.run.notes],
+        "notes": [*diagnosis.said, *diagnosis.outdated, *diagnosis.run.notes],
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
     }
 
@@ -157,7 +157,7 @@ def _visit(visit: Visit) -> dict[str, Any]:
 
 
 def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
-    leaf, restart = finding.leaf, finding.restart
+    leaf, restart, known = finding.leaf, finding.restart, finding.accepted
     time = clock(run, finding.onset_step) if finding.onset_step is not None else None
     return {
         "id": leaf.id,
@@ -201,6 +201,7 @@ def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, 
         "see": list(leaf.see),
         "own_onset_step": finding.own_onset_step,
         "ignored": ignored,
+        "accepted": {"reason": known.reason, "since": known.since, "source": known.source} if known else None,
         "also": [
             {
                 "id": item.leaf.id,

@@ -9,7 +9,7 @@ from stabtree.diagnosis.result import SILENT
 from stabtree.render.html.node import ending, turns
 from stabtree.render.html.tags import NOTHING, Markup, folded, items, joined, prose, tag
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import grouped, step_of, unchecked
+from stabtree.render.report.words import grouped, known, step_of, unchecked
 from stabtree.render.sections.causes import MARKS
 from stabtree.render.sections.healthy import TICKS
 from stabtree.render.verdicts import LOOKS
@@ -60,6 +60,7 @@ def verdict(report: Report) -> Markup:
         tag("p", prose(report.why), class_="why") if report.why else NOTHING,
         _quiet(seen),
         tag("p", prose(_careful(report)), class_="careful") if report.careful else NOTHING,
+        *(tag("p", prose(text), class_="facts") for text in known(report.diagnosis)),
         tag("ul", *chips, class_="ticks", aria_label="Sections"),
     )
 

@@ -10,7 +10,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import badge, headline, step_of
+from stabtree.render.report.words import badge, headline, known, step_of
 from stabtree.render.sections.monitor import sentences
 from stabtree.render.several import counted
 from stabtree.render.verdicts import LOOKS
@@ -36,6 +36,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         escape(told.earlier),
         escape(told.plainly),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
+        listed(map(escape, known(told.diagnosis))),
         escape(told.why),
         f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",
         _part("Do now", listed(actions(told.do_now), "1.")),

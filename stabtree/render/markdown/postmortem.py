@@ -9,7 +9,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.page import actions, causes, event, other, unchecked, walk
 from stabtree.render.markdown.text import escape, listed, paged, table
 from stabtree.render.report.build import report
-from stabtree.render.report.words import clock
+from stabtree.render.report.words import clock, known
 from stabtree.render.sections.monitor import sentences
 from stabtree.render.verdicts import LOOKS
 
@@ -32,6 +32,7 @@ def postmortem(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         escape(told.earlier),
         escape(told.plainly),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
+        listed(map(escape, known(told.diagnosis))),
         escape(told.why),
         _fill("what the run was for, and what the trouble cost"),
         f"## Timeline\n\n{listed(_timeline(told))}",

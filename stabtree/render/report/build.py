@@ -10,7 +10,7 @@ from stabtree.common.text import in_words
 from stabtree.render.report.advice import MOST_TO_DO, do_now
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
 from stabtree.render.report.plainly import doubts, recovered, unlogged
-from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, waived
+from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, passed_over, waived
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
 
@@ -197,5 +197,5 @@ def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | Non
         restart = finding.restart
         if restart and restart.checkpoint_step is not None:
             parts.append(f"restart from {restart.checkpoint_step:,}")
-    parts += [f"{len(diagnosis.ignored)} ignored"] if diagnosis.ignored else []
+    parts += [passed_over(diagnosis)] if diagnosis.ignored else []
     return " · ".join([*parts, *([f"exit {exit_code}"] if exit_code is not None else [])])

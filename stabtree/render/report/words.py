@@ -23,6 +23,7 @@ FEW_ROWS = 40  # below that a log has no windows, and may be too short for what 
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that is as it should be
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
 MOST_IDS = 4
+MOST_KNOWN = 3  # findings that a screen names of those that are accepted
 # What is seen in these shows that something is wrong, and never why.
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
 MOST_BRIEF = 90  # characters: with the words around them two lines of a screen
@@ -91,10 +92,37 @@ def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
     if not diagnosis.ignored:
         return _title(diagnosis)
     first, *others = diagnosis.ignored
-    at = f" at step {first.onset_step:,}" if first.onset_step is not None else ""
     more = f" and {len(others)} more" if others else ""
-    names = f": {first.leaf.id}{at}{more}" if named else ""
-    return f"{_title(diagnosis)} ({len(diagnosis.ignored)} ignored{names})"
+    names = f": {_at(first)}{more}" if named else ""
+    return f"{_title(diagnosis)} ({passed_over(diagnosis)}{names})"
+
+
+def passed_over(diagnosis: Diagnosis) -> str:
+    """How much counts for nothing, and by what; empty where all of it counts."""
+    accepted = sum(item.accepted is not None for item in diagnosis.ignored)
+    counts = {"accepted": accepted, "ignored": len(diagnosis.ignored) - accepted}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def known(diagnosis: Diagnosis, *, most: int | None = None) -> list[str]:
+    """What is accepted and why, a line each, what that makes of the verdict, and what of it no longer holds.
+
+    Args:
+        diagnosis: the diagnosis.
+        most: how many findings are named, where there is no room for all.
+    """
+    accepted = [item for item in diagnosis.ignored if item.accepted]
+    lines = [f"Accepted: {_at(item)}: {item.accepted.text}" for item in accepted[:most] if item.accepted]
+    if len(accepted) > len(lines):
+        lines.append(f"Accepted: {len(accepted) - len(lines):,} more (--full names them)")
+    worst = max((item.leaf.severity for item in accepted), key=lambda severity: severity.rank, default=Severity.OK)
+    if worst.rank >= Severity.WARNING.rank and diagnosis.verdict in (Severity.OK, Severity.NOTE, UNKNOWN):
+        lines.append(f"But for what is accepted the verdict would be {worst}.")
+    return [*lines, *diagnosis.outdated]
+
+
+def _at(finding: Finding) -> str:
+    return finding.leaf.id + (f" at step {finding.onset_step:,}" if finding.onset_step is not None else "")
 
 
 def _title(diagnosis: Diagnosis) -> str:

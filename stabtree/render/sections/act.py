@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.render.report.words import grouped
+from stabtree.render.report.words import MOST_KNOWN, grouped, known
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
 
@@ -43,6 +43,8 @@ def head(page: Page, report: Report, *, room: bool) -> None:
         page.line((careful, "number"), (report.careful, ""), indent=indent)
     for text in report.diagnosis.said:
         page.line((f"Your answers: {text}", ""), indent=indent)
+    for text in known(report.diagnosis, most=MOST_KNOWN):
+        page.line((text, ""), indent=indent)
     if room and report.why:
         page.line((report.why, ""), indent=indent)
 

@@ -11,7 +11,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
 from stabtree.render.report.build import MEND, report
 from stabtree.render.report.restart import restart_line
-from stabtree.render.report.words import step_of
+from stabtree.render.report.words import known, step_of
 from stabtree.render.sections.causes import MARKS
 from stabtree.render.sections.figures import plots
 from stabtree.render.sections.monitor import sentences
@@ -76,6 +76,8 @@ def _verdict(page: Page, told: Report) -> None:
         page.line((told.earlier, ""), indent=1)
     if told.plainly:
         page.line((told.plainly, ""), indent=1)
+    for text in known(diagnosis):
+        page.line((text, ""), indent=1)
     if told.seen_as:
         page.line((f"Also seen as: {', '.join(told.seen_as)}.", "dim"), indent=1)
     if finding and finding.restart:

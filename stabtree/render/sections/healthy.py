@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import NO
 from stabtree.common.lazy import np
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import counted, span, title, unchecked
+from stabtree.render.report.words import MOST_KNOWN, counted, known, span, title, unchecked
 from stabtree.render.sections.fit import clipped
 from stabtree.render.sections.path import chain
 from stabtree.render.verdicts import LOOKS
@@ -45,7 +45,7 @@ def healthy(page: Page, report: Report) -> None:
     page.lines([pieces])
     _path(page, report)
     _not_checked(page, report)
-    for text in (report.careful, *report.diagnosis.said):
+    for text in (report.careful, *report.diagnosis.said, *known(report.diagnosis, most=MOST_KNOWN)):
         if text:
             page.line((text, ""))
 

@@ -39,6 +39,11 @@ from tests.cli.command import environment, failed, run
         (["diagnose", "--answer", "Q1.2=fp1"], ["Q1.2=fp16"]),
         (["diagnose", "run.c"], []),
         (["diagnose", "--config", ""], []),
+        (["diagnose", "--baseline", "ba"], []),
+        (["base"], ["baseline"]),
+        (["baseline", "--upd"], ["--update"]),
+        (["baseline", "--output", "js"], []),
+        (["baseline", "--ignore", "spike-m"], ["spike-minor"]),
         (["diagnose", "--set", "nothing.of"], []),
     ],
 )

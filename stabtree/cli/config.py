@@ -1,0 +1,47 @@
+"""`stabtree config`: what is in force here, and where it is from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.cli.options import ConfigOpt, Json, accepted_by
+from stabtree.cli.outputs import on_the_terminal
+from stabtree.cli.printing import emit
+from stabtree.render.look import LOOK
+
+if TYPE_CHECKING:
+    from stabtree.judging.settings import Settings
+    from stabtree.tree.model import Tree
+
+
+def config(config: ConfigOpt = None, json: Json = False) -> None:
+    """Show what is in force here: each key of the settings and where it is from, changed thresholds, trees.
+
+    A threshold that is set stands beside the shipped one, and each tree has a hash of what it says. The first mistake
+    in the file is shown with its place.
+    """
+    from stabtree.diagnosis.ignored import check_ignored
+    from stabtree.judging.overrides import overrides
+    from stabtree.judging.settings import read_settings
+    from stabtree.render.trees.config import config_json, config_text, in_force
+    from stabtree.tree.load import load_tree, load_trees
+
+    settings = read_settings(config)
+    whole = load_tree(settings.tree) if settings.tree else load_trees(None, settings.trees or None)
+    overrides(whole, (), settings)
+    for key, leaves in (("ignore", settings.ignore), ("accept", [item.leaf for item in settings.accept])):
+        with settings.blamed(key):
+            check_ignored(whole, leaves)
+    told = in_force(settings, _trees(settings), accepted_by(None, settings))
+    emit(config_json(told) if json else config_text(told, on_the_terminal(LOOK)))
+
+
+def _trees(settings: Settings) -> list[tuple[str, Tree]]:
+    """The trees that are walked, each with its file; no file for one that is shipped."""
+    from stabtree.tree.load import DEFAULT, load_tree, shipped, tree_files
+
+    own = [str(path) for path in tree_files(Path(settings.trees))] if settings.trees else []
+    names = [settings.tree] if settings.tree else [*DEFAULT, *own]
+    known = shipped()
+    return [("" if name in known else name, load_tree(name)) for name in names]
