@@ -29,8 +29,8 @@ def fingerprint(diagnosis: Diagnosis, finding: Finding) -> str:
         finding: one of its findings.
     """
     known = hashlib.sha256()
-    for part in (VERSION, finding.leaf.id, diagnosis.run.name):
-        _add(known, part.encode("utf-8", "surrogatepass"))
+    for name in (VERSION, finding.leaf.id, diagnosis.run.name):
+        _add(known, name.encode("utf-8", "surrogatepass"))
     for part in _rows(diagnosis.run, finding.onset_step):
         _add(known, part)
     return known.hexdigest()

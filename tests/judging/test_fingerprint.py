@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.fingerprint import fingerprint
 from stabtree.judging.judge import Judging
-from stabtree.run import Series
 from tests.conftest import make_run, series
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Series
 
 GONE = 40  # the step at which the loss goes NaN
 
@@ -83,6 +87,6 @@ def test_it_is_the_same_whatever_wrote_the_numbers() -> None:
 
 def test_it_is_a_hash_in_hex() -> None:
     """64 small hexadecimal digits, the same in every version that does not say otherwise."""
-    assert BASE == known({"loss": losses()})
+    assert known({"loss": losses()}) == BASE
     assert len(BASE) == 64
     assert int(BASE, 16) >= 0
