@@ -109,6 +109,19 @@ def spare(places: Iterable[Path | None], run: Run, *rules: str | None) -> None:
             )
 
 
+def spare_unread(places: Iterable[Path | None], name: str) -> None:
+    """Refuse to write over a log that can't be read: it may be all that is left of a run.
+
+    Raises:
+        StabtreeError: where a file to write is that log.
+    """
+    log = _resolved(name)
+    for place in places:
+        if place == log:
+            hint = "name another file to write to"
+            raise StabtreeError("is a file of the run itself", where=f"--output {place}", hint=hint)
+
+
 def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str], look: Look = LOOK) -> None:
     """Write each output to its place, files first.
 

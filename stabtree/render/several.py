@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from itertools import groupby, takewhile
@@ -50,7 +49,7 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     """How many runs there are of each verdict, in a line."""
     verdicts = [_badge(outcome) for outcome in outcomes]
     parts = [f"{verdicts.count(verdict)} {WORDS[verdict]}" for verdict in ORDER if verdict in verdicts]
-    return f"{len(verdicts):,} runs: {', '.join(parts)}"
+    return f"{len(verdicts):,} run{'' if len(verdicts) == 1 else 's'}: {', '.join(parts)}"
 
 
 def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
@@ -147,4 +146,4 @@ def to_json(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
         runs.append({"path": outcome.name, **held})
     verdict = worst(outcomes)
     whole = {"schema": machine.SCHEMA, "verdict": UNKNOWN if verdict == UNREAD else verdict, "runs": runs}
-    return json.dumps(whole, indent=2, allow_nan=False) + "\n"
+    return machine.written(whole)
