@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome, worst
 from stabtree.render import screen
@@ -133,7 +133,7 @@ def headlines(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
 
 def _line(outcome: Outcome, look: Look) -> str:
     if isinstance(outcome.found, StabtreeError):
-        return clean(f"NOT READ  {outcome.name}: {outcome.found.problem}", 400)
+        return inert(clean(f"NOT READ  {outcome.name}: {outcome.found.problem}", 400))
     return screen.one_line(outcome.found, outcome.name, look)
 
 

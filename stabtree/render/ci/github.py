@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
 from stabtree.render.ci.problems import Problem, named, problems
 from stabtree.render.look import LOOK, Look
@@ -56,7 +56,7 @@ def _written(outcomes: Sequence[Outcome], closing: str) -> str:
     # A note beside something worse is no matter for a pull request.
     told = [one for outcome in outcomes for one in problems([outcome]) if one.severity in (outcome.verdict, *LOUD)]
     found = sorted(told, key=lambda one: ORDER.index(one.severity))
-    return "\n".join([*_commands(found), closing, ""])
+    return "\n".join([*_commands(found), inert(closing), ""])
 
 
 def _commands(found: Sequence[Problem]) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _command(command: str, problem: Problem) -> str:
 
 def _data(text: str) -> str:
     """What stands after the second `::`."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return inert(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(value: object) -> str:

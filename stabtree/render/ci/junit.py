@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from stabtree.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
 from stabtree.judging.outcome import UNREAD, Outcome
 from stabtree.render.ci.problems import MOST_PATH, MOST_TEXT, MOST_TITLE, NOT_JUDGED, actions, named, told
@@ -42,7 +42,9 @@ def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
         _count(suite)
     _count(root)
     ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    # Two hashes may begin a command of the service that prints it.
+    written = ET.tostring(root, encoding="unicode").replace("##", "#&#35;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{written}\n'
 
 
 def _count(element: ET.Element) -> None:
@@ -99,7 +101,7 @@ def _case(name: str, kind: str = "", type_: str = "", message: str = "", text: s
     case = ET.Element("testcase", name=clean(name, MOST_TITLE))
     if kind:
         outcome = ET.SubElement(case, kind, {"type": type_} if type_ else {}, message=clean(message, MOST_TITLE))
-        outcome.text = "\n".join(clean(line, MOST_TEXT) for line in text.splitlines()) or None
+        outcome.text = inert("\n".join(clean(line, MOST_TEXT) for line in text.splitlines())) or None
     return case
 
 
