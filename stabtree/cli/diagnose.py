@@ -35,10 +35,21 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, spare_unread, wanted
+from stabtree.cli.outputs import (
+    Full,
+    NoPlots,
+    OutputOpt,
+    Quiet,
+    deliver,
+    deliver_all,
+    located,
+    spare,
+    spare_unread,
+    summarize,
+    wanted,
+)
 from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
-from stabtree.cli.services import located, summarize
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.render.outputs import HEADLINE, JSON, SERVICES

@@ -32,7 +32,7 @@ _COMMANDS = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
 
 
 def inert(text: str) -> str:
-    r"""Lines in which no service that runs checks sees a command: one reads `::name::` at their start, others `##[name]`.
+    r"""Lines in which no CI service sees a command: one reads `::name::` at their start, others `##[name]` anywhere.
 
     >>> inert("found in\n  ::set-output name=a::b ##[add-mask]c")
     'found in\n  : :set-output name=a::b # #[add-mask]c'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -17,9 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from stabtree.answer import Evidence
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.result import Diagnosis, Finding
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
 from stabtree.render.look import Look
@@ -29,7 +26,10 @@ from tests.conftest import make_run, series
 from tests.render.ci import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from stabtree.answer import Evidence
+    from stabtree.diagnosis.result import Diagnosis, Finding
 
 HOSTILE = (
     "::error file=x::pwned",
@@ -155,7 +155,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return [(token.type, token.content if token.type.startswith("html") else "") for token in kept]
 
 
-def annotations(text: str) -> list[tuple[str, tuple[str, ...]]]:
+def annotated(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """The commands, each with the names of its properties."""
     return [(one.name, tuple(one.properties)) for one in reading.commands(text)]
 
@@ -173,7 +173,7 @@ READ: Mapping[str, Callable[[str], Any]] = {
     "svg": lambda text: [name for name, _ in elements(text) if not name.endswith("tspan")],
     "markdown": blocks,
     "postmortem": blocks,
-    GITHUB: annotations,
+    GITHUB: annotated,
     GITLAB: lambda text: shape(json.loads(text)),
     JUNIT: lambda text: [(one.tag, tuple(one.attrib)) for one in reading.suites(text).iter()],
     SARIF: lambda text: shape(reading.sarif(text)),
