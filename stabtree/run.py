@@ -225,6 +225,7 @@ class Run:
         epoch_ends: the epochs that end in a log of steps, by the last step that was logged in each.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
+        places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
     """
 
@@ -244,6 +245,7 @@ class Run:
     saved: Mapping[int, int] = field(default_factory=dict)
     written: Mapping[str, Series] = field(default_factory=dict)
     inputs: tuple[Input, ...] = ()
+    places: Mapping[int, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""

@@ -37,12 +37,24 @@ from stabtree.cli.options import (
     accepted_by,
     reading,
 )
-from stabtree.cli.outputs import Full, NoPlots, OutputOpt, Quiet, deliver, deliver_all, spare, wanted
+from stabtree.cli.outputs import (
+    Full,
+    NoPlots,
+    OutputOpt,
+    Quiet,
+    deliver,
+    deliver_all,
+    located,
+    spare,
+    spare_unread,
+    summarize,
+    wanted,
+)
 from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
-from stabtree.render.outputs import HEADLINE, JSON
+from stabtree.render.outputs import HEADLINE, JSON, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,30 +133,31 @@ def diagnose(
     loaded = [_completed(item, other, hashed=JSON in places.values()) for item in loaded]
     outcomes = []
     for item in loaded:
-        if not isinstance(item.run, StabtreeError):
+        if isinstance(item.run, StabtreeError):
+            spare_unread([*places, drawing], item.name)
+        else:
             spare([*places, drawing], item.run, *judging.rules)
         with busy.doing(f"judging {item.name}"):
-            outcomes.append(judging.outcome(item, asker if interactive else None))
+            outcomes.append(located(judging.outcome(item, asker if interactive else None), places))
     code = 0 if exit_zero else exit_code(_told(outcomes, accept_partial=passed), levels)
-    look = Look(length=Length.FULL if full else Length.SCREEN, plots=not no_plots, exit_code=code)
+    length = Length.FULL if full else Length.SCREEN
+    look = Look(length=length, plots=not no_plots, exit_code=code, fail_on=levels, accept_partial=passed)
     if len(outcomes) > 1:
         deliver_all(outcomes, places, look)
         _tell_outdated(outcomes)
     else:
         _deliver_one(outcomes[0], places, look, drawing, quiet=quiet)
+    summarize(outcomes, places, look)
     if code:
         raise typer.Exit(code)
 
 
 def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> list[Loaded]:
-    """The runs that paths hold, cut to the steps that are judged; one alone must be readable."""
+    """The runs that paths hold, cut to the steps that are judged."""
     from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
 
-    loaded = [cut(item, ends) for item in load_runs(*paths, **how)]
-    if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
-        raise loaded[0].run
-    return loaded
+    return [cut(item, ends) for item in load_runs(*paths, **how)]
 
 
 def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
@@ -174,10 +187,17 @@ def _deliver_one(
     *,
     quiet: bool,
 ) -> None:
-    """Write all that is asked of one run."""
+    """Write all that is asked of one run; of one that can't be read what services are told, and its error.
+
+    Raises:
+        StabtreeError: the error of a run that can't be read.
+    """
     found = outcome.found
     if isinstance(found, StabtreeError):
-        return
+        told = {place: name for place, name in places.items() if name in SERVICES}
+        deliver_all([outcome], told, look)
+        summarize([outcome], told, look)
+        raise found
     save(found, drawing)
     deliver(found, places, look)
     for text in (*found.said, *found.outdated) if quiet else ():

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.printing import emit, screen
+from stabtree.cli.printing import emit, screen, tell
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.common.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
-from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
+from stabtree.render.outputs import GITHUB, HEADLINE, JSON, OUTPUTS, SCREEN, SERVICES, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,6 +52,9 @@ NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw no figures.", ri
 LINKING_VTE = 5000  # from this version of the library on
 LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
 """What TERM_PROGRAM says of terminals that show links; others say so by a variable of their own."""
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+LARGEST_SUMMARY = 1 << 20  # bytes a step: GitHub shows nothing of a larger one
 
 
 def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | None, str]:
@@ -107,6 +110,19 @@ def spare(places: Iterable[Path | None], run: Run, *rules: str | None) -> None:
             raise StabtreeError(
                 "is a file of the run itself", where=f"--output {place}", hint="name another file to write to"
             )
+
+
+def spare_unread(places: Iterable[Path | None], name: str) -> None:
+    """Refuse to write over a log that can't be read: it may be all that is left of a run.
+
+    Raises:
+        StabtreeError: where a file to write is that log.
+    """
+    log = _resolved(name)
+    for place in places:
+        if place == log:
+            hint = "name another file to write to"
+            raise StabtreeError("is a file of the run itself", where=f"--output {place}", hint=hint)
 
 
 def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str], look: Look = LOOK) -> None:
@@ -187,3 +203,33 @@ def write(path: Path, text: str | bytes, option: str = "--output") -> None:
         raise StabtreeError(
             f"it can't be written: {error.strerror}", where=f"{option} {path}", hint="name a file in a folder of yours"
         ) from None
+
+
+def located(outcome: Outcome, places: Mapping[Path | None, str]) -> Outcome:
+    """The outcome with the lines in which its findings begin, where an output names them."""
+    found = outcome.found
+    if isinstance(found, StabtreeError) or not set(places.values()) & set(SERVICES):
+        return outcome
+    from stabtree.loaders.paths.places import with_places
+
+    told = (*found.findings, *found.ignored)
+    steps = {finding.onset_step for finding in told if finding.onset_step is not None}
+    return outcome._replace(found=replace(found, run=with_places(found.run, steps)))
+
+
+def summarize(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], look: Look) -> None:
+    """Append the report to the job's summary, where GitHub's commands are printed and it says where that is."""
+    named = os.environ.get(SUMMARY)
+    if places.get(None) != GITHUB or not named:
+        return
+    from stabtree.render.ci.github import summary
+
+    data = f"{summary(outcomes, look)}\n".encode("utf-8", "replace")
+    try:
+        with Path(named).open("ab") as stream:
+            if stream.tell() + len(data) > LARGEST_SUMMARY:
+                tell("note: the job's summary would be larger than GitHub shows; nothing was added to it")
+                return
+            stream.write(data)
+    except (OSError, ValueError) as error:
+        tell(f"note: nothing was added to the job's summary: {getattr(error, 'strerror', None) or error}")

@@ -11,7 +11,7 @@ from typing import IO
 
 from stabtree.cli.shell.console import takes_escapes
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import to_ascii
+from stabtree.common.text import inert, to_ascii
 
 PAUSE_SECONDS = 0.005
 TOLD = ("error: ", " next: ")
@@ -33,6 +33,7 @@ def tell(text: str) -> None:
     stream = sys.stderr
     if stream is None:
         return
+    text = inert(text)
     if stream.isatty():
         text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
     try:

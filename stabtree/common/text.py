@@ -28,6 +28,18 @@ def clean(text: object, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+_COMMANDS = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
+
+
+def inert(text: str) -> str:
+    r"""Lines in which no CI service sees a command: one reads `::name::` at their start, others `##[name]` anywhere.
+
+    >>> inert("found in\n  ::set-output name=a::b ##[add-mask]c")
+    'found in\n  : :set-output name=a::b # #[add-mask]c'
+    """
+    return _COMMANDS.sub(r"\g<0> ", text)
+
+
 _STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")
 
 

@@ -25,6 +25,8 @@ class Look:
         ascii: whether nothing but ASCII can be shown.
         links: whether the terminal can show links.
         exit_code: the exit code that the command will end with; None where there is none.
+        fail_on: the levels from which on a finding is a failure.
+        accept_partial: whether nothing wrong in what could be judged is enough.
     """
 
     width: int = 100
@@ -34,6 +36,8 @@ class Look:
     ascii: bool = False
     links: bool = False
     exit_code: int | None = None
+    fail_on: frozenset[str] = frozenset({"warning"})
+    accept_partial: bool = False
 
 
 LOOK = Look()

@@ -40,6 +40,9 @@ def _in(module: str, name: str) -> Any:
 
 SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
 MARKDOWN, POSTMORTEM = "markdown", "postmortem"
+GITHUB, GITLAB, JUNIT, SARIF = "github", "gitlab", "junit", "sarif"
+SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
+"""Those that a service reads: they say of a log that can't be read too, and name the line where a finding begins."""
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
@@ -48,6 +51,7 @@ OUTPUTS: dict[str, Output] = {
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
+    **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
 }
 
 
@@ -60,4 +64,5 @@ def tables() -> dict[str, TableOutput]:
         HEADLINE: several.headlines,
         JSON: several.to_json,
         MARKDOWN: _in("stabtree.render.markdown.page", "several"),
+        **{name: _in(f"stabtree.render.ci.{name}", "several") for name in SERVICES},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from stabtree.common.text import clean, to_ascii
+from stabtree.common.text import clean, inert, to_ascii
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Page:
 
     def text(self) -> str:
         """The page, without blanks at line ends."""
-        return "\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n"
+        return inert("\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n")
 
 
 def new_page(look: Look) -> Page:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stabtree.common.text import clean, to_ascii
+from stabtree.common.text import clean, inert, to_ascii
 from stabtree.render.figure.braille import columns_for, strips
 from stabtree.render.figure.build import figure
 from stabtree.render.look import LOOK, Length, Look
@@ -109,4 +109,4 @@ def one_line(diagnosis: Diagnosis, name: str, look: Look = LOOK) -> str:
     leaf = f" [{finding.leaf.id}]" if finding else ""
     leaf = "; see stabtree inspect" if diagnosis.misread and not finding else leaf
     told = clean(f"{LOOKS[words.badge(diagnosis)].word}  {name}: {words.headline(diagnosis)}{leaf}", LONGEST_LINE)
-    return to_ascii(told) if look.ascii else told
+    return inert(to_ascii(told) if look.ascii else told)

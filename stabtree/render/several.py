@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from itertools import groupby, takewhile
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome, worst
 from stabtree.render import screen
@@ -50,7 +49,7 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     """How many runs there are of each verdict, in a line."""
     verdicts = [_badge(outcome) for outcome in outcomes]
     parts = [f"{verdicts.count(verdict)} {WORDS[verdict]}" for verdict in ORDER if verdict in verdicts]
-    return f"{len(verdicts):,} runs: {', '.join(parts)}"
+    return f"{len(verdicts):,} run{'' if len(verdicts) == 1 else 's'}: {', '.join(parts)}"
 
 
 def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
@@ -139,7 +138,7 @@ def headlines(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
 
 def _line(outcome: Outcome, look: Look) -> str:
     if isinstance(outcome.found, StabtreeError):
-        return clean(f"NOT READ  {outcome.name}: {outcome.found.problem}", 400)
+        return inert(clean(f"NOT READ  {outcome.name}: {outcome.found.problem}", 400))
     return screen.one_line(outcome.found, outcome.name, look)
 
 
@@ -152,4 +151,4 @@ def to_json(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
         runs.append({"path": outcome.name, **held})
     verdict = worst(outcomes)
     whole = {"schema": machine.SCHEMA, "verdict": UNKNOWN if verdict == UNREAD else verdict, "runs": runs}
-    return json.dumps(whole, indent=2, allow_nan=False) + "\n"
+    return machine.written(whole)

@@ -75,7 +75,13 @@ def error(problem: StabtreeError) -> dict[str, Any]:
 
 def to_json(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
     """The diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
-    return json.dumps(to_dict(diagnosis), indent=2, allow_nan=False) + "\n"
+    return written(to_dict(diagnosis))
+
+
+def written(value: Any) -> str:
+    """Plain values as indented ASCII JSON with a final newline, in which no service that prints it sees a command."""
+    # `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
+    return json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023") + "\n"
 
 
 def number(value: float | None) -> float | None:

@@ -92,7 +92,7 @@ def _page(title: str, subtitle: str, told: str, parts: Iterable[str], height: in
         *parts,
         "</svg>\n",
     ]
-    return "\n".join(lines)
+    return "\n".join(lines).replace("##", "#&#35;")  # which may begin a command of a service that prints it
 
 
 def _cut(text: str, most: int) -> str:

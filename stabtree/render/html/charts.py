@@ -63,7 +63,9 @@ def _data(drawn: Figure) -> Markup:
 def as_script(value: Any) -> Markup:
     """Data as JSON that no parser of markup takes for anything else."""
     written = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return Markup(
+        written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("##", "#\\u0023")
+    )
 
 
 def _strip(strip: Strip, drawn: Figure) -> dict[str, Any]:

@@ -28,7 +28,12 @@ def text(value: object) -> Markup:
     """A value as text, without control characters and escaped; a space at its ends stays, for it parts words."""
     told = str(value)
     before, after = (" " * told[place].isspace() if told else "" for place in (0, -1))
-    return Markup(escape(f"{before}{clean(told, MOST_TEXT)}{after}"))
+    return escaped(f"{before}{clean(told, MOST_TEXT)}{after}")
+
+
+def escaped(told: str) -> Markup:
+    """A clean text as markup, in which no service that prints it sees a command: these may begin with two hashes."""
+    return Markup(escape(told).replace("##", "#&#35;"))
 
 
 def prose(value: str) -> Markup:

@@ -132,12 +132,12 @@ def _title(diagnosis: Diagnosis) -> str:
         return "Nothing else was found"
     finding = main_finding(diagnosis)
     if finding:
-        return _briefed(finding)
+        return briefed(finding)
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]
     return f"{diagnosis.end.title}; not answered: {', '.join(open_)}" if open_ else diagnosis.end.title
 
 
-def _briefed(finding: Finding) -> str:
+def briefed(finding: Finding) -> str:
     """The leaf's headline with what was seen, where both are known; else its title."""
     brief = next((item.brief for item in finding.parts[0].evidence if item.brief), "")
     if not brief or not finding.leaf.headline:

@@ -1,0 +1,68 @@
+"""The lines of a log in which steps were logged, for what shows a finding beside its line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+from stabtree.loaders.source import open_source
+from stabtree.loaders.tables.layout import find_layout, split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stabtree.loaders.source import Source
+    from stabtree.run import FileUse, Run
+
+FORMATS = ("csv", "jsonl", "text", "trainer_state")  # those with a line for each row
+LONGEST = 100_000  # characters of a line that is looked into
+
+
+def with_places(run: Run, steps: Iterable[int]) -> Run:
+    """The run with the lines in which some of its steps were logged: a second reading, as far as it can tell.
+
+    Where a step was logged again after a resume, it is the later line, whose values counted.
+    """
+    source = next(iter(run.sources), None)
+    if source is None or run.by_row:
+        return run
+    try:
+        return replace(run, places=_found(source, {str(step): step for step in steps}))
+    except (StabtreeError, OSError, ValueError):  # gone since, or standard input
+        return run
+
+
+def _found(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
+    kind = next((name for name in FORMATS if used.format.startswith(name)), None)
+    if kind is None or not wanted:
+        return {}
+    source = open_source(used.path)
+    holds = _cell(source, used.steps_from) if kind == "csv" else _word(used.steps_from)
+    found: dict[int, int] = {}
+    for place, line in enumerate(source.lines(), 1):
+        for text, step in wanted.items():
+            if text in line and len(line) <= LONGEST and holds(line, text):
+                found[step] = place
+    return found
+
+
+def _cell(source: Source, column: str) -> Callable[[str, str], bool]:
+    """Whether a line has a step in the column of steps."""
+    layout = find_layout(source.head)
+    if layout is None or column not in layout.names:
+        return lambda _line, _text: False
+    place, mark = layout.names.index(column), layout.delimiter
+
+    def holds(line: str, text: str) -> bool:
+        cells = split(line, mark)
+        return len(cells) > place and cells[place].strip(' "').removesuffix(".0") == text
+
+    return holds
+
+
+def _word(name: str) -> Callable[[str, str], bool]:
+    """Whether a line has a step behind the name of the steps, as `"step": 12`, `step=12`, `step 12/100`."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}\W{{1,4}}(\d{{1,19}})(?![\d.]{{0,20}}[1-9])", re.IGNORECASE)
+    return lambda line, text: any(found == text for found in pattern.findall(line))

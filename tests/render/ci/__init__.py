@@ -1,0 +1,1 @@
+"""The outputs that services read."""
