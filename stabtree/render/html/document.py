@@ -43,9 +43,9 @@ def opening(title: str, style: Markup, script: str, others: Sequence[str] = ()) 
     return Markup(f'<!doctype html>\n<html lang="en">{head}<body>')
 
 
-def asset(name: str) -> str:
+def asset(name: str, room: str = "html") -> str:
     """A file that is shipped with the pages."""
-    return files("stabtree.render.html").joinpath(name).read_text("utf-8")
+    return files(f"stabtree.render.{room}").joinpath(name).read_text("utf-8")
 
 
 def _hash(inline: str) -> str:
