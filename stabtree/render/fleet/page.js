@@ -3,7 +3,7 @@
   const root = document.documentElement;
   const BATCH = 200; // rows that are drawn at once
   const SVG = "http://www.w3.org/2000/svg";
-  const [BADGE, NAME, LINE, MARK, STEP, TITLE, RESTART, LAST, MORE, LEAF, FIRST, ROWS, REPORT, COMMAND] = Array(14).keys();
+  const [BADGE, NAME, CURVE, MARK, STEP, TITLE, RESTART, LAST, MORE, LEAF, FIRST, ROWS, REPORT, COMMAND] = Array(14).keys();
 
   const make = (name, className, text) => {
     const made = document.createElement(name);
@@ -18,29 +18,12 @@
 
   const badge = (row) => make("span", `badge ${head.badges[row[BADGE]][0]}`, head.badges[row[BADGE]][1]);
 
-  // Up to the finding in one colour, from there on in another; a stretch without a finite value is a stroke at the foot.
+  // Up to the finding in one colour, from there on in another.
   const spark = (row) => {
-    const line = row[LINE];
     const drawn = document.createElementNS(SVG, "svg");
-    drawn.setAttribute("class", "spark");
-    drawn.setAttribute("viewBox", `0 -1 ${Math.max(line.length - 1, 1)} 28`);
-    drawn.setAttribute("preserveAspectRatio", "none");
-    drawn.setAttribute("aria-hidden", "true");
-    const mark = row[MARK] === null ? line.length : row[MARK];
-    const strokes = { curve: "", mark: "" };
-    let last = "";
-    [...line].forEach((letter, at) => {
-      if (letter === "-") {
-        strokes.mark += `M${at} 25.5h.9`;
-        last = "";
-        return;
-      }
-      const kind = at > mark ? "mark" : "curve";
-      const place = `${at} ${90 - letter.charCodeAt(0)}`;
-      strokes[kind] += last && strokes[kind] ? `L${place}` : `M${last || place}L${place}`;
-      last = place;
-    });
-    for (const [kind, path] of Object.entries(strokes)) {
+    const known = { class: "spark", viewBox: head.box, preserveAspectRatio: "none", "aria-hidden": "true" };
+    for (const [name, value] of Object.entries(known)) drawn.setAttribute(name, value);
+    for (const [kind, path] of [["curve", row[CURVE]], ["mark", row[MARK]]]) {
       if (!path) continue;
       const stroke = document.createElementNS(SVG, "path");
       stroke.setAttribute("class", kind);
@@ -82,7 +65,7 @@
     line.tabIndex = 0;
     line.setAttribute("aria-expanded", "false");
     const title = make("span", "", row[TITLE]);
-    const cells = [badge(row), named(row), row[LINE] ? spark(row) : "", whole(row[STEP]), title, whole(row[RESTART]), whole(row[LAST])];
+    const cells = [badge(row), named(row), row[CURVE] || row[MARK] ? spark(row) : "", whole(row[STEP]), title, whole(row[RESTART]), whole(row[LAST])];
     cells.forEach((held, place) => {
       const cell = make("td", `c${place}`);
       cell.append(...(held === "" ? [] : [held]));

@@ -10,7 +10,7 @@ from stabtree.common.text import clean
 from stabtree.judging.outcome import ORDER
 from stabtree.render.fleet.groups import HEALTHY, LONGEST_NAME, next_command, ordered, tally, word
 from stabtree.render.fleet.reports import report_name
-from stabtree.render.fleet.spark import levels
+from stabtree.render.fleet.spark import BOX, paths
 from stabtree.render.html.charts import as_script
 from stabtree.render.html.document import CLOSING, asset, opening
 from stabtree.render.html.first import badge
@@ -30,7 +30,6 @@ STANDING = 200  # rows that stand without scripts
 MOST_GROUPS, OPEN_GROUPS = 60, 8  # causes that are told, and those of them that are not folded
 HEADS = ("verdict", "run", "loss", "from step", "what was found", "restart", "last step")
 CHUNK = 500
-_HEIGHTS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # the levels of a small line, and `-` where nothing was finite
 
 
 def page(records: Iterable[Record], _look: Look = LOOK, *, by: str = "leaf", reports: str = "") -> Iterator[str]:
@@ -170,32 +169,13 @@ def _whole(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _line(record: Record) -> str:
-    """The small line in a letter a value."""
-    drawn = levels(record.spark, len(_HEIGHTS))
-    return "".join("-" if level is None else _HEIGHTS[level] for level in drawn)
-
-
 def _svg(record: Record) -> Markup:
-    """The small line as the script draws it: up to the finding, and from there on."""
-    line = _line(record)
-    if not line:
+    """The small line as the script draws it."""
+    drawn = zip(("curve", "mark"), paths(record.spark, record.mark), strict=True)
+    shown = [tag("path", d=path, class_=kind) for kind, path in drawn if path]
+    if not shown:
         return NOTHING
-    mark = len(line) if record.mark is None else record.mark
-    strokes, last = {"curve": "", "mark": ""}, ""
-    for at, letter in enumerate(line):
-        kind = "mark" if at > mark else "curve"
-        if letter == "-":
-            strokes["mark"] += f"M{at} 25.5h.9"
-        else:
-            place = f"{at} {25 - _HEIGHTS.index(letter)}"
-            strokes[kind] += f"L{place}" if last and strokes[kind] else f"M{last or place}L{place}"
-            last = place
-            continue
-        last = ""
-    paths = [tag("path", d=d, class_=kind) for kind, d in strokes.items() if d]
-    box = f"0 -1 {max(len(line) - 1, 1)} 28"
-    return tag("svg", *paths, class_="spark", viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+    return tag("svg", *shown, class_="spark", viewBox=BOX, preserveAspectRatio="none", aria_hidden="true")
 
 
 def _closing(told: Tally, rows: Sequence[Record]) -> Markup:
@@ -210,7 +190,7 @@ def _data(told: Tally, rows: Sequence[Record], reports: str) -> Iterator[Markup]
         "badges": [[str(verdict), LOOKS[verdict].word] for verdict in ORDER],
         "folder": clean(told.folder, LONGEST_NAME),
         "reports": reports,
-        "total": told.total,
+        "box": BOX,
     }
     yield Markup('<script type="application/json" id="runs-data">{"head":' + as_script(head) + ',"rows":[')
     for start in range(0, len(rows), CHUNK):
@@ -226,8 +206,7 @@ def _packed(told: Tally, record: Record, reports: str) -> list[Any]:
     return [
         ORDER.index(record.badge),
         told.name(record),
-        _line(record),
-        record.mark,
+        *paths(record.spark, record.mark),
         record.onset_step,
         record.title,
         record.restart_step,

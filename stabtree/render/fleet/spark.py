@@ -1,8 +1,9 @@
-"""The loss of a run in one small line: a shape to tell runs apart by, not a chart to read values from."""
+"""The loss of a run as one small line: a shape to tell runs apart by, not a chart to read values from."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 BLOCKS, SIGNS = "▁▂▃▄▅▆▇█", "_.-'"
 CELLS = 8
+HEIGHT, FOOT = 26, 27
+BOX = f"0 0 15 {FOOT + 1}"  # of `paths`: 16 stretches
 WIDE = 50.0  # times from the lowest to the highest: more than that is drawn by orders of magnitude
 
 
@@ -46,3 +49,38 @@ def spark(values: Sequence[float | None], mark: int | None = None, *, ascii: boo
             begins = min(begins, cell)
     text = "".join(cells)
     return [(text[:begins], "curve"), (text[begins:], "mark")]
+
+
+def paths(values: Sequence[float | None], mark: int | None = None) -> tuple[str, str]:
+    """The line as two SVG paths in a box of `BOX`: up to the finding, and from there on.
+
+    Each is a band from the lowest to the highest value of a stretch; a stroke at its foot stands for a stretch in which
+    nothing was finite.
+    """
+    drawn = levels(values, HEIGHT)
+    begins = len(drawn) if mark is None else mark // 2
+    bands: dict[bool, list[str]] = {False: [], True: []}
+    held: list[tuple[int, int, int]] = []
+    late = False
+    for place, (one, other) in enumerate(zip(drawn[::2], drawn[1::2], strict=True)):
+        if one is None or other is None:
+            bands[late].append(_band(held))
+            bands[True].append(f"M{place} {FOOT}h.8")
+            held = []
+            continue
+        point = (place, HEIGHT - max(one, other), HEIGHT - min(one, other))
+        if place >= begins and not late:
+            bands[False].append(_band(held))
+            held, late = held[-1:], True
+        held.append(point)
+    bands[late].append(_band(held))
+    return "".join(bands[False]), "".join(bands[True])
+
+
+def _band(points: Sequence[tuple[int, int, int]]) -> str:
+    """A closed path over the upper ends and back below the lower ones, in as few characters as there can be."""
+    if not points:
+        return ""
+    corners = [*((x, high) for x, high, _ in points), *((x, low) for x, _, low in reversed(points))]
+    steps = [f"{b[0] - a[0]}{b[1] - a[1]:+}".replace("+", " ") for a, b in pairwise(corners)]
+    return f"M{corners[0][0]} {corners[0][1]}l{' '.join(steps)}z"
