@@ -1,0 +1,32 @@
+"""Many runs as a pandas DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.judging.outcome import ORDER
+from stabtree.render.fleet.csv import COLUMNS, row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from stabtree.judging.record import Record
+
+WHOLE = ("onset_step", "restart_step", "rows", "last_step", "more")
+TEXTS = ("path", "run", "leaf", "section", "title", "problem")
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """A row a run, with the columns of the CSV; the verdicts are ordered, the worst is the greatest."""
+    import pandas as pd
+
+    kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(TEXTS, "string") | {"seconds": "float64"}
+    columns = {name: [] for name in COLUMNS}  # type: dict[str, list[str | int | float | None]]
+    for record in records:
+        for name, value in row(record).items():
+            columns[name].append(value)
+    typed = {name: pd.array(values, dtype=kinds[name]) for name, values in columns.items() if name in kinds}
+    typed["verdict"] = pd.Categorical(columns["verdict"], categories=[*map(str, reversed(ORDER))], ordered=True)
+    return pd.DataFrame({name: typed[name] for name in COLUMNS})
