@@ -241,3 +241,27 @@ def test_a_file_that_writes_to_the_screen_does_not(tmp_path: Path) -> None:
         "stabtree.toml",
     )
     assert "\x1b" not in run("config").stdout + run("diagnose", str(SPIKE)).stdout
+
+
+def test_config_names_the_trees_of_a_folder(tmp_path: Path) -> None:
+    """Beside the shipped ones, each with its file."""
+    tree = """
+name: mine
+title: Mine
+checks:
+  - id: M1
+    ask: Is the loss NaN or infinite?
+    test: loss_nonfinite
+    leaf: mine-nan
+    title: It broke
+    severity: warning
+    why: It is not finite.
+    fixes: [Look at it.]
+    means: Our runs never do.
+    source: the rules of our team
+"""
+    write(tmp_path, tree, "rules/mine.yaml")
+    write(tmp_path, 'trees = "rules"\n', "stabtree.toml")
+    told = json.loads(run("config", "--json").stdout)
+    assert [tree["file"] for tree in told["trees"] if tree["name"] == "mine"] == ["rules/mine.yaml"]
+    assert [tree["name"] for tree in told["trees"]][0] == "phase19"
