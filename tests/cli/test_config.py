@@ -250,12 +250,13 @@ name: mine
 title: Mine
 checks:
   - id: M1
-    ask: Is the loss NaN or infinite?
-    test: loss_nonfinite
+    ask: Does grad_norm stay above 5 to the end?
+    test: stays_above
+    params: {metric: grad_norm, level: 5.0, rows: 50, steps: 50}
     leaf: mine-nan
-    title: It broke
+    title: Too large
     severity: warning
-    why: It is not finite.
+    why: It came before a divergence.
     fixes: [Look at it.]
     means: Our runs never do.
     source: the rules of our team
@@ -264,4 +265,9 @@ checks:
     write(tmp_path, 'trees = "rules"\n', "stabtree.toml")
     told = json.loads(run("config", "--json").stdout)
     assert [tree["file"] for tree in told["trees"] if tree["name"] == "mine"] == ["rules/mine.yaml"]
-    assert [tree["name"] for tree in told["trees"]][0] == "phase19"
+    assert told["trees"][0] | {"sha256": "", "version": ""} == {
+        "name": "phase19",
+        "file": None,
+        "version": "",
+        "sha256": "",
+    }
