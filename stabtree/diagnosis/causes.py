@@ -47,7 +47,7 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
     Args:
         causes: the causes of a leaf.
         others: those of leaves that tell of the same event: what is likely for such a sign may be for the event, and
-            stands behind what else may be.
+            stands behind what else is in its state.
     """
     own = list(causes)
     known = {item.cause.id for item in own}
@@ -55,12 +55,13 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
     judged = list(_without_consequences([*own, *more.values()]))
     if any(item.state is CauseState.CONFIRMED for item in judged):
         judged = [_at_most_possible(item) for item in judged]
-    return tuple(sorted(judged, key=lambda item: (_band(item), item.cause.id in more, *_rank(item))))
+    return tuple(sorted(judged, key=lambda item: _rank(item, from_other=item.cause.id in more)))
 
 
-def _rank(judged: JudgedCause) -> tuple[int, bool]:
+def _rank(judged: JudgedCause, *, from_other: bool) -> tuple[int, int, bool, bool]:
     """By its state; of those that may be, what needs something that is not known comes last."""
-    return list(CauseState).index(judged.state), judged.state is CauseState.POSSIBLE and bool(judged.reason)
+    unknown = judged.state is CauseState.POSSIBLE and bool(judged.reason)
+    return _band(judged), list(CauseState).index(judged.state), unknown, from_other
 
 
 def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:

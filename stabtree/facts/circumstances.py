@@ -65,6 +65,10 @@ _LANGUAGE = ("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_t
 # How a configuration names its task: next-char, CAUSAL_LM, text-generation; SEQ_CLS, image classification.
 _SAYS_TEXT = re.compile(r"language|next.?(?:char|token|word)|causal|text.?gen|(?:^|[^a-z])lm(?:$|[^a-z])")
 _SAYS_CLASS = re.compile(r"classif|(?:^|[^a-z])cls(?:$|[^a-z])")
+_SAYS_PAIRS = re.compile(r"preference|(?:^|[^a-z])dpo(?:$|[^a-z])")
+# Columns of equations that are solved, and of images that are told apart: no text is trained there.
+_PHYSICS = re.compile(r"(?:^|_)(?:pde|ode|pinn|physics|residuals?|boundary)(?:_|$)|l2_(?:rel|err)|rel\w*_l2")
+_IMAGES = ("iou", "miou", "dice", "bbox", "map50", "top5")
 _SPEECH = ("wer", "cer", "ctc", "ctc_loss", "loss_ctc", "cer_ctc", "wer_ctc")
 _RIGHT = ("accuracy", "acc")
 # Errors of numbers, and the terms of an autoencoder's loss; each may be the end of a longer name.
@@ -211,14 +215,18 @@ def _task(run: Run, columns: set[str]) -> dict[str, bool]:
     said = str(run.setting("task") or "").lower()
     language = run.setting("vocab_size") is not None or bool(columns.intersection(_LANGUAGE) or _SAYS_TEXT.search(said))
     language = language or any(metric in run.series for metric in _ANSWERS)
-    classes = run.setting("n_classes") is not None or bool(columns.intersection(_RIGHT) or _SAYS_CLASS.search(said))
+    classes = run.setting("n_classes") is not None or bool(
+        columns.intersection((*_RIGHT, *_IMAGES)) or _SAYS_CLASS.search(said)
+    )
+    numbers = bool(columns.intersection(_NUMBERS)) or "regress" in said or any(map(_PHYSICS.search, columns))
     found = {
         "language-model": language,
         "classifier": not language and classes,
-        "regression": not language and not classes and bool(columns.intersection(_NUMBERS) or "regress" in said),
+        "regression": not language and not classes and numbers,
         "ctc": not columns.isdisjoint(_SPEECH),
-        "preference": any(metric in run.series for metric in _PREFERENCE),
+        "preference": any(metric in run.series for metric in _PREFERENCE) or bool(_SAYS_PAIRS.search(said)),
         "reinforcement": "reward" in run.series,
     }
     named = [name for name, holds in found.items() if holds]
-    return _only("task", *named) if named else {}
+    # Pairs are always logged as such; text is often logged as a bare loss.
+    return _only("task", *named) if named else {"preference": False}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.stats import interval, median
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.gradients import always_clipped
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # What the model does itself, before a loss that other data would raise at once.
 OURS = ("grad_norm", "weight_norm", "update_ratio")
+BEGINNING = 20  # one of so many parts of a log is its first rows
 
 
 @predicate(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
@@ -81,7 +82,8 @@ def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count) -> Answer
 
     One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more, and so
     does what too high a rate did. Likely where the run was resumed within `rows` rows before: there a state can be
-    lost.
+    lost. No in the first 2 · `rows` rows, or twentieth, of a run: nothing was loaded there, and the moments hold
+    nothing yet.
     """
     top = spike.top
     back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
@@ -92,8 +94,12 @@ def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count) -> Answer
     found = [Evidence(text, "loss", (top.step,), took, rows)]
     if took < rows:
         return Answer(NO, tuple(found))
-    since = int(loss.steps[max(int(np.searchsorted(loss.steps, top.step)) - rows, 0)])
+    row = int(np.searchsorted(loss.steps, top.step))
+    since = int(loss.steps[max(row - rows, 0)])
     resumed = next((item.to_step for item in run.resumes if since <= item.to_step <= top.step), None)
+    if resumed is None and row < max(2 * rows, len(loss) // BEGINNING) and loss.steps[0] <= 2 * interval(loss.steps):
+        found.append(Evidence(f"the run began {row:,} rows before, and the log shows no resume", "loss"))
+        return Answer(NO, tuple(found))
     if resumed is None:
         found.append(Evidence("the log shows no resume there, at which a state could be lost", "loss"))
         return Answer(POSSIBLE, tuple(found))

@@ -70,7 +70,7 @@ def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
         _lines(page, lines, widths, styles=("", "number", "dim", ""))
     page.blank()
     page.line((counted(outcomes), "heading"), (f"  in {clean(folder)}" if folder else "", "dim"))
-    page.line((f"one of them in full: stabtree diagnose {_typed(ordered[0].name)}", "dim"))
+    page.line((f"one of them in full: stabtree diagnose {_typed(ordered[0])}", "dim"))
     for note in _shared_notes(outcomes):
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     return page.text()
@@ -116,8 +116,13 @@ def _told(found: Diagnosis | StabtreeError) -> tuple[str, str, str]:
     return step, more, headline(found) if badge(found) == Severity.OK else title(found)
 
 
-def _typed(name: str) -> str:
-    """A run's path, as it can be typed; `PATH` where a file holds several runs."""
+def _typed(outcome: Outcome) -> str:
+    """What to type to diagnose a run: its path, and its name where a file holds several runs."""
+    name, found = outcome.name, outcome.found
+    paths = [source.path for source in found.run.sources] if isinstance(found, Diagnosis) else []
+    path = next((path for path in paths if name.startswith(f"{path} ")), "")
+    if path:
+        return f"{shlex.quote(path)} --run {shlex.quote(name.removeprefix(f'{path} '))}"
     return name if shlex.quote(name) == name else "PATH"
 
 

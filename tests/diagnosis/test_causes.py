@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.causes import by_strength
+from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.run import Resume
@@ -20,7 +21,6 @@ from tests.leaves.make import AT, ROWS, healthy, nan_from, noisy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.diagnosis.result import JudgedCause
     from stabtree.run import Run
 
 TREES = load_trees()
@@ -241,6 +241,41 @@ def test_a_damaged_optimizer_state_is_likely_only_at_a_resume() -> None:
     assert causes(run, "spike-unexplained")["T31"].state is CauseState.POSSIBLE
     again = replace(run, resumes=(Resume(299, 294, 5),))
     assert causes(again, "spike-unexplained")["T31"].state is CauseState.LIKELY
+
+
+def test_no_state_was_damaged_in_the_first_rows_of_a_run_that_was_not_resumed() -> None:
+    """A loss that is thrown within some rows of the start took no state from anywhere; a log's later part may have."""
+    at = np.arange(4000)
+    loss = noisy(2.3, 4000, 0.01) + np.where((at >= 190) & (at < 215), 4.0, 0.0)
+    assert "T31" not in causes(make_run({"loss": loss}), "spike-unexplained")
+    late = make_run({"loss": loss}, steps=at + 5000)
+    assert causes(late, "spike-unexplained")["T31"].state is CauseState.POSSIBLE
+
+
+def test_causes_stand_by_state_whichever_leaf_they_come_from() -> None:
+    """What is possible for a sign of the event stands before what the event's own leaf can't check."""
+    cause = TREES.leaves["spike-unexplained"].causes[0]
+    own = [JudgedCause(cause, CauseState.NOT_CHECKABLE)]
+    other = [JudgedCause(replace(cause, id="other"), CauseState.LIKELY)]
+    assert [item.state for item in by_strength(own, other)] == [CauseState.POSSIBLE, CauseState.NOT_CHECKABLE]
+
+
+@pytest.mark.parametrize(
+    ("column", "told"), [("mood", True), ("train_l2_error", False), ("pde_residual", False), ("val_iou", False)]
+)
+def test_masked_labels_are_told_where_text_may_be_trained(tmp_path: Path, column: str, told: bool) -> None:
+    """A loss of 0 beside the residual of an equation, or beside an overlap of boxes, has no masked labels."""
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{step},0.0,{0.5 + step % 7 / 100}\n" for step in range(200))
+    log.write_text(f"step,loss,{column}\n{rows}", encoding="utf-8")
+    assert ("O14.masked" in causes(load_run(log), "loss-zero")) is told
+
+
+def test_pairs_are_swapped_only_where_pairs_are_trained() -> None:
+    """A loss that rises is blamed on chosen and rejected where the log or the configuration names preferences."""
+    rising = healthy()["loss"] + np.maximum(AT - 300, 0) / 100
+    assert "T48" not in causes(make_run({"loss": rising}), "slow-rise")
+    assert "T48" in causes(make_run({"loss": rising}, task="dpo"), "slow-rise")
 
 
 def test_a_loss_that_never_comes_back_is_not_told_to_have() -> None:

@@ -61,7 +61,7 @@ def test_a_value_beyond_the_axis_is_named() -> None:
     values[700] = 40.0
     top, bottom, _ = drawn(made(values))
     assert "↑" in top
-    assert "↑40" in bottom
+    assert "max 40" in bottom
 
 
 def test_a_value_far_below_the_axis_is_named() -> None:
@@ -69,8 +69,8 @@ def test_a_value_far_below_the_axis_is_named() -> None:
     values = NOISE.copy()
     values[700] = -40.0
     _, bottom, _ = drawn(made(values))
-    assert bottom.count("↓") == 2
-    assert "↓-40" in bottom
+    assert bottom.count("↓") == 1
+    assert "min -40" in bottom
 
 
 def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:

@@ -25,6 +25,8 @@ from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stabtree.diagnosis.result import Diagnosis
 
 LOOK = Look(width=80, exit_code=0)
@@ -111,3 +113,12 @@ def test_only_what_is_no_symptom_came_before() -> None:
     seen = tuple(replace(item, metric="loss") for item in scale.evidence)
     assert earlier(replace(found, findings=(main, replace(scale, evidence=seen))), main) == ""
     assert earlier(replace(found, findings=(main, replace(scale, onset_step=731))), main) == ""
+
+
+def test_the_table_names_the_command_for_one_of_several_runs_of_a_file(tmp_path: Path) -> None:
+    """Its path and its name, each as a shell takes it."""
+    log = tmp_path / "two runs.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{2.0 + step % 3}\n" for step in range(60)), encoding="utf-8")
+    found = diagnose(load_run(log))
+    shown = table([Outcome(f"{log} 2", found), Outcome(f"{log} b c", found)], Look(width=400))
+    assert f"stabtree diagnose '{log}' --run 2" in shown

@@ -61,6 +61,8 @@ def settled(
 
 
 def _gain_text(name: str, share: float) -> str:
+    if share == 0:
+        return f"{name} does not change in the second half of the run"
     way = "falls" if (share > 0) != (name == "reward") else "rises"
     return f"{name} {way} by {abs(share):.1%} of its range in the second half of the run"
 

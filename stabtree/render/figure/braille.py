@@ -115,9 +115,9 @@ def _left(strip: Strip, room: int, pen: Pen) -> tuple[Line, Line]:
     """Its name and the upper end of its axis; below, what is to be said of it, and the lower end."""
     low, high = ("", "") if np.isnan(strip.highs).all() else ends(strip.low, strip.high)
     low = "" if strip.low == strip.high else low
-    notes = [f"{pen.up}{short(strip.clipped)}"] if strip.clipped is not None else []
-    notes += [f"{pen.below}{short(strip.clipped_low)}"] if strip.clipped_low is not None else []
-    notes += ["log"] if strip.log else []
+    notes = [f"max {short(strip.clipped)}"] if strip.clipped is not None else []
+    notes += [f"min {short(strip.clipped_low)}"] if strip.clipped_low is not None else []
+    notes += ["(log)"] if strip.log else []
     name = clean(strip.metric)
     if len(name) > room:
         kept = room - 1

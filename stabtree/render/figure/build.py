@@ -52,6 +52,8 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
     if first == last:
         return None
     leader = next((event.metric for event in diagnosis.timeline if event.first), "")
+    if len({event.metric.partition("/")[0] for event in diagnosis.timeline}) < 2:
+        leader = ""  # alone it was before nothing
     frame = Frame(first, last, columns, finding.onset_step if finding else None)
     gaps = diagnosis.run.gaps
     strips = tuple(

@@ -56,6 +56,7 @@ def verdict(report: Report) -> Markup:
         tag("h1", report.title),
         tag("p", report.facts, class_="facts"),
         tag("p", prose(report.earlier), class_="why") if report.earlier else NOTHING,
+        tag("p", prose(report.plainly), class_="why") if report.plainly else NOTHING,
         tag("p", prose(report.why), class_="why") if report.why else NOTHING,
         _quiet(seen),
         tag("p", prose(_careful(report)), class_="careful") if report.careful else NOTHING,

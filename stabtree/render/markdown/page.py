@@ -34,6 +34,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         f"### {LOOKS[told.badge].word}: {escape(told.title)}",
         escape(told.facts),
         escape(told.earlier),
+        escape(told.plainly),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         listed(map(escape, known(told.diagnosis))),
         escape(told.why),

@@ -30,6 +30,7 @@ def postmortem(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         f"Drafted by stabtree from the log. What stands after {_mark()} no log can tell.",
         f"## Summary\n\n{_summary(told)}",
         escape(told.earlier),
+        escape(told.plainly),
         f"**Careful:** {escape(told.careful)}" if told.careful else "",
         listed(map(escape, known(told.diagnosis))),
         escape(told.why),

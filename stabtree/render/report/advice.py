@@ -1,4 +1,7 @@
-"""What to do now: the restart, then what mends this run, then what tests the cause, then what to log."""
+"""What to do now: the restart, then what mends this run, then what tests the cause, then what to log.
+
+Where there is nothing to go back to, or what to go back to is in doubt, the restart comes after what settles that.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import STRONG
+from stabtree.facts.checkpoints import Told
 from stabtree.render.report.model import Action
-from stabtree.render.report.restart import restart_line
+from stabtree.render.report.restart import AT_BEST, restart_line
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ _TESTS = re.compile(
     r"|Prove|Read|Reload|Run|Test|Time|To)\b"
 )
 _LOGS = re.compile(r"(?:Log|Write)\b")
+_LOOKS_AT_BATCH = re.compile(r"\bis ?finite\b")
+_READS_SAMPLES = re.compile(r"\b(?:training|fifty) samples\b")
 _SUPPOSED = re.compile(r"If [^:]+: ")  # how the fix of a cause begins that only may be
 _GOES_ON = re.compile(r"(?:If|Or|Else|Then|Until|Otherwise)\b|\w+ (?:it|them|this|these)\b")
 _CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
@@ -39,22 +45,40 @@ _ENDS_BACK = re.compile(r"(?:,? and|;) restart from (?:before|a checkpoint befor
 _FURTHER_BACK = re.compile(r"Go back to before [^,;.]*, not only [^;.]*\.$")
 
 
-def do_now(finding: Finding, events: tuple[Happening, ...]) -> tuple[Action, ...]:
+def do_now(finding: Finding, events: tuple[Happening, ...], *, doubtful: bool = False) -> tuple[Action, ...]:
     """What to do about a finding, nothing of it twice, and never more than is read when it matters.
 
     Args:
         finding: the finding.
         events: what happened around its onset, in order.
+        doubtful: whether the checkpoint where the run was at its best may be none.
     """
     restart = finding.restart
-    told = [Action("".join(text for text, _ in restart_line(restart)), strong=_strong(restart))] if restart else []
     far = restart is not None and _before_all(restart, events)
     fixes = [
         Action(_without_restart(fix.text, far=far) if restart else fix.text, fix.reason, fix=fix.text)
         for fix in finding.advice
     ]
     shown = {fix for judged in finding.causes if judged.state in STRONG for fix in judged.cause.fixes}
-    return (*told, *_once(_ordered([action for action in fixes if action.text], shown)))[:MOST_TO_DO]
+    told = [*_once(_ordered([action for action in fixes if action.text], shown))]
+    if restart is None:
+        return tuple(told[:MOST_TO_DO])
+    back = Action("".join(text for text, _ in restart_line(restart)), strong=_strong(restart))
+    if doubtful:
+        told.sort(key=lambda action: not _READS_SAMPLES.search(action.text))
+        first = sum(bool(_READS_SAMPLES.search(action.text)) for action in told)
+        back = Action(back.text.replace(AT_BEST, ""), strong=back.strong)
+        return (*told[: min(first, MOST_TO_DO - 1)], back, *told[first:])[:MOST_TO_DO]
+    if not _from_the_start(restart):
+        return (back, *told)[:MOST_TO_DO]
+    # The same run from the start breaks again: what finds or mends the cause goes first, above all a look at the batch.
+    told.sort(key=lambda action: not _LOOKS_AT_BATCH.search(action.text))
+    return (*told[: MOST_TO_DO - 1], back)
+
+
+def _from_the_start(restart: Restart) -> bool:
+    """Whether no checkpoint is left to go back to."""
+    return restart.checkpoint_step is None and restart.take is not Take.BEST and restart.told is not Told.UNCOUNTED
 
 
 def _strong(restart: Restart) -> str:

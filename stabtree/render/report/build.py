@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
-from stabtree.render.report.advice import do_now
-from stabtree.render.report.model import CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.advice import MOST_TO_DO, do_now
+from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk
+from stabtree.render.report.plainly import doubts, recovered, unlogged
 from stabtree.render.report.words import answer_of, badge, earlier, facts, headline, main_finding, passed_over, waived
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Leaf, Severity
@@ -32,6 +33,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
     finding = main_finding(diagnosis)
     also = diagnosis.findings[1:] if finding else diagnosis.findings
     least = Severity.WARNING if diagnosis.verdict != Severity.NOTE or waived(diagnosis) else Severity.NOTE
+    doubted = doubts(diagnosis.run, finding) if finding else ""
     told = tuple(f for f in also if f.leaf.severity.rank >= least.rank)
     return Report(
         diagnosis=diagnosis,
@@ -42,9 +44,12 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         facts=facts(diagnosis.run),
         why=finding.leaf.why if finding else "",
         earlier=earlier(diagnosis, finding) if finding else "",
+        plainly=(recovered(diagnosis.run, finding) or unlogged(diagnosis.run, finding) or doubted) if finding else "",
         careful=f"{diagnosis.misread}. {MEND}" if diagnosis.misread else "",
         seen_as=tuple(_seen_as(finding)) if finding else (),
-        do_now=do_now(finding, diagnosis.timeline) if finding else (),
+        do_now=_with_second(do_now(finding, diagnosis.timeline, doubtful=bool(doubted)), finding, told)
+        if finding
+        else (),
         events=diagnosis.timeline,
         causes=tuple(_causes(finding)) if finding else (),
         walks=tuple(_walks(diagnosis, finding)),
@@ -54,6 +59,25 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         ticks=tuple(_ticks(diagnosis)),
         closing=_closing(diagnosis, finding, exit_code),
     )
+
+
+def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Finding, ...]) -> tuple[Action, ...]:
+    """The actions, the last of them what else must be mended: what a crash hides, or a critical one that was first."""
+    crashed = finding.leaf.of.startswith("E.")
+    second = next((item for item in also if crashed or _was_first(item, finding)), None)
+    if second is None or not second.advice:
+        return actions
+    title, fix = second.leaf.title, second.advice[0]
+    told = Action(f"Before the restart: {title[:1].lower()}{title[1:]}. {fix.text}", reason=fix.reason, fix=fix.text)
+    kept = actions[: MOST_TO_DO - 1]
+    last = [action for action in actions[MOST_TO_DO - 1 :] if action.strong]  # a restart is always told
+    return (*kept[: len(kept) - len(last)], told, *last)
+
+
+def _was_first(other: Finding, finding: Finding) -> bool:
+    """Whether another critical finding began before the main one, and so is not what that led to."""
+    begun = other.onset_step is not None and finding.onset_step is not None and other.onset_step < finding.onset_step
+    return begun and other.leaf.severity is Severity.CRITICAL
 
 
 def _seen_as(finding: Finding) -> Iterator[str]:

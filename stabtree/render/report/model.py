@@ -125,6 +125,7 @@ class Report:
         facts: the run in a line: steps, precision, optimizer, rate, file.
         why: what the finding means.
         earlier: what came before the finding and may be what it began with; empty where nothing did.
+        plainly: whether the trouble is over, or what to doubt of the finding; empty where there is no more to say.
         careful: what was misread of the log; empty where nothing was.
         seen_as: what else tells of the same event, and where.
         do_now: what to do, at most a few.
@@ -146,6 +147,7 @@ class Report:
     facts: str
     why: str
     earlier: str
+    plainly: str
     careful: str
     seen_as: tuple[str, ...]
     do_now: tuple[Action, ...]

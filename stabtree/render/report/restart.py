@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stabtree.render.plot import Piece
 
 OPTION = "; --checkpoints DIR names their folder"
+AT_BEST = ", where the run was at its best"
 LEAST_HOURS = 0.1  # less is told in minutes
 
 
@@ -42,9 +43,9 @@ def _best(restart: Restart, place: str, unit: str) -> str:
     """What is to be known of the checkpoint that is nearest to where the run was at its best."""
     late = (restart.checkpoint_step or 0) - restart.before_step
     if late == 0:
-        return ", where the run was at its best; don't train on with the same settings"
+        return f"{AT_BEST}; don't train on with the same settings"
     if late < 0:
-        return f", the last one up to {place}, where the run was at its best; don't train on with the same settings"
+        return f", the last one up to {place}{AT_BEST}; don't train on with the same settings"
     past = f"{late:,} {unit}{'' if late == 1 else 's'} past its best, at {place}"
     return f", the nearest that was kept: it is {past}; keep more of them next time"
 
@@ -79,7 +80,7 @@ def _train_again(restart: Restart, place: str, unit: str) -> list[Piece]:
     if restart.useless is None:
         return [
             ("No checkpoint is known", "number"),
-            (f" from around {place}, where the run was at its best: {again}", ""),
+            (f" from around {place}{AT_BEST}: {again}", ""),
         ]
     step, here, best = restart.useless
     nearest = f"at the nearest, of {unit} {step:,}, the eval loss is {here:.4g}, and {best:.4g} at its lowest"

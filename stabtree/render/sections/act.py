@@ -36,6 +36,8 @@ def head(page: Page, report: Report, *, room: bool) -> None:
     page.line((report.facts, ""), indent=indent)
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)
+    if report.plainly:
+        page.line((report.plainly, ""), indent=indent)
     if report.careful:
         careful = "" if report.verdict == UNKNOWN else "Careful: "
         page.line((careful, "number"), (report.careful, ""), indent=indent)

@@ -74,6 +74,8 @@ def _verdict(page: Page, told: Report) -> None:
         page.line((told.why, ""), indent=1)
     if told.earlier:
         page.line((told.earlier, ""), indent=1)
+    if told.plainly:
+        page.line((told.plainly, ""), indent=1)
     for text in known(diagnosis):
         page.line((text, ""), indent=1)
     if told.seen_as:

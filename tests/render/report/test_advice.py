@@ -77,6 +77,18 @@ def test_a_fix_does_not_say_again_what_the_restart_says(fix: str, left: str | No
     assert told(fix, restart=False) == [fix]
 
 
+@pytest.mark.parametrize("nothing", ["", "the run is broken from its first row"])
+def test_before_a_start_from_nothing_the_batch_is_looked_at(nothing: str) -> None:
+    """Without a checkpoint the same run breaks again: the check of the batch is first, and the restart last."""
+    finding, _ = found("nan-forward")
+    assert finding.restart is not None
+    back = replace(finding.restart, checkpoint_step=None, nothing=nothing)
+    actions = do_now(replace(finding, restart=back), ())
+    assert "isfinite on its inputs, its logits and its loss" in actions[0].text
+    assert [action.fix == "" for action in actions] == [False, False, True]
+    assert do_now(finding, ())[0].fix == ""
+
+
 def test_to_go_back_further_is_told_where_the_restart_does_not() -> None:
     """Where a series moved before the checkpoint that is advised, that checkpoint is not old enough."""
     fix = "Go back to before the weights left their course, not only to before the loss broke."

@@ -1,0 +1,85 @@
+"""What a finding comes to, in a plain sentence or two below its title: whether it is over, and what to doubt of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import in_words
+from stabtree.diagnosis.result import STRONG
+from stabtree.facts.registry import finite
+from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.common.lazy import Floats
+    from stabtree.diagnosis.result import Finding
+    from stabtree.run import Run
+
+CAME_BACK = "Q2.3"  # what explains a spike is asked of those that the loss came back from
+RISES = "Q4.5"  # where a rise ends that nothing explains
+EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
+FEWEST = 3  # rows of which a level can be told
+LEVEL_SHARE = 20  # a level is one of so many parts of the rows
+NEAR_CHANCE = 0.03
+
+
+def recovered(run: Run, finding: Finding) -> str:
+    """How a loss ends that came back from a spike; empty where nothing came back."""
+    series, onset = run.get("loss"), finding.onset_step
+    if finding.leaf.of != CAME_BACK or series is None or onset is None:
+        return ""
+    steps, values = finite(series)
+    rows = max(FEWEST, len(values) // LEVEL_SHARE)
+    if len(values) < 2 * rows:
+        return ""
+    before = values[steps < onset][-rows:]
+    begins, ends = median(values[:rows]), median(values[-rows:])
+    if len(before) and ends <= before.max():
+        over = "; nothing to restart" if finding.restart is None else ""
+        return f"It came back: the loss ends at {ends:.4g}{over}."
+    was = f"above the {begins:.4g} of its first rows" if ends > begins else "above where it was before"
+    return f"It came back from its top, but the loss ends at {ends:.4g}, {was}."
+
+
+def unlogged(run: Run, finding: Finding) -> str:
+    """What would tell the causes of a rise apart and was not logged; empty where all of it was."""
+    if finding.leaf.of != RISES:
+        return ""
+    names = [told for metric, told in EXPLAINS.items() if not run.has(metric)]
+    return f"{in_words(names)} {'are' if len(names) > 1 else 'is'} not logged." if names else ""
+
+
+def doubts(run: Run, finding: Finding) -> str:
+    """What speaks against taking the lowest eval loss for the best of a run; empty where nothing does."""
+    values = _values(run, "eval_loss")
+    if finding.leaf.take is not Take.BEST or len(values) < FEWEST:
+        return ""
+    return " ".join(_doubts(values, run.setting("n_classes") or run.setting("vocab_size"), finding))
+
+
+def _doubts(values: Floats, classes: object, finding: Finding) -> Iterator[str]:
+    lowest = float(values.min())
+    rise = median(values[-max(FEWEST, len(values) // 3) :]) - lowest
+    at = int(values.argmin())
+    swing = float(np.abs(np.diff(values[at:])).max(initial=0.0))
+    if at == 0:
+        yield "The eval loss is lowest at its very first evaluation: it never got better."
+    elif swing > rise:
+        yield f"The eval loss swings by up to {swing:.3g} between evaluations, its rise at the end is {rise:.3g}."
+    if isinstance(classes, int) and classes > 1:
+        if lowest >= math.log(classes):
+            yield f"It never was below {math.log(classes):.3g}, the loss of a guess."
+    elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
+        yield f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two."
+    likely = next((judged.cause for judged in finding.causes if judged.state in STRONG), None)
+    if likely is not None:
+        yield f"The same picture comes from another cause, rule it out first: {likely.short or likely.text}."
+
+
+def _values(run: Run, metric: str) -> Floats:
+    series = run.get(metric)
+    return np.empty(0) if series is None else finite(series)[1]
