@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.cli.options import ConfigOpt, Json, accepted_by
-from stabtree.cli.outputs import on_the_terminal
-from stabtree.cli.printing import emit
+from stabtree.cli.printing import emit, screen
 from stabtree.render.look import LOOK
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ def config(config: ConfigOpt = None, json: Json = False) -> None:
         with settings.blamed(key):
             check_ignored(whole, leaves)
     told = in_force(settings, _trees(settings), accepted_by(None, settings))
-    emit(config_json(told) if json else config_text(told, on_the_terminal(LOOK)))
+    width, color = screen()
+    emit(config_json(told) if json else config_text(told, replace(LOOK, width=width, color=color)))
 
 
 def _trees(settings: Settings) -> list[tuple[str, Tree]]:
     """The trees that are walked, each with its file; no file for one that is shipped."""
-    from stabtree.tree.load import DEFAULT, load_tree, shipped, tree_files
+    from stabtree.tree.load import DEFAULT, load_tree, shipped
 
-    own = [str(path) for path in tree_files(Path(settings.trees))] if settings.trees else []
+    files = sorted(Path(settings.trees).iterdir()) if settings.trees else []
+    own = [str(path) for path in files if path.suffix in (".yaml", ".yml")]
     names = [settings.tree] if settings.tree else [*DEFAULT, *own]
     known = shipped()
     return [("" if name in known else name, load_tree(name)) for name in names]

@@ -219,7 +219,7 @@ def reading(
 
     return {
         "dtype": dtype,
-        "checkpoint_every": checkpoint_every or settings.checkpoint_every or None,
+        "checkpoint_every": (settings.checkpoint_every or None) if checkpoint_every is None else checkpoint_every,
         "columns": {**settings.column, **pairs(column, "--column", "loss=train/nll")},
         "step_column": step_column or settings.step_column or None,
         "format": format_,

@@ -161,10 +161,10 @@ def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str]
         if place is not None:
             write(place, text(name, look))
     if None in places:
-        emit(text(places[None], on_the_terminal(look)))
+        emit(text(places[None], _on_the_terminal(look)))
 
 
-def on_the_terminal(look: Look) -> Look:
+def _on_the_terminal(look: Look) -> Look:
     """The look with what standard output can show."""
     width, color = screen()
     encoding = (sys.stdout.encoding or "utf-8") if sys.stdout is not None else "utf-8"

@@ -72,7 +72,7 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
         for name, head in heads.items()
         if run is not None and head.when and not any(run.has(item) for item in head.when)
     }
-    own = [load_tree(path) for path in tree_files(Path(folder))] if folder is not None else []
+    own = [load_tree(path) for path in _files(Path(folder))] if folder is not None else []
     used = {name for tree in own for name in tree.uses}
     out = {name: head for name, head in out.items() if name not in used}
     trees = [load_tree(name) for name in heads if name not in out]
@@ -114,12 +114,7 @@ def _yielding(tree: Tree, owner: Tree) -> Tree:
     return tree
 
 
-def tree_files(folder: Path) -> list[Path]:
-    """The files of a folder that are trees.
-
-    Raises:
-        StabtreeError: where it can't be read, or holds none.
-    """
+def _files(folder: Path) -> list[Path]:
     try:
         found = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
     except OSError as error:

@@ -241,3 +241,33 @@ def test_a_file_that_writes_to_the_screen_does_not(tmp_path: Path) -> None:
         "stabtree.toml",
     )
     assert "\x1b" not in run("config").stdout + run("diagnose", str(SPIKE)).stdout
+
+
+def test_config_names_the_trees_of_a_folder(tmp_path: Path) -> None:
+    """Beside the shipped ones, each with its file."""
+    tree = """
+name: mine
+title: Mine
+checks:
+  - id: M1
+    ask: Does grad_norm stay above 5 to the end?
+    test: stays_above
+    params: {metric: grad_norm, level: 5.0, rows: 50, steps: 50}
+    leaf: mine-nan
+    title: Too large
+    severity: warning
+    why: It came before a divergence.
+    fixes: [Look at it.]
+    means: Our runs never do.
+    source: the rules of our team
+"""
+    write(tmp_path, tree, "rules/mine.yaml")
+    write(tmp_path, 'trees = "rules"\n', "stabtree.toml")
+    told = json.loads(run("config", "--json").stdout)
+    assert [tree["file"] for tree in told["trees"] if tree["name"] == "mine"] == ["rules/mine.yaml"]
+    assert told["trees"][0] | {"sha256": "", "version": ""} == {
+        "name": "phase19",
+        "file": None,
+        "version": "",
+        "sha256": "",
+    }
