@@ -124,12 +124,11 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 def _as_json(error: StabtreeError) -> int:
     """Say it to a machine as well."""
-    import json
-
     from stabtree.render.data.machine import error as told
+    from stabtree.render.data.machine import written
 
     with suppress(StabtreeError, BrokenPipeError):  # its lines on standard error, and the exit code, are left
-        emit(json.dumps(told(error)))
+        emit(written(told(error), indent=None))
     return UNUSABLE
 
 

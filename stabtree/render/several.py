@@ -49,7 +49,7 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     """How many runs there are of each verdict, in a line."""
     verdicts = [_badge(outcome) for outcome in outcomes]
     parts = [f"{verdicts.count(verdict)} {WORDS[verdict]}" for verdict in ORDER if verdict in verdicts]
-    return f"{len(verdicts):,} run{'' if len(verdicts) == 1 else 's'}: {', '.join(parts)}"
+    return f"{len(verdicts):,} runs: {', '.join(parts)}"
 
 
 def table(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
 from stabtree.render.ci.problems import Problem, named, problems
 from stabtree.render.look import LOOK, Look
-from stabtree.render.markdown import page
+from stabtree.render.markdown.page import markdown
+from stabtree.render.markdown.text import escape, paged, table
 from stabtree.render.report.words import badge, counted, headline
-from stabtree.render.several import counted as counted_runs
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
 
@@ -41,15 +42,42 @@ def github(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
 
 def several(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
     """The same for several runs, what is worst in any of them first."""
-    return _written(outcomes, counted_runs(outcomes))
+    return _written(outcomes, _runs(outcomes))
 
 
 def summary(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """The job's summary: the report of one run, else a table of the worst."""
     first = outcomes[0].found
-    if len(outcomes) == 1 and not isinstance(first, Exception):
-        return page.markdown(first, look)
-    return page.several(outcomes, look, most=MOST_RUNS)
+    if len(outcomes) == 1 and not isinstance(first, StabtreeError):
+        return markdown(first, look)
+    ordered = sorted(outcomes, key=lambda one: ORDER.index(_badge(one)))
+    more = len(ordered) - len(ordered[:MOST_RUNS])
+    return paged(
+        f"### {_runs(outcomes)}",
+        table(("verdict", "run", "what was found"), map(_row, ordered[:MOST_RUNS])),
+        f"and {more:,} more" if more else "",
+    )
+
+
+def _row(outcome: Outcome) -> list[str]:
+    found = outcome.found
+    told = found.problem if isinstance(found, StabtreeError) else headline(found)
+    return [_word(_badge(outcome)), escape(outcome.name), escape(told)]
+
+
+def _runs(outcomes: Sequence[Outcome]) -> str:
+    """How many runs there are of each verdict, in a line."""
+    told = Counter(_badge(outcome) for outcome in outcomes)
+    parts = [f"{told[verdict]:,} {_word(verdict)}" for verdict in ORDER if verdict in told]
+    return f"{counted(len(outcomes), 'run')}: {', '.join(parts)}"
+
+
+def _badge(outcome: Outcome) -> str:
+    return UNREAD if isinstance(outcome.found, StabtreeError) else badge(outcome.found)
+
+
+def _word(verdict: str) -> str:
+    return "not read" if verdict == UNREAD else LOOKS[verdict].word.lower()
 
 
 def _written(outcomes: Sequence[Outcome], closing: str) -> str:

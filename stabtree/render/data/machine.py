@@ -78,10 +78,10 @@ def to_json(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
     return written(to_dict(diagnosis))
 
 
-def written(value: Any) -> str:
-    """Plain values as indented ASCII JSON with a final newline, in which no service that prints it sees a command."""
+def written(value: Any, indent: int | None = 2) -> str:
+    """Plain values as ASCII JSON with a final newline, in which no service that prints it sees a command."""
     # `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
-    return json.dumps(value, indent=2, allow_nan=False).replace("##", "#\\u0023") + "\n"
+    return json.dumps(value, indent=indent, allow_nan=False).replace("##", "#\\u0023") + "\n"
 
 
 def number(value: float | None) -> float | None:

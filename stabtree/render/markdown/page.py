@@ -49,14 +49,12 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     )
 
 
-def several(outcomes: Sequence[Outcome], _look: Look = LOOK, *, most: int | None = None) -> str:
-    """A line a run, worst first; of at most so many runs where that is limited."""
+def several(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
+    """A line a run, worst first."""
     ordered = sorted(outcomes, key=lambda outcome: ORDER.index(outcome.verdict))
-    more = len(ordered) - len(ordered[:most])
     return paged(
         f"### {counted(outcomes)}",
-        table(("verdict", "run", "what was found"), map(_row, ordered[:most])),
-        f"and {more:,} more" if more else "",
+        table(("verdict", "run", "what was found"), map(_row, ordered)),
         "One of them in full:",
         code("stabtree diagnose PATH --output markdown"),
     )

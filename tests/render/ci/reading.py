@@ -27,7 +27,8 @@ class Command(NamedTuple):
 
 def commands(text: str) -> list[Command]:
     """The commands that GitHub's runner sees in what a step prints."""
-    assert not ANYWHERE.search(text)
+    found = ANYWHERE.search(text)
+    assert not found, text[max(0, found.start() - 60) : found.end()]
     return [_command(line.lstrip()) for line in re.split(r"\r\n|\n|\r", text) if line.lstrip().startswith("::")]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -169,6 +171,8 @@ READ: Mapping[str, Callable[[str], Any]] = {
     "screen": lines,
     "headline": lambda text: len(text.splitlines()),
     "json": lambda text: shape(json.loads(text)),
+    "jsonl": lambda text: [shape(json.loads(line)) for line in text.splitlines()],
+    "csv": lambda text: [len(row) for row in csv.reader(io.StringIO(text, newline=""))],
     "html": tags,
     "svg": lambda text: [name for name, _ in elements(text) if not name.endswith("tspan")],
     "markdown": blocks,
