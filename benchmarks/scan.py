@@ -64,7 +64,7 @@ def scanned(folder: Path, cache: Path) -> tuple[float, int, int, int]:
         "with stabtree.scan(sys.argv[1], cache=sys.argv[2]) as fleet:\n"
         "    count = sum(1 for _ in fleet)\n"
         "seconds = time.perf_counter() - begin\n"
-        "peak = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]\n"
+        "peak = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, -1)]\n"
         "print(json.dumps([seconds, count, *peak]))\n"
     )
     told = subprocess.run(

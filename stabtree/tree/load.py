@@ -87,7 +87,9 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
 @cache
 def _together(names: tuple[str, ...]) -> Tree:
     """Shipped trees put together: the same for all runs that log the same."""
-    return compose([load_tree(name) for name in names], tuple(head for name, head in _heads().items() if name not in names))
+    return compose(
+        [load_tree(name) for name in names], tuple(head for name, head in _heads().items() if name not in names)
+    )
 
 
 @cache
