@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,10 +135,23 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
     from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
 
-    loaded = [cut(item, ends) for item in load_runs(*paths, **how)]
+    loaded = [*load_runs(*paths, **how)]
+    if not (how["ranks"] or how["run"] or how["format"]) and any(map(os.path.isdir, paths)):
+        loaded = _with_lost(paths, loaded, how)
+    loaded = [cut(item, ends) for item in loaded]
     if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
         raise loaded[0].run
     return loaded
+
+
+def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
+    """The runs with those that a loader which looks for its own below a folder left unread there."""
+    from stabtree.common.errors import NoLogError
+    from stabtree.fleet.read import lost
+
+    options = {key: value for key, value in how.items() if key != "ranks"}
+    more = [item for path in paths for item in lost(path, loaded, options)]
+    return [item for item in loaded if not (more and isinstance(item.run, NoLogError))] + more
 
 
 def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
