@@ -145,13 +145,18 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
 
 
 def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
-    """The runs with those that a loader which looks for its own below a folder left unread there."""
-    from stabtree.common.errors import NoLogError
-    from stabtree.fleet.read import lost
+    """The runs with those of folders that a loader which looks for its own below left unread."""
+    from stabtree.fleet.read import with_lost
 
     options = {key: value for key, value in how.items() if key != "ranks"}
-    more = [item for path in paths for item in lost(path, loaded, options)]
-    return [item for item in loaded if not (more and isinstance(item.run, NoLogError))] + more
+    for path in filter(os.path.isdir, paths):
+        own = [item for item in loaded if item.path == path or Path(path) in Path(item.path).parents]
+        found = with_lost(path, own, options)
+        if found is not own:
+            first = loaded.index(own[0])
+            rest = [item for item in loaded if all(item is not one for one in own)]
+            loaded = [*rest[:first], *found, *rest[first:]]
+    return loaded
 
 
 def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST_ABOVE = 8
 PRINTED = (".log", ".out", ".err")
+DEEP = frozenset({"tfevents", "wandb", "mlflow"})
+"""Formats whose loaders look for all runs of their own below a folder."""
 SAME = 0.98  # share of a log's rows that another one holds too, where it tells it again
 TOLD = ("loss", "eval_loss", "reward", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
@@ -174,30 +176,31 @@ def _events_below(folder: str, read: Sequence[str]) -> Iterator[str]:
             yield from (clean(place(top, name)) for name in files if find.EVENTS in name)
 
 
-def lost(path: str, loaded: Sequence[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
-    """The runs below a folder of runs that one loader, which looks for its own below, left unread.
+def with_lost(path: str, loaded: Sequence[Loaded], how: Mapping[str, Any]) -> Sequence[Loaded]:
+    """The runs of a folder of runs, where a loader that looks for its own below has left others unread.
 
     Args:
         path: what was named.
         loaded: what `load_runs` found there.
         how: options of `load_run`.
     """
+    runs = [item.run for item in loaded if isinstance(item.run, Run)]
+    if not DEEP & set(_read_by(runs).values()):
+        return loaded
     unit, root = Unit(str(Path(path))), os.path.realpath(path)
     try:
         listing = find.listed(unit.folder, [root])
-    except OSError:  # a file, or nothing
-        return []
+    except OSError:  # a file
+        return loaded
     if any(find.may_be_log(name) and _is_log(place(unit.folder, name), how) for name in listing.files):
-        return []
-    read = _read_by([item.run for item in loaded if isinstance(item.run, Run)])
-    told = {item.path for item in loaded}
-    waiting = deque(_below(unit, listing, (), read))
+        return loaded
+    waiting = deque([unit])
     found: list[Loaded] = []
     while waiting:
         got = held(waiting.popleft(), how, [root])
-        waiting.extend(unit for unit in got.further if not unit.linked)
-        found += [item for item in got.loaded if item.path not in told]
-    return found
+        waiting.extend(one for one in got.further if not one.linked)
+        found += got.loaded
+    return found if len(found) > len(loaded) else loaded
 
 
 def _untold(loaded: Sequence[Loaded], unit: Unit, how: Mapping[str, Any]) -> tuple[Loaded, ...]:
