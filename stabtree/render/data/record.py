@@ -17,6 +17,8 @@ from stabtree.render.report.words import badge, headline, main_finding, title
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
@@ -62,6 +64,14 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
         data=_compact({"path": outcome.name, **machine.to_dict(found)}),
         seconds=seconds,
     )
+
+
+def records(outcomes: Iterable[Outcome]) -> Iterator[Record]:
+    """What became of runs that are at hand, in their order."""
+    for outcome in outcomes:
+        sources = outcome.found.run.sources if isinstance(outcome.found, Diagnosis) else ()
+        holds_it = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
+        yield record(outcome, holds_it)
 
 
 def _compact(document: dict[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.judging.record import Record
-    from stabtree.render.fleet.groups import Group, Tally
+    from stabtree.render.fleet.groups import RunGroup, Tally
 
 MOST_ROWS = 20_000  # a browser sorts and filters as many at once; the rest is for the CSV
 STANDING = 200  # rows that stand without scripts
@@ -61,7 +61,9 @@ def _header(told: Tally) -> Markup:
     if not calling:
         title = "No runs" if not total else f"All {total:,} runs are healthy" if total > 1 else "The run is healthy"
     chips = [
-        tag("li", tag("a", badge(verdict), " ", tag("b", f"{told.badges[verdict]:,}"), href="#runs", data_badge=verdict))
+        tag(
+            "li", tag("a", badge(verdict), " ", tag("b", f"{told.badges[verdict]:,}"), href="#runs", data_badge=verdict)
+        )
         for verdict in ORDER
         if told.badges[verdict]
     ]
@@ -103,7 +105,7 @@ def _causes(told: Tally, reports: str) -> Markup:
     return tag("section", title, tag("ol", *shown, class_="groups"), more, aria_labelledby="causes")
 
 
-def _group(told: Tally, group: Group, most: int, reports: str) -> Markup:
+def _group(told: Tally, group: RunGroup, most: int, reports: str) -> Markup:
     title, id_ = group.told, group.key
     if told.by == "folder":
         title, id_ = f"{group.key}/".removeprefix(told.folder) or told.folder or "./", group.causes
@@ -147,7 +149,9 @@ def _runs(told: Tally, rows: Sequence[Record], reports: str) -> Iterator[Markup]
         yield _row(told, record, reports)
     yield Markup("</tbody></table></div>")
     rest = len(rows) - STANDING
-    yield tag("p", f"and {rest:,} more, which need scripts to be on", class_="quiet", id="rest") if rest > 0 else NOTHING
+    yield (
+        tag("p", f"and {rest:,} more, which need scripts to be on", class_="quiet", id="rest") if rest > 0 else NOTHING
+    )
     yield Markup("</section>")
 
 

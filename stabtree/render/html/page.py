@@ -18,6 +18,7 @@ from stabtree.render.verdicts import LOOKS
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
 
+
 def html(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """The page: what the screen tells, in its order, then everything else, folded."""
     told = report(diagnosis, exit_code=look.exit_code)
