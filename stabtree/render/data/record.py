@@ -36,7 +36,7 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
     """
     found, run = outcome.found, outcome.name.removeprefix(path).strip()
     if isinstance(found, StabtreeError):
-        data = _compact({"path": outcome.name, **machine.error(found)})
+        data = _compact({"source": outcome.name, "path": outcome.name, **machine.error(found)})
         problem = clean(found.problem, MOST_PROBLEM)
         return Record(path, run, UNREAD, UNREAD, title=problem, data=data, seconds=seconds)
     main = main_finding(found)
@@ -61,7 +61,7 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
         notes=found.run.notes,
         spark=line,
         mark=mark,
-        data=_compact({"path": outcome.name, **machine.to_dict(found)}),
+        data=_compact({"source": outcome.name, **machine.to_dict(found)}),
         seconds=seconds,
     )
 
