@@ -30,17 +30,17 @@ class TableOutput(Protocol):
 class FleetOutput(Protocol):
     """Writes what became of many runs."""
 
-    def __call__(self, records: Iterable[Record], look: Look, /) -> Iterator[str]:
+    def __call__(self, records: Iterable[Record], look: Look, /, **options: Any) -> Iterator[str]:
         """The text in pieces; no more of the records is held than the output tells."""
 
 
 def _in(module: str, name: str) -> Any:
     """The function of that name, imported at its first use: `--help` names the outputs and needs none of them."""
 
-    def output(told: Any, look: Look, /) -> Any:
+    def output(told: Any, look: Look, /, **options: Any) -> Any:
         from importlib import import_module
 
-        return getattr(import_module(module), name)(told, look)
+        return getattr(import_module(module), name)(told, look, **options)
 
     return output
 

@@ -119,7 +119,11 @@ def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
     several_runs = json.loads(command("diagnose", *paths, str(tmp_path / "bad.csv"), "--json").stdout)
     assert wrong(several_runs) == []
     VALIDATOR.validate(several_runs)
-    assert [sorted(run) == ["error", "path", "schema", "source"] for run in several_runs["runs"]] == [False, False, True]
+    assert [sorted(run) == ["error", "path", "schema", "source"] for run in several_runs["runs"]] == [
+        False,
+        False,
+        True,
+    ]
     assert all(item["sha256"] for run in several_runs["runs"][:2] for item in run["run"]["inputs"])
 
 

@@ -30,13 +30,14 @@ def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
 
 def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     """`{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
-    worst, between = str(Severity.OK), ""
-    yield f'{{\n  "schema": {SCHEMA},\n  "runs": ['
+    worst, last = str(Severity.OK), ""
+    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
     for record in records:
         worst = min(worst, record.verdict, key=ORDER.index)
-        yield f"{between}\n{indent(json.dumps(json.loads(record.data), indent=2, allow_nan=False), '    ')}"
-        between = ","
-    yield f'\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+        if last:
+            yield f"{last},\n"
+        last = indent(json.dumps(json.loads(record.data), indent=2, allow_nan=False), "    ")
+    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
 
 
 def headlines(records: Iterable[Record], look: Look = LOOK) -> Iterator[str]:

@@ -33,7 +33,7 @@ CHUNK = 500
 
 
 def page(records: Iterable[Record], _look: Look = LOOK, *, by: str = "leaf", reports: str = "") -> Iterator[str]:
-    """The page in pieces.
+    """The page in pieces, each a line or more.
 
     Args:
         records: the runs, worst first.
@@ -45,6 +45,11 @@ def page(records: Iterable[Record], _look: Look = LOOK, *, by: str = "leaf", rep
     """
     told = tally(records, MOST_ROWS, by)
     rows = ordered(told.kept)
+    for piece in _pieces(told, rows, reports):
+        yield f"{piece}\n"
+
+
+def _pieces(told: Tally, rows: Sequence[Record], reports: str) -> Iterator[Markup]:
     yield opening(f"{told.told} · stabtree", _style(), _script())
     yield tag("a", "Skip to the runs", href="#runs", class_="skip")
     yield Markup('<main id="report">')

@@ -45,4 +45,6 @@ def many(count: int, healthy: int) -> Iterator[Record]:
 def hostile() -> Record:
     """A run all of whose texts are markup, formulas and escape codes."""
     one = judged()[0]
-    return replace(one, path=f"=cmd|{HOSTILE}", run=HOSTILE, title=HOSTILE, leaf=HOSTILE, first=HOSTILE, notes=(HOSTILE,))
+    return replace(
+        one, path=f"=cmd|{HOSTILE}", run=HOSTILE, title=HOSTILE, leaf=HOSTILE, first=HOSTILE, notes=(HOSTILE,)
+    )

@@ -44,8 +44,16 @@ def test_a_run_is_a_row_of_the_csv() -> None:
     by_path = {row["path"]: row for row in rows}
     assert by_path["fp16-overflow"] | {"title": ""} == {
         **dict.fromkeys(COLUMNS, ""),
-        **{"path": "fp16-overflow", "verdict": "critical", "leaf": "fp16-overflow", "section": "3", "more": "2"},
-        **{"onset_step": "730", "restart_step": "600", "rows": "790", "last_step": "789", "seconds": "0.0"},
+        "path": "fp16-overflow",
+        "verdict": "critical",
+        "leaf": "fp16-overflow",
+        "section": "3",
+        "more": "2",
+        "onset_step": "730",
+        "restart_step": "600",
+        "rows": "790",
+        "last_step": "789",
+        "seconds": "0.0",
     }
     assert by_path["broken.csv"]["problem"] == "no loss in it"
     assert (by_path["broken.csv"]["title"], by_path["broken.csv"]["rows"]) == ("", "")
