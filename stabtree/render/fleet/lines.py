@@ -23,7 +23,7 @@ LONGEST_LINE = 400
 
 
 def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
-    """A line a run: the object of `diagnose --json` with its path as `source`; of a log that can't be read its error."""
+    """A line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
         yield f"{record.data.decode()}\n"
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import ORDER, Outcome
-from stabtree.judging.record import Record
 from stabtree.loaders import load_run
 from stabtree.render.data.record import record
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stabtree.judging.record import Record
 
 NAMES = ("fp16-overflow", "nan-forward", "spike-minor", "healthy", "plateau")
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert(1)'>"&|`\u2028\u202e\x1b[31m\n@all"""

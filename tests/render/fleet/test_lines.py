@@ -21,7 +21,7 @@ from tests.render.fleet.made import hostile, judged, many
 
 
 def test_a_line_a_run_is_what_the_run_alone_tells() -> None:
-    """Each line is the object of the run with its path as `source`; the whole object holds the same, and the worst verdict."""
+    """Each line is the object of the run with its path as `source`; the whole holds the same, and the worst verdict."""
     lines = [json.loads(line) for line in jsonl(judged())]
     assert [line["source"] for line in lines] == [one.path for one in judged()]
     whole = json.loads("".join(to_json(judged())))
