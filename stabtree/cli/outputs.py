@@ -191,7 +191,7 @@ def deliver_pieces(
         if place is not None:
             write_pieces(place, (piece.encode("utf-8", "replace") for piece in pieces(name, look)))
     if None in places:
-        for piece in pieces(places[None], on_the_terminal(look)):
+        for piece in pieces(places[None], _on_the_terminal(look)):
             if piece:
                 emit(piece)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 SCHEMA = 1
+# `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
+UNSEEN = "#\\u0023"
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -80,8 +83,7 @@ def to_json(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
 
 def written(value: Any, indent: int | None = 2) -> str:
     """Plain values as ASCII JSON with a final newline, in which no service that prints it sees a command."""
-    # `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
-    return json.dumps(value, indent=indent, allow_nan=False).replace("##", "#\\u0023") + "\n"
+    return json.dumps(value, indent=indent, allow_nan=False).replace("##", UNSEEN) + "\n"
 
 
 def number(value: float | None) -> float | None:
@@ -122,8 +124,21 @@ def _plain(value: Any) -> Any:
     return number(plain) if isinstance(plain, float) else plain
 
 
+_HASHED: deque[tuple[Tree, str]] = deque(maxlen=8)
+"""The last trees with their hashes: many runs are judged by one tree, and hashing takes as long as judging."""
+
+
 def fingerprint(tree: Tree) -> str:
     """A hash of all that a tree says; its version alone changes nothing."""
+    for known, hashed in [*_HASHED]:
+        if known is tree:
+            return hashed
+    hashed = _hash(tree)
+    _HASHED.append((tree, hashed))
+    return hashed
+
+
+def _hash(tree: Tree) -> str:
     said = json.dumps(_content(replace(tree, version="")), sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 

@@ -23,10 +23,6 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     import pandas as pd
 
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(TEXTS, "string") | {"seconds": "float64"}
-    columns = {name: [] for name in COLUMNS}  # type: dict[str, list[str | int | float | None]]
-    for record in records:
-        for name, value in row(record).items():
-            columns[name].append(value)
-    typed = {name: pd.array(values, dtype=kinds[name]) for name, values in columns.items() if name in kinds}
-    typed["verdict"] = pd.Categorical(columns["verdict"], categories=[*map(str, reversed(ORDER))], ordered=True)
-    return pd.DataFrame({name: typed[name] for name in COLUMNS})
+    order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
+    rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
+    return rows.astype({**kinds, "verdict": order})

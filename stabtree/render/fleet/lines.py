@@ -7,9 +7,9 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 from stabtree.answer import UNKNOWN
-from stabtree.common.text import clean, to_ascii
+from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
-from stabtree.render.data.machine import SCHEMA
+from stabtree.render.data.machine import SCHEMA, UNSEEN, written
 from stabtree.render.look import LOOK, Look
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
@@ -23,26 +23,28 @@ LONGEST_LINE = 400
 
 
 def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
-    """A line a run: the object of `diagnose --json` with its `path`; of a log that can't be read its error."""
+    """A line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
-        yield f"{record.data.decode()}\n"
+        yield f"{record.data.decode().replace('##', UNSEEN)}\n"
 
 
 def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     """`{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
-    worst, between = str(Severity.OK), ""
-    yield f'{{\n  "schema": {SCHEMA},\n  "runs": ['
+    worst, last = str(Severity.OK), ""
+    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
     for record in records:
         worst = min(worst, record.verdict, key=ORDER.index)
-        yield f"{between}\n{indent(json.dumps(json.loads(record.data), indent=2, allow_nan=False), '    ')}"
-        between = ","
-    yield f'\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+        if last:
+            yield f"{last},\n"
+        last = indent(written(json.loads(record.data)).rstrip(), "    ")
+    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
 
 
 def headlines(records: Iterable[Record], look: Look = LOOK) -> Iterator[str]:
     """A line a run, each with its path."""
     for record in records:
-        told = clean(f"{LOOKS[record.badge].word}  {record.name}: {headline(record)}{_leaf(record)}", LONGEST_LINE)
+        line = f"{LOOKS[record.badge].word}  {record.name}: {headline(record)}{_leaf(record)}"
+        told = inert(clean(line, LONGEST_LINE))
         yield f"{to_ascii(told) if look.ascii else told}\n"
 
 
