@@ -15,6 +15,7 @@ from stabtree.common.errors import StabtreeError
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
+    from stabtree.fleet.scan import Fleet, scan
     from stabtree.loaders import load_run, load_runs
     from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.run import Run, Series
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Diagnosis",
     "Finding",
+    "Fleet",
     "NaNMonitor",
     "NonFiniteError",
     "Run",
@@ -34,6 +36,7 @@ __all__ = [
     "load_runs",
     "load_tree",
     "load_trees",
+    "scan",
 ]
 
 _HOMES = {
@@ -48,6 +51,8 @@ _HOMES = {
     "load_tree": "stabtree.tree.load",
     "load_trees": "stabtree.tree.load",
     "diagnose": "stabtree.diagnosis.walk",
+    "Fleet": "stabtree.fleet.scan",
+    "scan": "stabtree.fleet.scan",
 }
 
 

@@ -18,10 +18,11 @@ from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
 from stabtree.cli.printing import emit, tell
+from stabtree.cli.scan import scan
 from stabtree.cli.schema import schema
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
-from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG
+from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
 from stabtree.common.errors import StabtreeError
@@ -43,6 +44,7 @@ app = typer.Typer(
     epilog=ROOT_EPILOG,
 )
 app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
+app.command(cls=TypedCommand, short_help="Diagnose all runs below folders.", epilog=SCAN_EPILOG)(scan)
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)

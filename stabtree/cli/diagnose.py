@@ -52,7 +52,7 @@ from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
-from stabtree.render.outputs import HEADLINE, JSON, SERVICES
+from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,14 +117,14 @@ def diagnose(
         applied=tuple(applied or ()),
         ignore=tuple(ignore or ()),
     )
-    busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON))
+    busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     with busy.doing(f"reading {', '.join(paths)}"):
         loaded = _loaded(paths, {**how, "ranks": ranks}, ends)
         again = reading(column, step_column, dtype, None, format, None, settings)
         other = _rerun(rerun, paths, again, ends) if rerun else None
     _check_alone(len(loaded), {"--rerun": bool(rerun), "--interactive": interactive, "--plot": bool(drawing)})
-    loaded = [_completed(item, other, hashed=JSON in places.values()) for item in loaded]
+    loaded = [_completed(item, other, hashed=not {JSON, JSONL}.isdisjoint(places.values())) for item in loaded]
     outcomes = []
     for item in loaded:
         if isinstance(item.run, StabtreeError):

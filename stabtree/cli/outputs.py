@@ -18,7 +18,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import GITHUB, HEADLINE, JSON, OUTPUTS, SCREEN, SERVICES, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
@@ -57,7 +57,9 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 LARGEST_SUMMARY = 1 << 20  # bytes a step: GitHub shows nothing of a larger one
 
 
-def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | None, str]:
+def wanted(
+    output: list[str] | None, *, json: bool, quiet: bool, known: Collection[str] = OUTPUTS
+) -> dict[Path | None, str]:
     """What goes where, by file; None stands for standard output.
 
     Raises:
@@ -69,11 +71,11 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
         name, equals, file = item.partition("=")
         if equals and not file:
             raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
-        if name not in OUTPUTS:
+        if name not in known:
             import difflib  # only a mistake needs it
 
-            near = difflib.get_close_matches(name, OUTPUTS, 1)
-            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(known)}"
             raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
         place = None if file in ("", "-", "/dev/stdout") else _resolved(file)
         if place in found:
@@ -177,6 +179,23 @@ def _links() -> bool:
     return known or any(name in os.environ for name in ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK"))
 
 
+def deliver_pieces(
+    pieces: Callable[[str, Look], Iterator[str]], places: Mapping[Path | None, str], look: Look = LOOK
+) -> None:
+    """Write outputs that come in pieces, files first, without holding any as a whole.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
+    for place, name in places.items():
+        if place is not None:
+            write_pieces(place, (piece.encode("utf-8", "replace") for piece in pieces(name, look)))
+    if None in places:
+        for piece in pieces(places[None], _on_the_terminal(look)):
+            if piece:
+                emit(piece)
+
+
 def write(path: Path, text: str | bytes, option: str = "--output") -> None:
     """Write a whole file or leave the old one: into a new file beside it, which then takes its place.
 
@@ -185,15 +204,24 @@ def write(path: Path, text: str | bytes, option: str = "--output") -> None:
     """
     if isinstance(text, str):
         text = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
+    write_pieces(path, [text], option)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:
+    """Write a whole file or leave the old one, of a text that comes in pieces.
+
+    Raises:
+        StabtreeError: where that fails.
+    """
     try:
         if path.exists() and not path.is_file():  # a pipe or a device such as /dev/null: nothing to put in its place
-            path.write_bytes(text)
+            _write_all(path, pieces)
             return
         if path.exists():
             path.open("ab").close()  # taking its place asks for no right to write to it
         beside = path.with_name(f".stabtree-{os.getpid()}.part")
         try:
-            beside.write_bytes(text)
+            _write_all(beside, pieces)
             if path.exists():
                 beside.chmod(path.stat().st_mode)
             beside.replace(path)
@@ -203,6 +231,11 @@ def write(path: Path, text: str | bytes, option: str = "--output") -> None:
         raise StabtreeError(
             f"it can't be written: {error.strerror}", where=f"{option} {path}", hint="name a file in a folder of yours"
         ) from None
+
+
+def _write_all(path: Path, pieces: Iterable[bytes]) -> None:
+    with path.open("wb") as stream:
+        stream.writelines(pieces)
 
 
 def located(outcome: Outcome, places: Mapping[Path | None, str]) -> Outcome:

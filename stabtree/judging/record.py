@@ -19,12 +19,16 @@ class Record:
         section: the section that it was found in.
         title: what was found, or why it can't be read.
         onset_step: the first step of the main finding.
+        unit: what its steps count.
         more: how many further findings there are.
         rows: rows of its log.
         last_step: the last logged step.
         restart_step: the checkpoint to go back to.
+        first: what to do about it first, besides going back; of a run that can't be judged what to log.
         notes: what loading it changed or ignored.
-        spark: the loss in at most `SPARK` finite values, lowest and highest of each stretch kept, for a small line.
+        spark: the loss in a few values for a small line, lowest and highest of each stretch kept; None where a stretch
+            holds none that is finite.
+        mark: the place in `spark` at which the main finding begins.
         data: the object of `diagnose --json` as compact JSON; of a log that can't be read its error.
         seconds: how long reading and judging took.
     """
@@ -38,12 +42,15 @@ class Record:
     section: str = ""
     title: str = ""
     onset_step: int | None = None
+    unit: str = "step"
     more: int = 0
     rows: int = 0
     last_step: int | None = None
     restart_step: int | None = None
+    first: str = ""
     notes: tuple[str, ...] = ()
-    spark: tuple[float, ...] = ()
+    spark: tuple[float | None, ...] = ()
+    mark: int | None = None
     data: bytes = b""
     seconds: float = 0.0
 

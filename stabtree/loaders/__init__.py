@@ -139,13 +139,15 @@ class Loaded:
     Attributes:
         name: where it is from: its path, and its name where the path holds several.
         run: the run, or what is wrong with its log.
+        path: the path alone.
     """
 
     name: str
     run: Run | StabtreeError
+    path: str = ""
 
 
-def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[Loaded, ...]:
+def load_runs(*paths: str | Path, ranks: bool = False, inner: bool = True, **options: Any) -> tuple[Loaded, ...]:
     """Read every run that paths hold: of files, patterns, folders of runs, and files with several runs.
 
     Several logs are one run only where that is proved (a rank in their names, a gradient norm that was reduced over all
@@ -154,6 +156,7 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
     Args:
         paths: metrics files, manifests, folders, patterns; `-` reads standard input.
         ranks: whether all paths are the ranks of one run.
+        inner: whether the folders in one that holds no log are looked into.
         options: as of `load_run`.
 
     Returns:
@@ -163,28 +166,29 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
         StabtreeError: where an argument is wrong, whatever the log.
     """
     if ranks:
-        return (Loaded(clean(paths[0]), _load(paths, {}, **options)),)
+        return (Loaded(clean(paths[0]), _load(paths, {}, **options), str(paths[0])),)
     kept: dict[str, Found] = {}
     found: list[tuple[str, str, Run | StabtreeError]] = []
     for path in once([path for given in paths for path in expanded(str(given))]):
-        found += _each(str(path), options, kept)
+        found += _each(str(path), options, kept, inner=inner)
     found = _unlike(found)
     # A run within a file of several is whole already.
     whole = [
         (place, path, run) for place, (path, name, run) in enumerate(found) if path == name and isinstance(run, Run)
     ]
-    loaded: list[Loaded | None] = [Loaded(clean(name), run) for _, name, run in found]
+    loaded: list[Loaded | None] = [Loaded(clean(name), run, path) for path, name, run in found]
     again = retold([path for _, path, _ in whole], [run for _, _, run in whole])
     for poorer, richer in again.items():
         loaded[whole[poorer][0]] = None
-        loaded[whole[richer][0]] = Loaded(clean(whole[richer][1]), _with_lines(whole[richer][2], whole[poorer][2]))
+        name = clean(whole[richer][1])
+        loaded[whole[richer][0]] = Loaded(name, _with_lines(whole[richer][2], whole[poorer][2]), whole[richer][1])
     whole = [item for place, item in enumerate(whole) if place not in again]
     for group in proved([path for _, path, _ in whole], [run for _, _, run in whole]):
         if len(group) > 1:
             places, paths_, _ = zip(*(whole[member] for member in group), strict=True)
             for place in places:
                 loaded[place] = None
-            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, **options))
+            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, **options), paths_[0])
     return tuple(item for item in loaded if item)
 
 
@@ -222,7 +226,9 @@ def _one(loaded: tuple[Loaded, ...]) -> Run:
     return loaded[0].run
 
 
-def _each(path: str, options: Mapping[str, Any], kept: dict[str, Found]) -> list[tuple[str, str, Run | StabtreeError]]:
+def _each(
+    path: str, options: Mapping[str, Any], kept: dict[str, Found], *, inner: bool = True
+) -> list[tuple[str, str, Run | StabtreeError]]:
     """The runs of one path as (path, name, run or error)."""
     try:
         return [(path, path, _load([path], kept, **options))]
@@ -234,9 +240,9 @@ def _each(path: str, options: Mapping[str, Any], kept: dict[str, Found]) -> list
             (path, path, error)
         ]
     except NoLogError as error:
-        folders, unseen = below(Path(path))
-        inner = [item for folder in folders for item in _each(str(folder), options, kept)]
-        logs = [item for item in inner if not isinstance(item[2], NoLogError)]
+        folders, unseen = below(Path(path)) if inner else ([], 0)
+        deeper = [item for folder in folders for item in _each(str(folder), options, kept)]
+        logs = [item for item in deeper if not isinstance(item[2], NoLogError)]
         return [*logs, *_unseen(path, unseen)] or [(path, path, error)]
     except StabtreeError as error:
         return [(path, path, error)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
+    from stabtree.judging.record import Record
     from stabtree.render.look import Look
 
 
@@ -26,43 +27,80 @@ class TableOutput(Protocol):
         """The whole text, as of an `Output`."""
 
 
+class FleetOutput(Protocol):
+    """Writes what became of many runs."""
+
+    def __call__(self, records: Iterable[Record], look: Look, /, **options: Any) -> Iterator[str]:
+        """The text in pieces; no more of the records is held than the output tells."""
+
+
 def _in(module: str, name: str) -> Any:
     """The function of that name, imported at its first use: `--help` names the outputs and needs none of them."""
 
-    def output(told: Any, look: Look, /) -> str:
+    def output(told: Any, look: Look, /, **options: Any) -> Any:
         from importlib import import_module
 
-        written: str = getattr(import_module(module), name)(told, look)
-        return written
+        return getattr(import_module(module), name)(told, look, **options)
 
     return output
 
 
-SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
-MARKDOWN, POSTMORTEM = "markdown", "postmortem"
+def _one(output: FleetOutput) -> Output:
+    """An output of many runs for one alone."""
+
+    def written(diagnosis: Diagnosis, look: Look, /) -> str:
+        from stabtree.judging.outcome import Outcome
+
+        sources = diagnosis.run.sources
+        return _several(output)([Outcome(sources[0].path if sources else diagnosis.run.name, diagnosis)], look)
+
+    return written
+
+
+def _several(output: FleetOutput, *, worst_first: bool = False) -> TableOutput:
+    """An output of many runs for those that are at hand, in their order or worst first."""
+
+    def written(outcomes: Sequence[Outcome], look: Look, /) -> str:
+        from stabtree.judging.outcome import ORDER
+        from stabtree.render.data.record import records
+
+        told = records(outcomes)
+        return "".join(output(sorted(told, key=lambda one: ORDER.index(one.badge)) if worst_first else told, look))
+
+    return written
+
+
+SCREEN, HEADLINE, JSON, SVG, HTML = "screen", "headline", "json", "svg", "html"
+MARKDOWN, POSTMORTEM, JSONL, CSV = "markdown", "postmortem", "jsonl", "csv"
 GITHUB, GITLAB, JUNIT, SARIF = "github", "gitlab", "junit", "sarif"
 SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
 """Those that a service reads: they say of a log that can't be read too, and name the line where a finding begins."""
+FLEET: dict[str, FleetOutput] = {
+    SCREEN: _in("stabtree.render.fleet.table", "table"),
+    HEADLINE: _in("stabtree.render.fleet.lines", "headlines"),
+    JSON: _in("stabtree.render.fleet.lines", "to_json"),
+    JSONL: _in("stabtree.render.fleet.lines", "jsonl"),
+    CSV: _in("stabtree.render.fleet.csv", "csv_lines"),
+    MARKDOWN: _in("stabtree.render.fleet.markdown", "markdown"),
+    HTML: _in("stabtree.render.fleet.page", "page"),
+}
+"""The outputs of many runs, which are handed them one by one, worst first, and yield their text in pieces."""
 OUTPUTS: dict[str, Output] = {
     SCREEN: _in("stabtree.render.screen", "screen"),
     HEADLINE: _in("stabtree.render.screen", "headline"),
     JSON: _in("stabtree.render.data.machine", "to_json"),
-    "html": _in("stabtree.render.html.page", "html"),
+    HTML: _in("stabtree.render.html.page", "html"),
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
+    JSONL: _one(FLEET[JSONL]),
+    CSV: _one(FLEET[CSV]),
     **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
 }
 
 
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
-    from stabtree.render import several
-
-    return {
-        SCREEN: several.table,
-        HEADLINE: several.headlines,
-        JSON: several.to_json,
-        MARKDOWN: _in("stabtree.render.markdown.page", "several"),
-        **{name: _in(f"stabtree.render.ci.{name}", "several") for name in SERVICES},
-    }
+    shown = {**FLEET, SCREEN: _in("stabtree.render.fleet.table", "whole")}
+    told = {name: _several(output, worst_first=name in (SCREEN, MARKDOWN, HTML)) for name, output in shown.items()}
+    return {**told, **{name: _in(f"stabtree.render.ci.{name}", "several") for name in SERVICES}}

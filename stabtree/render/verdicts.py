@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stabtree.answer import UNKNOWN
+from stabtree.judging.outcome import UNREAD
 from stabtree.tree.model import Severity
 
 
@@ -28,4 +29,5 @@ LOOKS: dict[str, Badge] = {
     Severity.WARNING: Badge("WARNING", "bold color(16) on color(178)", "#fff0b8"),
     Severity.CRITICAL: Badge("CRITICAL", "bold color(231) on color(160)", "#f9d0d0"),
     UNKNOWN: Badge("NOT JUDGED", "bold color(231) on color(240)", "#e0e0e0"),
+    UNREAD: Badge("NOT READ", "bold color(231) on color(90)", "#ecd9f2"),
 }

@@ -8,6 +8,7 @@ import pytest
 
 from stabtree.answer import UNKNOWN
 from stabtree.judging.levels import fails, levels_of
+from stabtree.judging.outcome import UNREAD
 from stabtree.loaders.config import _DTYPE_SPELLINGS
 from stabtree.render.verdicts import LOOKS
 from stabtree.run import PRECISIONS, REDUCED, UNSCALED, WIDE
@@ -16,8 +17,8 @@ from tests.cli.command import run
 
 
 def test_every_verdict_has_looks() -> None:
-    """Each severity, and the verdict of a run that could not be judged, has a word, a style and a colour of its own."""
-    assert set(LOOKS) == {*Severity, UNKNOWN}
+    """Each severity, and a run that could not be judged or read, has a word, a style and a colour of its own."""
+    assert set(LOOKS) == {*Severity, UNKNOWN, UNREAD}
     for place in range(3):
         assert len({look[place] for look in LOOKS.values()}) == len(LOOKS)
 

@@ -25,6 +25,7 @@ ORDER = (
     ("diagnosis",),
     ("judging",),
     ("render",),
+    ("fleet",),
     ("cli", "__init__", "__main__"),
 )
 # Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files.

@@ -26,6 +26,17 @@ Exit codes:
   4  stabtree itself failed; --debug shows where
 """
 
+SCAN_EPILOG = """\b
+Examples:
+  stabtree scan runs                           every run below runs, worst first
+  stabtree scan runs --by folder --worst 50    grouped by folder, the 50 worst
+  stabtree scan runs --output csv=runs.csv --output html=runs.html
+  stabtree scan runs --output jsonl            a line of JSON a run
+
+\b
+What did not change since the last scan is not read again. Exit codes are those of diagnose.
+"""
+
 
 def write_groups(params: Iterable[Any], context: Any, formatter: Any) -> None:
     """Write arguments, then what a run is read from, how it is judged and what is printed, then all other options."""

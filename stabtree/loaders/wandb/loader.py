@@ -32,12 +32,12 @@ _HINT = "name the run's folder, or its run-*.wandb file"
 
 def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is a file of W&B; those without a history are known too, to be refused."""
-    if source.data.startswith(MAGIC) or _is_messages(source):
+    if source.data.startswith(MAGIC) or is_messages(source):
         return Sure.SURELY
     return Sure.MAYBE if _finals(source) else Sure.NO
 
 
-def _is_messages(source: Source) -> bool:
+def is_messages(source: Source) -> bool:
     """Whether this is a `debug.log`, in which W&B tells of itself."""
     return source.name.startswith("debug") and source.name.endswith(".log") and bool(_MESSAGES.match(source.head))
 
@@ -45,7 +45,7 @@ def _is_messages(source: Source) -> bool:
 def _finals(source: Source) -> str:
     """What a file of W&B that is no log of metrics holds; empty for any other file."""
     name = source.file.name if source.file else ""
-    if _is_messages(source):
+    if is_messages(source):
         return "the messages"
     if source.head.startswith(("wandb_version:", "_wandb:")):
         return "the configuration"

@@ -1,1 +1,1 @@
-"""Pictures of a run."""
+"""Tests of render.figure."""

@@ -1,0 +1,228 @@
+"""`stabtree scan`: every run below folders, in parallel, worst first."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stabtree.cli.options import (
+    AcceptPartial,
+    AnswerOpt,
+    CheckpointEvery,
+    ColumnOpt,
+    ConfigOpt,
+    Dtype,
+    ExitZero,
+    FailOn,
+    Format,
+    Ignore,
+    Json,
+    Literally,
+    SetOpt,
+    StepColumn,
+    Steps,
+    TreeOpt,
+    TreesOpt,
+    reading,
+)
+from stabtree.cli.outputs import Quiet, deliver_pieces, wanted
+from stabtree.cli.printing import tell
+from stabtree.cli.reports import address, write_reports
+from stabtree.cli.shell.bar import Bar
+from stabtree.cli.shell.help import INPUT, OUTPUT
+from stabtree.common.errors import StabtreeError
+from stabtree.render.outputs import FLEET, HTML, SCREEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stabtree.fleet.scan import Fleet
+    from stabtree.judging.judge import Judging
+    from stabtree.render.look import Look
+
+BY = ("leaf", "folder", "verdict")
+CACHE = "scan.sqlite"
+
+Folders = Annotated[
+    list[str], typer.Argument(metavar="PATH", help="Folders that runs lie below, metrics files, patterns.")
+]
+FleetOutputOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        metavar="NAME[=FILE]",
+        help=f"Print {', '.join(FLEET)} (default: {SCREEN}), or write it to FILE; may be given several times.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="WHAT", help="Group many runs by leaf, folder or verdict.", rich_help_panel=OUTPUT),
+]
+Worst = Annotated[
+    int | None,
+    typer.Option("--worst", metavar="N", help="Of many runs list the N worst (default: 20).", rich_help_panel=OUTPUT),
+]
+Reports = Annotated[
+    Path | None,
+    typer.Option(
+        "--reports",
+        metavar="DIR",
+        help="Write a report of each critical or warning run there; --output html links to them.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", help="Processes (default: as many as cores).", rich_help_panel=INPUT),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="How long one log or run's folder may take.", rich_help_panel=INPUT
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache", metavar="FILE", help="Keep what was found there, for the next scan.", rich_help_panel=INPUT
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Read all anew, and keep nothing.", rich_help_panel=INPUT)]
+
+
+def scan(
+    paths: Folders,
+    tree: TreeOpt = None,
+    fail_on: FailOn = None,
+    exit_zero: ExitZero = False,
+    accept_partial: AcceptPartial = False,
+    literal: Literally = False,
+    set_: SetOpt = None,
+    answer: AnswerOpt = None,
+    ignore: Ignore = None,
+    output: FleetOutputOpt = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    by: By = "leaf",
+    worst: Worst = None,
+    reports: Reports = None,
+    steps: Steps = None,
+    column: ColumnOpt = None,
+    step_column: StepColumn = None,
+    dtype: Dtype = None,
+    checkpoint_every: CheckpointEvery = None,
+    format: Format = None,  # noqa: A002 - the option's name
+    jobs: Jobs = None,
+    timeout: Timeout = 120.0,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    trees: TreesOpt = None,
+    config: ConfigOpt = None,
+) -> None:
+    """Find every run below folders, diagnose each, and tell the worst first, those of one cause together."""
+    from stabtree.fleet.scan import scan as scanned
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.levels import levels_of
+    from stabtree.judging.overrides import pairs
+    from stabtree.judging.settings import read_settings
+    from stabtree.judging.stretch import stretch_of
+
+    said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
+    settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
+    levels = levels_of(fail_on or list(settings.fail_on))
+    places = wanted(output, json=json, quiet=quiet, known=FLEET)
+    _check(by=by, worst=worst, jobs=jobs, timeout=timeout)
+    judging = Judging(
+        *(settings, tree, trees, literal),
+        set=tuple(set_ or ()),
+        answers=pairs(answer, "--answer", "Q1.2=fp16"),
+        ignore=tuple(ignore or ()),
+    )
+    _check_rules(judging)
+    how = reading(column, step_column, dtype, checkpoint_every, format, None, settings)
+    ends = stretch_of(steps)
+    with Bar() as bar:
+        fleet = scanned(
+            *paths,
+            judging=judging,
+            ends=ends,
+            jobs=jobs,
+            timeout=timeout,
+            cache=None if no_cache else cache or default_cache(),
+            tell=bar.tell,
+            **how,
+        )
+    with fleet:
+        code = 0 if exit_zero else _code(fleet, levels, accept_partial=accept_partial)
+        page = next((place for place, name in places.items() if name == HTML), None)
+        if reports:
+            write_reports(fleet.records(), reports, judging, how, ends)
+        _deliver(fleet, places, {"by": by, "worst": worst, "reports": address(reports, page)})
+        if fleet.stopped:
+            tell("note: the scan was interrupted; type the same again to go on")
+            raise KeyboardInterrupt
+    if code:
+        raise typer.Exit(code)
+
+
+def _deliver(fleet: Fleet, places: Mapping[Path | None, str], options: Mapping[str, Any]) -> None:
+    """Write all that is asked for."""
+    for note in fleet.notes:
+        tell(f"note: {note}")
+    if not len(fleet):
+        hint = "name a folder that runs lie below; `stabtree formats` lists what is read"
+        raise StabtreeError("no log lies there", where="scan", hint=hint)
+
+    def pieces(name: str, look: Look) -> Iterator[str]:
+        taken = {SCREEN: ("by", "worst"), HTML: ("by", "reports")}.get(name, ())
+        return partial(FLEET[name], **{key: options[key] for key in taken})(fleet.records(), look)
+
+    deliver_pieces(pieces, places)
+
+
+def _code(fleet: Fleet, levels: frozenset[str], *, accept_partial: bool) -> int:
+    """The exit code, a fault of our own in it."""
+    from stabtree.judging.codes import FOUND, OUR_FAULT
+    from stabtree.judging.levels import exit_code
+
+    code = exit_code(fleet.verdicts(accept_partial=accept_partial), levels)
+    return OUR_FAULT if fleet.faults and code != FOUND else code
+
+
+def default_cache() -> Path:
+    """Where what was found is kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(home) / "stabtree" / CACHE
+
+
+def _check(*, by: str, worst: int | None, jobs: int | None, timeout: float) -> None:
+    """Refuse numbers and words that mean nothing.
+
+    Raises:
+        StabtreeError: for the first of them.
+    """
+    if by not in BY:
+        raise StabtreeError(f"{by!r} is nothing to group by", where="--by", hint=f"type one of {', '.join(BY)}")
+    for option, number in (("--worst", worst), ("--jobs", jobs)):
+        if number is not None and number < 1:
+            raise StabtreeError(f"{number} is too few", where=option, hint="give a number from 1 on")
+    if not timeout > 0:
+        raise StabtreeError(f"{timeout:g} seconds are too few", where="--timeout", hint="give a number above 0")
+
+
+def _check_rules(judging: Judging) -> None:
+    """Refuse what no run could be judged by, before any is read.
+
+    Raises:
+        StabtreeError: where a tree can't be read, or something is set, answered or ignored that does not exist.
+    """
+    from stabtree.common.lazy import np
+    from stabtree.run import Run, Series
+
+    nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
+    judging.diagnosed(Run("nothing", {"loss": nothing}))

@@ -1,0 +1,132 @@
+"""What does the work: an engine is a context in which stands a `concurrent.futures.Executor`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+
+class Engine(Protocol):
+    """Starts what does the work, and stops it."""
+
+    def __call__(self, jobs: int, address: str = "") -> AbstractContextManager[Executor]:
+        """The executor.
+
+        Args:
+            jobs: how many units may be worked at together.
+            address: of what is running already, where the engine is of that kind.
+        """
+
+
+class Inline(Executor):
+    """Does all in this process, at once: for few runs, and where no other process may be started."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The result, in a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Pool(ProcessPoolExecutor):
+    """Processes that import nothing of the script that runs, which need not be one that may be imported."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As of any executor; it is here that processes are started."""
+        with _without_main():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextmanager
+def serial(jobs: int, address: str = "") -> Iterator[Executor]:  # noqa: ARG001 - as an Engine
+    """This process alone."""
+    yield Inline()
+
+
+@contextmanager
+def processes(jobs: int, address: str = "") -> Iterator[Executor]:  # noqa: ARG001 - as an Engine
+    """Processes of this machine, which begin with stabtree imported."""
+    pool = Pool(jobs, mp_context=_context(), initializer=warm)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=sys.exc_info()[0] is None, cancel_futures=True)
+
+
+def _in(module: str, name: str) -> Engine:
+    """An engine that is imported when it is asked for."""
+
+    def engine(jobs: int, address: str = "") -> AbstractContextManager[Executor]:
+        found: AbstractContextManager[Executor] = getattr(import_module(module), name)(jobs, address)
+        return found
+
+    return engine
+
+
+ENGINES: dict[str, Engine] = {
+    "processes": processes,
+    "serial": serial,
+}
+"""The engines by name."""
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(len(os.sched_getaffinity(0)), 1)
+    return os.cpu_count() or 1
+
+
+def warm() -> None:
+    """Import and parse what every unit needs."""
+    import signal
+
+    from stabtree.tree.load import load_trees
+
+    # The one who typed Ctrl-C is asked by the process that was started; it ends these.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    import_module("stabtree.fleet.examine")
+    import_module("stabtree.render.data.record")
+    load_trees()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the script that runs: a process that is started would run it again, to import what it defines."""
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in vars(main)}
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        main.__dict__.update(hidden)
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """How processes are started: never by forking this one, which may have threads."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    multiprocessing.set_forkserver_preload(["stabtree.fleet.examine", "stabtree.render.data.record", "numpy"])
+    return multiprocessing.get_context("forkserver")

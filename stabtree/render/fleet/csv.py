@@ -1,0 +1,67 @@
+"""Many runs as a table for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import clean
+from stabtree.judging.outcome import UNREAD
+from stabtree.render.look import LOOK, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stabtree.judging.record import Record
+
+COLUMNS = (
+    *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
+    *("rows", "last_step", "more", "seconds", "problem"),
+)
+"""The columns; new ones are only added behind them."""
+LONGEST_CELL = 4000
+_BEGINS_A_FORMULA = tuple(
+    "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+)  # the last four are the wide forms, which some take for the first
+
+
+def row(record: Record) -> dict[str, str | int | float | None]:
+    """A run by columns."""
+    read = record.verdict != UNREAD
+    return {
+        "path": record.path,
+        "run": record.run,
+        "verdict": record.verdict,
+        "leaf": record.leaf,
+        "section": record.section,
+        "title": record.title if read else "",
+        "onset_step": record.onset_step,
+        "restart_step": record.restart_step,
+        "rows": record.rows if read else None,
+        "last_step": record.last_step,
+        "more": record.more if read else None,
+        "seconds": round(record.seconds, 4),
+        "problem": "" if read else record.title,
+    }
+
+
+def csv_lines(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
+    """A line a run below a line of heads; no cell is a formula, none holds a line break."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        writer.writerow([_cell(value) for value in row(record).values()])
+        yield stream.getvalue()
+        stream.seek(0)
+        stream.truncate()
+    yield stream.getvalue()
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    """Text that spreadsheets show as text: what would begin a formula gets an apostrophe before it."""
+    if not isinstance(value, str):
+        return value
+    told = clean(value, LONGEST_CELL)
+    return f"'{told}" if value.startswith(_BEGINS_A_FORMULA) or told.startswith(_BEGINS_A_FORMULA) else told
