@@ -93,9 +93,9 @@ OUTPUTS: dict[str, Output] = {
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
-    **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
     JSONL: _one(FLEET[JSONL]),
     CSV: _one(FLEET[CSV]),
+    **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
 }
 
 

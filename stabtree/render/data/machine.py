@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 SCHEMA = 1
-# `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
-UNSEEN = "#\\u0023"
+_HIDDEN = re.compile(
+    "(?<=#)#|[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)  # controls, and what turns text around
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -83,7 +85,13 @@ def to_json(diagnosis: Diagnosis, _look: Look = LOOK) -> str:
 
 def written(value: Any, indent: int | None = 2) -> str:
     """Plain values as ASCII JSON with a final newline, in which no service that prints it sees a command."""
-    return json.dumps(value, indent=indent, allow_nan=False).replace("##", UNSEEN) + "\n"
+    return inert(json.dumps(value, indent=indent, allow_nan=False)) + "\n"
+
+
+def inert(text: str) -> str:
+    """JSON with the same values, in which no service that prints it sees a command, and a terminal nothing hidden."""
+    # `##[...]` and `##vso[...]` are commands to GitHub and Azure wherever they stand in a line.
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def number(value: float | None) -> float | None:

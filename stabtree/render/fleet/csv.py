@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Look
 
@@ -63,5 +63,5 @@ def _cell(value: str | float | None) -> str | float | None:
     """Text that spreadsheets show as text: what would begin a formula gets an apostrophe before it."""
     if not isinstance(value, str):
         return value
-    told = clean(value, LONGEST_CELL)
+    told = inert(clean(value, LONGEST_CELL))
     return f"'{told}" if value.startswith(_BEGINS_A_FORMULA) or told.startswith(_BEGINS_A_FORMULA) else told

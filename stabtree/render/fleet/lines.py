@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from stabtree.answer import UNKNOWN
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
-from stabtree.render.data.machine import SCHEMA, UNSEEN, written
+from stabtree.render.data.machine import SCHEMA, written
+from stabtree.render.data.machine import inert as inert_json
 from stabtree.render.look import LOOK, Look
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
@@ -25,7 +26,7 @@ LONGEST_LINE = 400
 def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     """A line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
-        yield f"{record.data.decode().replace('##', UNSEEN)}\n"
+        yield f"{inert_json(record.data.decode())}\n"
 
 
 def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
@@ -36,16 +37,15 @@ def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
         worst = min(worst, record.verdict, key=ORDER.index)
         if last:
             yield f"{last},\n"
-        last = indent(written(json.loads(record.data)).rstrip(), "    ")
+        last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
     yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
 
 
 def headlines(records: Iterable[Record], look: Look = LOOK) -> Iterator[str]:
     """A line a run, each with its path."""
     for record in records:
-        line = f"{LOOKS[record.badge].word}  {record.name}: {headline(record)}{_leaf(record)}"
-        told = inert(clean(line, LONGEST_LINE))
-        yield f"{to_ascii(told) if look.ascii else told}\n"
+        told = clean(f"{LOOKS[record.badge].word}  {record.name}: {headline(record)}{_leaf(record)}", LONGEST_LINE)
+        yield inert(f"{to_ascii(told) if look.ascii else told}\n")
 
 
 def headline(record: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.common.text import clean
+from stabtree.common.text import clean, inert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def escape(text: object) -> str:
 
 def code(command: str) -> str:
     """A command as a block to copy."""
-    text = clean(command, LONGEST)
+    text = inert(clean(command, LONGEST))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
