@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from stabtree.answer import Evidence
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
+    from stabtree.diagnosis.why.model import WhyNot
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
@@ -218,6 +219,7 @@ class Diagnosis:
         literal: whether the document's letter was taken.
         overrides: what was set of the tree's parameters, by node.
         ignored: what was found of leaves that count for nothing, each by itself, worst first.
+        why_not: why no walk came to a node that was asked about; None where none was.
     """
 
     run: Run
@@ -239,6 +241,7 @@ class Diagnosis:
     literal: bool = False
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
     ignored: tuple[Finding, ...] = ()
+    why_not: WhyNot | None = None
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"

@@ -93,6 +93,19 @@ def diagnose(
     return with_worst_rank(whole, judge) if run.ranks else whole
 
 
+def answering(diagnosis: Diagnosis, overrides: Overrides) -> Callable[[Question], Answer]:
+    """What the log of a diagnosis says to any question, whether or not a walk came to it.
+
+    Args:
+        diagnosis: the diagnosis.
+        overrides: parameters, instead of those that it was made with.
+    """
+    nobody: frozenset[str] = frozenset()
+    walk = _Walk(diagnosis.run, diagnosis.tree, diagnosis.literal, overrides, {}, nobody, nobody, None)
+    walk.check_options()
+    return walk.by_data
+
+
 @dataclass(slots=True)
 class _Walk:
     run: Run
@@ -118,8 +131,8 @@ class _Walk:
         check_ignored(self.tree, sorted(self.ignore))
         for id_, word in self.answers.items():
             question = self.tree.questions[id_]
-            self.against[id_] = contradiction(question, word, self._by_data(question)) or denied(
-                question, word, lambda other: self._by_data(self.tree.questions[other])
+            self.against[id_] = contradiction(question, word, self.by_data(question)) or denied(
+                question, word, lambda other: self.by_data(self.tree.questions[other])
             )
         for id_, word in self.answers.items():
             self._believe(self.tree.questions[id_], word)
@@ -247,7 +260,7 @@ class _Walk:
         given = self.answers.get(question.id)
         if given is not None:
             return told(question, given, self.against[question.id])
-        answer = self._by_data(question)
+        answer = self.by_data(question)
         if answer.verdict == UNKNOWN and self.ask is not None and can_tell(question):
             word = self.ask(question)
             if word:
@@ -255,7 +268,7 @@ class _Walk:
                 return told(question, word)
         return Visit(question, answer)
 
-    def _by_data(self, question: Question) -> Answer:
+    def by_data(self, question: Question) -> Answer:
         predicate = predicate_named(question.test)
         if predicate is None:
             return Answer(UNKNOWN, reason=FOR_A_PERSON)

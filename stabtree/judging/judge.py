@@ -33,6 +33,7 @@ class Judging:
         answers: what a person answered, by question.
         applied: nodes whose fixes did not help.
         ignore: leaves that count for nothing; those of the settings come to them.
+        why_not: a node to tell of why the walk did not come to it.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -43,6 +44,7 @@ class Judging:
     answers: Mapping[str, str] = field(default_factory=dict)
     applied: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    why_not: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what does not go together.
@@ -76,7 +78,7 @@ class Judging:
         tree = self._tree(run)
         with settings.blamed("ignore"):
             check_ignored(tree, settings.ignore)
-        return diagnose(
+        found = diagnose(
             replace(run, notes=(*filter(None, [settings.note]), *run.notes)),
             tree,
             literal=self.literal,
@@ -86,6 +88,11 @@ class Judging:
             ignore=(*self.ignore, *settings.ignore),
             ask=asker(tree) if asker else None,
         )
+        if not self.why_not:
+            return found
+        from stabtree.diagnosis.why.not_reached import why_not
+
+        return replace(found, why_not=why_not(found, self.why_not))
 
     def outcome(self, loaded: Loaded, asker: Asker | None = None) -> Outcome:
         """What became of a file that was loaded, or why it could not be.
@@ -104,6 +111,6 @@ class Judging:
         tree, trees, _ = self.rules
         if tree:
             return load_tree(tree)
-        # What is set, answered or ignored must exist, whether or not this run needs its tree.
-        named = self.set or self.settings.set or self.answers or self.ignore or self.settings.ignore
+        # What is set, answered, ignored or asked about must exist, whether or not this run needs its tree.
+        named = self.set or self.settings.set or self.answers or self.ignore or self.settings.ignore or self.why_not
         return load_trees(None if named else run, trees)
