@@ -15,6 +15,7 @@ from stabtree.common.errors import StabtreeError
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
+    from stabtree.judging.stable import assert_stable
     from stabtree.loaders import load_run, load_runs
     from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.run import Run, Series
@@ -29,6 +30,7 @@ __all__ = [
     "Series",
     "StabtreeError",
     "__version__",
+    "assert_stable",
     "diagnose",
     "load_run",
     "load_runs",
@@ -48,6 +50,7 @@ _HOMES = {
     "load_tree": "stabtree.tree.load",
     "load_trees": "stabtree.tree.load",
     "diagnose": "stabtree.diagnosis.walk",
+    "assert_stable": "stabtree.judging.stable",
 }
 
 

@@ -252,6 +252,11 @@ class Diagnosis:
         found: dict[str, Any] = _rendered("data.machine", "to_dict")(self)
         return found
 
+    def to_text(self) -> str:
+        """The diagnosis on one screen, as the command line prints it."""
+        found: str = _rendered("screen", "screen")(self)
+        return found
+
     def _repr_html_(self) -> str:
         """The page in a frame of its own, as a notebook shows it: its style and script stay inside."""
         page = html.escape(_rendered("html.page", "html")(self))
