@@ -93,17 +93,24 @@ def diagnose(
     return with_worst_rank(whole, judge) if run.ranks else whole
 
 
-def answering(diagnosis: Diagnosis, overrides: Overrides) -> Callable[[Question], Answer]:
-    """What the log of a diagnosis says to any question, whether or not a walk came to it.
-
-    Args:
-        diagnosis: the diagnosis.
-        overrides: parameters, instead of those that it was made with.
-    """
+def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:
+    """What the log of a diagnosis says to any question, whether or not a walk came to it, with what is set."""
     nobody: frozenset[str] = frozenset()
-    walk = _Walk(diagnosis.run, diagnosis.tree, diagnosis.literal, overrides, {}, nobody, nobody, None)
-    walk.check_options()
-    return walk.by_data
+
+    def walk(overrides: Overrides) -> _Walk:
+        made = _Walk(diagnosis.run, diagnosis.tree, diagnosis.literal, overrides, {}, nobody, nobody, None)
+        made.check_options()
+        return made
+
+    usual = walk(diagnosis.overrides)
+
+    def ask(question: Question, overrides: Overrides) -> Answer:
+        other = walk(overrides)
+        if other.settings == usual.settings:
+            other.facts = usual.facts  # what was found in the run is the same, and takes longest
+        return other.by_data(question)
+
+    return ask
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from stabtree.tree.overrides import declared, overridden
 from stabtree.tree.params import fits, known, liked, settable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.diagnosis.walk import Overrides
@@ -34,7 +34,9 @@ def flips(diagnosis: Diagnosis, question: Question, wanted: tuple[str, ...]) -> 
 
     Parameters that only fine-tune a guard are left as they are.
     """
-    found = [item for knob in _able(diagnosis, question) if (item := _Search(diagnosis, question, wanted, knob).flip())]
+    ask = answering(diagnosis)
+    searches = [_Search(diagnosis, question, wanted, knob, ask) for knob in _able(diagnosis, question)]
+    found = [item for search in searches if (item := search.flip())]
     return tuple(sorted(found, key=lambda item: _change(item[0]))[:MOST_FLIPS])
 
 
@@ -98,6 +100,7 @@ class _Search:
     question: Question
     wanted: tuple[str, ...]
     knob: Knob
+    ask: Callable[[Question, Overrides], Answer]
     answers: dict[Param, Answer] = field(default_factory=dict)
 
     def flip(self) -> tuple[Flip, Answer] | None:
@@ -155,7 +158,6 @@ class _Search:
         if value == self.knob.now or not fits(value, self.knob.parameter):
             return False
         if value not in self.answers:
-            ask = answering(self.diagnosis, setting(self.diagnosis, self.knob.key, value))
-            self.answers[value] = ask(self.question)
+            self.answers[value] = self.ask(self.question, setting(self.diagnosis, self.knob.key, value))
         verdict = self.answers[value].verdict
         return verdict in self.wanted and verdict != UNKNOWN

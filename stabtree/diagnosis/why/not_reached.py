@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from stabtree.answer import Answer, Evidence
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.walk import Overrides
     from stabtree.diagnosis.why.model import Flip
     from stabtree.tree.model import Question, Section, Tree
 
@@ -172,7 +173,8 @@ class _Asked:
     def __init__(self, diagnosis: Diagnosis, *, anew: bool = False) -> None:
         walks = () if anew else (diagnosis.path, *diagnosis.further)
         self.walked: Mapping[str, Visit] = {visit.question.id: visit for walk in walks for visit in walk}
-        self._ask: Callable[[Question], Answer] = answering(diagnosis, diagnosis.overrides)
+        self._ask: Callable[[Question, Overrides], Answer] = answering(diagnosis)
+        self._overrides = diagnosis.overrides
         self._more: dict[str, Visit] = {}
 
     def visit(self, question: Question) -> Visit:
@@ -180,7 +182,7 @@ class _Asked:
         if question.id in self.walked:
             return self.walked[question.id]
         if question.id not in self._more:
-            self._more[question.id] = Visit(question, self._ask(question))
+            self._more[question.id] = Visit(question, self._ask(question, self._overrides))
         return self._more[question.id]
 
     def answer(self, question: Question) -> Answer:
