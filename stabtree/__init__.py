@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
     from stabtree.fleet.scan import Fleet, scan
+    from stabtree.judging.stable import assert_stable
     from stabtree.loaders import load_run, load_runs
     from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.run import Run, Series
@@ -31,6 +32,7 @@ __all__ = [
     "Series",
     "StabtreeError",
     "__version__",
+    "assert_stable",
     "diagnose",
     "load_run",
     "load_runs",
@@ -53,6 +55,7 @@ _HOMES = {
     "diagnose": "stabtree.diagnosis.walk",
     "Fleet": "stabtree.fleet.scan",
     "scan": "stabtree.fleet.scan",
+    "assert_stable": "stabtree.judging.stable",
 }
 
 

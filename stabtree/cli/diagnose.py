@@ -35,6 +35,7 @@ from stabtree.cli.options import (
     Steps,
     TreeOpt,
     TreesOpt,
+    WhyNotOpt,
     accepted_by,
     reading,
 )
@@ -55,7 +56,7 @@ from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
-from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL, SERVICES
+from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL, MARKDOWN, SCREEN, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +86,7 @@ def diagnose(
     quiet: Quiet = False,
     plot: PlotOpt = None,
     full: Full = False,
+    why_not: WhyNotOpt = None,
     no_plots: NoPlots = False,
     steps: Steps = None,
     column: ColumnOpt = None,
@@ -115,6 +117,9 @@ def diagnose(
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet)
     drawing = picture(plot, places)
+    if why_not and not {SCREEN, JSON, MARKDOWN} & {*places.values()}:
+        hint = f"leave it out, or type --output {SCREEN}, {JSON} or {MARKDOWN}"
+        raise StabtreeError(f"{', '.join(places.values())} does not tell it", where="--why-not", hint=hint)
     answers, ends = pairs(answer, "--answer", "Q1.2=fp16"), stretch_of(steps)
     judging = Judging(
         *(settings, tree, trees, literal),
@@ -123,6 +128,7 @@ def diagnose(
         applied=tuple(applied or ()),
         ignore=tuple(ignore or ()),
         baseline=accepted_by(baseline, settings),
+        why_not=why_not or "",
     )
     busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
@@ -130,7 +136,10 @@ def diagnose(
         loaded = _loaded(paths, {**how, "ranks": ranks}, ends)
         again = reading(column, step_column, dtype, None, format, None, settings)
         other = _rerun(rerun, paths, again, ends) if rerun else None
-    _check_alone(len(loaded), {"--rerun": bool(rerun), "--interactive": interactive, "--plot": bool(drawing)})
+    _check_alone(
+        len(loaded),
+        {"--rerun": bool(rerun), "--interactive": interactive, "--why-not": bool(why_not), "--plot": bool(drawing)},
+    )
     loaded = [_completed(item, other, hashed=not {JSON, JSONL}.isdisjoint(places.values())) for item in loaded]
     outcomes = []
     for item in loaded:

@@ -162,6 +162,15 @@ Interactive = Annotated[
         rich_help_panel=JUDGING,
     ),
 ]
+WhyNotOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--why-not",
+        metavar="NODE",
+        help="Tell what led away from a question or a leaf, as in spike-minor, and by how much.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Steps = Annotated[
     str | None,
     typer.Option(

@@ -151,7 +151,7 @@ def test(name: Name) -> None:
 
     Exit code 0 means that all passed, 1 that one failed, 2 that the tree or a log can't be read.
     """
-    from stabtree.diagnosis.cases import tried, untested
+    from stabtree.diagnosis.why.cases import tried, untested
     from stabtree.render.trees.cases import cases_text
     from stabtree.tree.load import load_tree
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stabtree.answer import Evidence
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
+    from stabtree.diagnosis.why.model import WhyNot
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
@@ -222,6 +223,7 @@ class Diagnosis:
         overrides: what was set of the tree's parameters, by node.
         ignored: what was found and counts for nothing, ignored or accepted, each by itself, worst first.
         outdated: what is to be said of findings that are accepted and not found, or not as they were.
+        why_not: why no walk came to a node that was asked about; None where none was.
     """
 
     run: Run
@@ -244,6 +246,7 @@ class Diagnosis:
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
     ignored: tuple[Finding, ...] = ()
     outdated: tuple[str, ...] = ()
+    why_not: WhyNot | None = None
 
     def __repr__(self) -> str:
         found = ", ".join(finding.leaf.id for finding in self.findings) or "nothing found"
@@ -252,6 +255,11 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values, as `--json` writes them."""
         found: dict[str, Any] = _rendered("data.machine", "to_dict")(self)
+        return found
+
+    def to_text(self) -> str:
+        """The diagnosis on one screen, as the command line prints it."""
+        found: str = _rendered("screen", "screen")(self)
         return found
 
     def _repr_html_(self) -> str:

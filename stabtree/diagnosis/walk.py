@@ -93,6 +93,26 @@ def diagnose(
     return with_worst_rank(whole, judge) if run.ranks else whole
 
 
+def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:
+    """What the log of a diagnosis says to any question, whether or not a walk came to it, with what is set."""
+    nobody: frozenset[str] = frozenset()
+
+    def walk(overrides: Overrides) -> _Walk:
+        made = _Walk(diagnosis.run, diagnosis.tree, diagnosis.literal, overrides, {}, nobody, nobody, None)
+        made.check_options()
+        return made
+
+    usual = walk(diagnosis.overrides)
+
+    def ask(question: Question, overrides: Overrides) -> Answer:
+        other = walk(overrides)
+        if other.settings == usual.settings:
+            other.facts = usual.facts  # what was found in the run is the same, and takes longest
+        return other.by_data(question)
+
+    return ask
+
+
 @dataclass(slots=True)
 class _Walk:
     run: Run
@@ -118,8 +138,8 @@ class _Walk:
         check_ignored(self.tree, sorted(self.ignore))
         for id_, word in self.answers.items():
             question = self.tree.questions[id_]
-            self.against[id_] = contradiction(question, word, self._by_data(question)) or denied(
-                question, word, lambda other: self._by_data(self.tree.questions[other])
+            self.against[id_] = contradiction(question, word, self.by_data(question)) or denied(
+                question, word, lambda other: self.by_data(self.tree.questions[other])
             )
         for id_, word in self.answers.items():
             self._believe(self.tree.questions[id_], word)
@@ -247,7 +267,7 @@ class _Walk:
         given = self.answers.get(question.id)
         if given is not None:
             return told(question, given, self.against[question.id])
-        answer = self._by_data(question)
+        answer = self.by_data(question)
         if answer.verdict == UNKNOWN and self.ask is not None and can_tell(question):
             word = self.ask(question)
             if word:
@@ -255,7 +275,7 @@ class _Walk:
                 return told(question, word)
         return Visit(question, answer)
 
-    def _by_data(self, question: Question) -> Answer:
+    def by_data(self, question: Question) -> Answer:
         predicate = predicate_named(question.test)
         if predicate is None:
             return Answer(UNKNOWN, reason=FOR_A_PERSON)

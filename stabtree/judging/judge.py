@@ -35,6 +35,7 @@ class Judging:
         applied: nodes whose fixes did not help.
         ignore: leaves that count for nothing; those of the settings come to them.
         baseline: findings that are accepted; what the settings accept comes to them.
+        why_not: a node to tell of why the walk did not come to it.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -46,6 +47,7 @@ class Judging:
     applied: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     baseline: Known | None = None
+    why_not: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what does not go together.
@@ -99,7 +101,12 @@ class Judging:
                 ask=ask,
             )
 
-        return Accepting(settings.accept, settings.source, self.baseline).judged(judge)
+        found = Accepting(settings.accept, settings.source, self.baseline).judged(judge)
+        if not self.why_not:
+            return found
+        from stabtree.diagnosis.why.not_reached import why_not
+
+        return replace(found, why_not=why_not(found, self.why_not))
 
     def outcome(self, loaded: Loaded, asker: Asker | None = None) -> Outcome:
         """What became of a file that was loaded, or why it could not be.
@@ -118,9 +125,10 @@ class Judging:
         tree, trees, *_ = self.rules
         if tree:
             return load_tree(tree)
-        # What is set, answered or ignored must exist, whether or not this run needs its tree.
+        # What is set, answered, ignored or asked about must exist, whether or not this run needs its tree.
         settings = self.settings
-        named = self.set or self.answers or self.ignore or settings.set or settings.ignore or settings.accept
+        given = self.set or self.answers or self.ignore or self.why_not
+        named = given or settings.set or settings.ignore or settings.accept
         return load_trees(None if named else run, trees)
 
 

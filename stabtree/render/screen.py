@@ -20,6 +20,7 @@ from stabtree.render.sections.full import full
 from stabtree.render.sections.healthy import healthy
 from stabtree.render.sections.path import path_chain, path_rows
 from stabtree.render.sections.rest import MOST_NOTES, MOST_OPEN, also, not_checked, notes
+from stabtree.render.sections.why_not import why_not_text
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
 
@@ -44,6 +45,12 @@ FOLDS = (
 
 def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """A diagnosis for a terminal: on one screen, or all of it."""
+    if diagnosis.why_not:
+        page = new_page(look)
+        page.line((headline(diagnosis, look), ""))
+        page.blank()
+        why_not_text(page, diagnosis)
+        return page.text()
     if look.length is Length.FULL:
         return full(diagnosis, look)
     told = report(diagnosis, exit_code=look.exit_code)

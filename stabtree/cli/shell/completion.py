@@ -208,6 +208,13 @@ def _leaves(_start: str) -> list[str]:
     return [*load_trees().leaves]
 
 
+def _nodes(_start: str) -> list[str]:
+    from stabtree.diagnosis.why.not_reached import standing_for
+    from stabtree.tree.load import load_trees
+
+    return [*standing_for(load_trees())]
+
+
 def _levels(_start: str) -> list[str]:
     from stabtree.answer import UNKNOWN
     from stabtree.judging.levels import LEVELS, NEVER
@@ -243,5 +250,6 @@ VALUES: dict[str, Callable[[str], Iterable[str]]] = {
     "--output": _outputs,
     "--set": _settable,
     "--tree": _trees,
+    "--why-not": _nodes,
 }
 """What an option may be given, by its name; files for any other."""

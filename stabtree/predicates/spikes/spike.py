@@ -241,7 +241,7 @@ def loss_collapses(
             found.append(Evidence(f"lr goes from {rates[0]:.3g} to {rates[-1]:.3g} meanwhile", "lr"))
         return Answer(NO, tuple(found))
     onset = at + settled_rows
-    while values[onset] > low[at] / 2:
+    while onset < len(values) - 1 and values[onset] > low[at] / 2:
         onset += 1
     return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
 

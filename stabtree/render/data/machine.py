@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stabtree.common.errors import StabtreeError
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.why.model import Flip, Stage, WhyNot
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run
     from stabtree.tree.model import Tree
@@ -70,6 +71,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "notes": [*diagnosis.said, *diagnosis.outdated, *diagnosis.run.notes],
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
+        "why_not": _why_not(diagnosis.why_not) if diagnosis.why_not else None,
     }
 
 
@@ -241,6 +243,46 @@ def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, 
             for item in finding.also
         ],
     }
+
+
+def _why_not(told: WhyNot) -> dict[str, Any]:
+    return {
+        "node": told.node,
+        "title": told.title,
+        "came": str(told.came).replace(" ", "_"),
+        "why": told.why,
+        "way": [_stage(stage) for stage in told.stages],
+        "set": [_flip(flip) for flip in told.settings],
+        "log": [{"metric": name, "log": how} for name, how in told.lacks],
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    margin = stage.margin
+    return {
+        **_visit(stage.visit),
+        "walked": stage.walked,
+        "wanted": list(stage.wanted),
+        "to": stage.target,
+        "agrees": stage.agrees,
+        "margin": {
+            "metric": margin.evidence.metric or None,
+            "steps": [int(step) for step in margin.evidence.steps],
+            "observed": number(margin.value),
+            "threshold": number(margin.threshold),
+            "missed_by": number(margin.missed),
+            "decides": margin.decides,
+        }
+        if margin
+        else None,
+        "set": [_flip(flip) for flip in stage.flips],
+        "log": [{"metric": name, "log": how} for name, how in stage.lacks],
+        "by_hand": stage.person,
+    }
+
+
+def _flip(flip: Flip) -> dict[str, Any]:
+    return {"key": flip.key, "now": _plain(flip.now), "value": _plain(flip.value)}
 
 
 def _monitor(replay: Replay) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import known, step_of
 from stabtree.render.sections.monitor import sentences
+from stabtree.render.sections.why_not import COMES, rows
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         listed(map(escape, known(told.diagnosis))),
         escape(told.why),
         f"Also seen as: {escape(', '.join(told.seen_as))}." if told.seen_as else "",
+        _part(*_asked_about(diagnosis)),
         _part("Do now", listed(actions(told.do_now), "1.")),
         _part("What happened", listed(map(event, told.events[:MOST_EVENTS]))),
         _part("Causes", causes(told.causes[:MOST_CAUSES])),
@@ -104,6 +106,15 @@ def unchecked(item: Open) -> str:
     how = f"; {item.how}" if item.how else ""
     decides = f"; decides {'; '.join(item.decides)}" if item.decides else ""
     return escape(f"{item.text} → {', '.join(item.unlocks)}{how}{decides}")
+
+
+def _asked_about(diagnosis: Diagnosis) -> tuple[str, str]:
+    """What led away from the node of `--why-not`."""
+    told = diagnosis.why_not
+    if told is None:
+        return "", ""
+    items = [escape(f"{head}: {text}" if head else text) for head, text in rows(diagnosis, told)]
+    return f"{escape(told.node)}: {COMES[told.came]}", listed(items)
 
 
 def _part(head: str, inner: str) -> str:

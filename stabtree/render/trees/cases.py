@@ -11,8 +11,8 @@ from stabtree.render.page import Page
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.cases import Swerve, Tried
     from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.why.cases import Swerve, Tried
     from stabtree.render.plot import Piece
 
 INDENT, HEAD = 8, 9

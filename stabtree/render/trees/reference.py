@@ -38,6 +38,8 @@ def one_screen(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool =
     if names:
         _field(page, "leaves", names)
     page.line(("--full tells all of it", "dim"), indent=1)
+    if not isinstance(first, Entry):
+        page.line((f"ask it of a run: stabtree diagnose RUN --why-not {first.id}", "dim"), indent=1)
     return told + page.text()
 
 

@@ -33,6 +33,7 @@ from tests.cli.command import environment, failed, run
         (["explain", "grad_nor"], ["grad_norm"]),
         (["explain", "Q2.3"], ["Q2.3"]),
         (["diagnose", "--ignore", "spike-m"], ["spike-minor"]),
+        (["diagnose", "--why-not", "spike-m"], ["spike-minor"]),
         (["diagnose", "--set", "Q2.1"], ["Q2.1."]),
         (["diagnose", "--set", "Q2.1.si"], ["Q2.1.sigma="]),
         (["diagnose", "--answer", "Q1.2"], ["Q1.2="]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
+from stabtree.diagnosis.why.ways import end_of, target
 from stabtree.loaders import load_run
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity
@@ -80,7 +81,7 @@ def _compared(tree: Tree, case: Case, found: Diagnosis) -> Tried:
     if case.reaches in reached:
         return Tried(case, reached, found.path)
     walks = (found.path, *found.further)
-    ends = {_target(walk[-1]): walk for walk in reversed(walks)}
+    ends = {end_of(walk): walk for walk in reversed(walks)}
     if case.reaches in ends:  # an ok leaf, beside something that was found
         walk = ends.get(reached[0], found.path) if reached else found.path
         why = "" if reached else "too little was logged to judge the run"
@@ -94,7 +95,7 @@ def _compared(tree: Tree, case: Case, found: Diagnosis) -> Tried:
 
     def rank(item: tuple[Swerve, tuple[Visit, ...]]) -> tuple[bool, int]:
         turn, walk = item
-        return bool(worst) and _target(walk[-1]) != worst, away[turn.visit.question.id]
+        return bool(worst) and end_of(walk) != worst, away[turn.visit.question.id]
 
     turn, walk = min(turns, key=rank)
     return Tried(case, reached, walk, turn)
@@ -115,24 +116,18 @@ def _reached(tree: Tree, found: Diagnosis) -> tuple[str, ...]:
     leaves = [finding.leaf.id for finding in found.reached]
     if leaves or found.verdict == UNKNOWN:
         return tuple(leaves)
-    ends = [_target(walk[-1]) for walk in (found.path, *found.further)]
+    ends = [end_of(walk) for walk in (found.path, *found.further)]
     return tuple(dict.fromkeys(id_ for id_ in ends if id_ in tree.leaves))
-
-
-def _target(visit: Visit) -> str:
-    """The node to which an answer leads."""
-    go = visit.question.go
-    return go.get(visit.answer.verdict) or go[NO]
 
 
 def _distances(tree: Tree, leaf: str) -> dict[str, int]:
     """The leaf and the questions from which it can be reached, each with the number of turns to it."""
     found, waiting = {leaf: 0}, [leaf]
     while waiting:
-        target = waiting.pop(0)
+        near = waiting.pop(0)
         for node in tree.questions.values():
-            if target in node.go.values() and node.id not in found:
-                found[node.id] = found[target] + 1
+            if near in node.go.values() and node.id not in found:
+                found[node.id] = found[near] + 1
                 waiting.append(node.id)
     return found
 
@@ -140,8 +135,8 @@ def _distances(tree: Tree, leaf: str) -> dict[str, int]:
 def _turn(walk: tuple[Visit, ...], away: Mapping[str, int]) -> Swerve | None:
     """The last question of a walk from which the leaf could still be reached, and was not."""
     for visit in reversed(walk):
-        if visit.question.id in away and _target(visit) not in away:
-            return Swerve(visit, tuple(verdict for verdict, target in visit.question.go.items() if target in away))
+        if visit.question.id in away and target(visit.question, visit.answer) not in away:
+            return Swerve(visit, tuple(verdict for verdict, to in visit.question.go.items() if to in away))
     return None
 
 
@@ -149,8 +144,8 @@ def _last_told(walk: tuple[Visit, ...]) -> Swerve | None:
     """The question whose answer led to a finding where none should be."""
     for visit in reversed(walk):
         if visit.answer.verdict not in (NO, UNKNOWN):
-            chosen = _target(visit)
-            return Swerve(visit, tuple(verdict for verdict, target in visit.question.go.items() if target != chosen))
+            chosen = target(visit.question, visit.answer)
+            return Swerve(visit, tuple(verdict for verdict, to in visit.question.go.items() if to != chosen))
     return None
 
 

@@ -1,0 +1,62 @@
+"""`stabtree.assert_stable`: a run as a test of a project's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree.judging.judge import Judging
+from stabtree.judging.levels import exit_code, levels_of
+from stabtree.judging.settings import read_settings
+from stabtree.run import Run
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stabtree.diagnosis.result import Diagnosis
+
+
+def assert_stable(
+    run: object,
+    *,
+    fail_on: str | Iterable[str] = (),
+    accept_partial: bool = False,
+    set: Iterable[str] = (),  # noqa: A002 - the option's name
+    ignore: Iterable[str] = (),
+    config: str | None = None,
+    **reading: Any,
+) -> Diagnosis:
+    """Fail a test where `stabtree diagnose` would fail a job.
+
+    The settings of the working directory count as they do there. A run that could not be judged is no pass.
+
+    Args:
+        run: the run, or what `load_run` takes: a path, a DataFrame, columns, records.
+        fail_on: the levels of `--fail-on`, as `"critical"`; the project's, else warning.
+        accept_partial: let a run pass if nothing is wrong in what its log allowed to judge.
+        set: parameters, each `"Q2.1.sigma=4"`.
+        ignore: leaves that count for nothing.
+        config: a file of settings, instead of the working directory's.
+        reading: options of `load_run`.
+
+    Returns:
+        What was found, for what else is to be asserted.
+
+    Raises:
+        AssertionError: with the report of one screen.
+        StabtreeError: where the log can't be read, or an argument is wrong.
+    """
+    said, given = [fail_on] if isinstance(fail_on, str) else [*fail_on], tuple(set)
+    settings = read_settings(config).without({"fail_on": said, "set": given})
+    levels = levels_of(said or [*settings.fail_on])
+    if not isinstance(run, Run):
+        from stabtree.loaders import load_run
+
+        columns = {**settings.column, **reading.pop("columns", {})}
+        step_column = reading.pop("step_column", None) or settings.step_column or None
+        run = load_run(run, columns=columns, step_column=step_column, **reading)
+    found = Judging(settings, set=given, ignore=tuple(ignore)).diagnosed(run)
+    verdict = Severity.OK if accept_partial and found.partial else found.verdict
+    if exit_code([verdict], levels):
+        raise AssertionError(f"the run is not stable\n{found.to_text()}")
+    return found
