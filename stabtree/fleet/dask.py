@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, masked
+from stabtree.fleet.remote import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,33 +21,36 @@ if TYPE_CHECKING:
 
 OPTION = "--scheduler"
 REACHED_SECONDS = 5
+WORKER_SECONDS = 20
 RETRIES = 2  # of a batch that raised an error; of one whose worker died Dask itself says how often
 
 
 @contextmanager
-def dask(scheduler: str | None) -> Iterator[Executor]:
+def dask(jobs: int, address: str = "") -> Iterator[Executor]:  # noqa: ARG001 - as an Engine
     """An executor on the workers of a cluster.
 
     Args:
-        scheduler: where its scheduler listens, such as `tcp://10.0.0.5:8786`.
+        jobs: of no matter here; the cluster has the workers that it has.
+        address: where its scheduler listens, such as `tcp://10.0.0.5:8786`.
 
     Raises:
         StabtreeError: where Dask is not installed, no scheduler answers, it has no workers, or a worker has another
             version of stabtree or none.
     """
-    if not scheduler:
-        raise StabtreeError("needs the address of a scheduler", where="--engine dask", hint=f"add {OPTION} tcp://HOST:8786")
-    where = f"{OPTION} {clean(scheduler)}"
+    if not address:
+        hint = f"add {OPTION} tcp://HOST:8786"
+        raise StabtreeError("needs the address of a scheduler", where="--engine dask", hint=hint)
+    where = f"{OPTION} {shown(address)}"
     try:
         from distributed import Client
     except ImportError:
         hint = "type `pip install 'stabtree[dask]'`"
         raise StabtreeError("needs the package distributed", where="--engine dask", hint=hint) from None
     with _quiet():
-        _check_reached(scheduler, where)
-        with Client(scheduler, timeout=REACHED_SECONDS, set_as_default=False) as client:
-            _check_versions(client, where)
-            executor = SameVersion(client.get_executor(pure=False, retries=RETRIES))
+        _check_reached(address, where)
+        with Client(address, timeout=REACHED_SECONDS, set_as_default=False) as client:
+            _check_workers(client, where)
+            executor = SameVersion(client.get_executor(pure=False, retries=RETRIES), sum(client.nthreads().values()))
             try:
                 yield executor
             finally:
@@ -69,7 +73,7 @@ def _check_reached(scheduler: str, where: str) -> None:
     """Ask who listens there before there is a client, which goes on trying long after its error.
 
     Raises:
-        StabtreeError: where it is no scheduler, or has no workers.
+        StabtreeError: where it is no scheduler.
     """
     from distributed.core import rpc
     from distributed.security import Security
@@ -83,46 +87,59 @@ def _check_reached(scheduler: str, where: str) -> None:
         told = asyncio.run(identity())
     except (OSError, ValueError, TypeError) as error:
         hint = "check the address, and that `dask scheduler` runs there"
-        raise StabtreeError(f"no Dask scheduler answers: {clean(error, 120)}", where=where, hint=hint) from None
+        reason = clean(masked(str(error)), 120) or f"none within {REACHED_SECONDS} seconds"
+        raise StabtreeError(f"no Dask scheduler answers: {reason}", where=where, hint=hint) from None
     if told.get("type") != "Scheduler":
-        raise StabtreeError("is not a scheduler of Dask", where=where, hint="name the address that `dask scheduler` tells")
-    if not told["workers"]:
-        raise StabtreeError("this scheduler has no workers", where=where, hint=f"type `dask worker {clean(scheduler)}`")
+        hint = "name the address that `dask scheduler` tells"
+        raise StabtreeError("is not a scheduler of Dask", where=where, hint=hint)
 
 
-def _check_versions(client: Client, where: str) -> None:
-    """Refuse workers that would judge otherwise than this machine.
+def _check_workers(client: Client, where: str) -> None:
+    """Wait for a worker, as those do that died are started again, and refuse what would judge otherwise.
 
     Raises:
-        StabtreeError: where one has another version of stabtree, or none.
+        StabtreeError: where there is none, or one has another version of stabtree or none.
     """
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        problem, hint = (
+            f"the scheduler has no workers, after {WORKER_SECONDS} seconds",
+            "start some: dask worker ADDRESS",
+        )
+        raise StabtreeError(problem, where=where, hint=hint) from None
     for worker, version in client.run(_version, on_error="return").items():
         if version != __version__:
-            raise _unlike(version if isinstance(version, str) else "", where, f" on {clean(worker)}")
+            raise _unlike(version if isinstance(version, str) else "", __version__, where, f" on {clean(worker)}")
 
 
 def _version() -> str:
     return __version__
 
 
-def _unlike(version: str, where: str, worker: str = "") -> StabtreeError:
+def _unlike(version: str, ours: str, where: str, worker: str = "") -> StabtreeError:
     found = f"has stabtree {clean(version, 40)}" if version else "can't import stabtree"
-    hint = f"type `pip install stabtree=={__version__}` where the workers run, and start them again"
-    return StabtreeError(f"a worker{worker} {found}, this machine has {__version__}", where=where, hint=hint)
+    hint = f"type `pip install stabtree=={ours}` where the workers run, and start them again"
+    return StabtreeError(f"a worker{worker} {found}, this machine has {ours}", where=where, hint=hint)
 
 
 def _called(version: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """What a worker runs; it may have come to the cluster after the others were asked for their version."""
     if version != __version__:
-        raise _unlike(__version__, OPTION) from None
+        raise _unlike(__version__, version, OPTION)
     return function(*arguments)
 
 
 class SameVersion(Executor):
-    """The executor of a client, whose every call tells the worker which version of stabtree it is from."""
+    """The executor of a client, whose every call tells the worker which version of stabtree it is from.
 
-    def __init__(self, executor: Executor) -> None:
+    Attributes:
+        workers: how many calls the cluster runs together.
+    """
+
+    def __init__(self, executor: Executor, workers: int) -> None:
         self._executor = executor
+        self.workers = workers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call."""
