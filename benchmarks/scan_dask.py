@@ -46,7 +46,8 @@ def with_dask(folder: Path, workers: int) -> float:
             before = sum(client.run(time.process_time).values())
             seconds = _seconds(lambda: _scanned(folder, "dask", workers, cluster.scheduler_address))
             print(
-                f"processor time of {workers} workers of Dask: {sum(client.run(time.process_time).values()) - before:.1f} s"
+                worked = sum(client.run(time.process_time).values()) - before
+                print(f"processor time of {workers} workers of Dask: {worked:.1f} s")
             )
         return seconds
 
