@@ -56,6 +56,7 @@ from stabtree.cli.plot import PlotOpt, picture, save
 from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
+from stabtree.common.text import masked
 from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL, MARKDOWN, SCREEN, SERVICES
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def diagnose(
     )
     busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
-    with busy.doing(f"reading {', '.join(paths)}"):
+    with busy.doing(f"reading {', '.join(map(masked, paths))}"):
         loaded = _loaded(paths, {**how, "ranks": ranks}, ends)
         again = reading(column, step_column, dtype, None, format, None, settings)
         other = _rerun(rerun, paths, again, ends) if rerun else None
@@ -167,7 +168,8 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
     from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
 
-    loaded = [*load_runs(*paths, **how)]
+    remote = any("://" in path for path in paths)
+    loaded = [*(_remote if remote else load_runs)(*paths, **how)]
     if not (how["ranks"] or how["run"] or how["format"]) and any(map(os.path.isdir, paths)):
         loaded = _with_lost(paths, loaded, how)
     return [cut(item, ends) for item in loaded]
@@ -186,6 +188,20 @@ def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any
             rest = [item for item in loaded if all(item is not one for one in own)]
             loaded = [*rest[:first], *found, *rest[first:]]
     return loaded
+
+
+def _remote(*paths: str, **how: Any) -> Sequence[Loaded]:
+    """The runs at addresses, fetched for as long as they are read, and told by their addresses."""
+    from stabtree.fleet.mirror import fetched
+    from stabtree.fleet.read import known
+    from stabtree.loaders import load_runs
+
+    with fetched(paths) as (places, mirror):
+        try:
+            loaded = [*map(known, load_runs(*places, **how)), *mirror.refused]
+        except StabtreeError as error:
+            raise mirror.told(error) from None
+        return [mirror.told(item) for item in loaded]
 
 
 def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:

@@ -80,6 +80,16 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", metavar="N", help="Processes (default: as many as cores).", rich_help_panel=INPUT),
 ]
+EngineOpt = Annotated[
+    str,
+    typer.Option(
+        "--engine", metavar="NAME", help="What does the work: processes, serial or dask.", rich_help_panel=INPUT
+    ),
+]
+Scheduler = Annotated[
+    str,
+    typer.Option("--scheduler", metavar="ADDRESS", help="The Dask scheduler of --engine dask.", rich_help_panel=INPUT),
+]
 Timeout = Annotated[
     float,
     typer.Option(
@@ -118,6 +128,8 @@ def scan(
     checkpoint_every: CheckpointEvery = None,
     format: Format = None,  # noqa: A002 - the option's name
     jobs: Jobs = None,
+    engine: EngineOpt = "processes",
+    scheduler: Scheduler = "",
     timeout: Timeout = 120.0,
     cache: Cache = None,
     no_cache: NoCache = False,
@@ -152,6 +164,8 @@ def scan(
             judging=judging,
             ends=ends,
             jobs=jobs,
+            engine=engine,
+            address=scheduler,
             timeout=timeout,
             cache=None if no_cache else cache or default_cache(),
             tell=bar.tell,

@@ -40,6 +40,22 @@ def inert(text: str) -> str:
     return _COMMANDS.sub(r"\g<0> ", text)
 
 
+# A password may hold slashes; a number before one is the port of a host.
+_LOGIN = re.compile(
+    r"(?<=://)(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
+)
+_SIGNED = re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|x-goog-[a-z-]+|awsaccesskeyid|signature|sig|token|key)=)[^&\s]+")
+
+
+def masked(text: str) -> str:
+    """A text without the passwords and signatures of the addresses in it.
+
+    >>> masked("ftp://me:secret@host/runs and s3://bucket/a@b")
+    'ftp://***@host/runs and s3://bucket/a@b'
+    """
+    return _SIGNED.sub(r"\1***", _LOGIN.sub("***", text)) if "://" in text else text
+
+
 _STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")
 
 

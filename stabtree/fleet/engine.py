@@ -79,6 +79,7 @@ def _in(module: str, name: str) -> Engine:
 ENGINES: dict[str, Engine] = {
     "processes": processes,
     "serial": serial,
+    "dask": _in("stabtree.fleet.dask", "dask"),
 }
 """The engines by name."""
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.text import masked
+from stabtree.fleet.remote import expanded as expanded_address
+from stabtree.fleet.remote import is_address
 from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.json import trainer_state
 from stabtree.loaders.paths.metrics_file import OTHERS
@@ -58,7 +61,7 @@ class Unit:
     @property
     def path(self) -> str:
         """What to call it."""
-        return place(self.folder, self.files[0]) if len(self.files) == 1 else self.folder
+        return masked(place(self.folder, self.files[0]) if len(self.files) == 1 else self.folder)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ class Listing:
 
 def place(folder: str, name: str) -> str:
     """A path, as people type it."""
-    return str(Path(folder) / name)
+    return f"{folder.rstrip('/')}/{name}" if is_address(folder) else str(Path(folder) / name)
 
 
 def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
@@ -145,7 +148,19 @@ def is_copy(folder: str) -> bool:
 
 def units(paths: Iterable[str]) -> list[Unit]:
     """What paths and patterns name, without what lies below another of them."""
-    typed = list(dict.fromkeys(str(Path(one)) for path in paths for one in expanded(str(path))))
+    given = [str(path) for path in paths]
+    far = [_remote(*one) for path in given if is_address(path) for one in expanded_address(path)]
+    near = [one for path in given if not is_address(path) for one in expanded(path)]
+    return [*_near(near), *dict.fromkeys(far)]
+
+
+def _remote(address: str, is_folder: bool) -> Unit:
+    folder, _, name = address.rpartition("/")
+    return Unit(address) if is_folder else Unit(folder, (name,))
+
+
+def _near(paths: Iterable[str]) -> list[Unit]:
+    typed = list(dict.fromkeys(str(Path(path)) for path in paths))
     real = {path: os.path.realpath(path) for path in typed}
     folders = [path for path in typed if os.path.isdir(path)]  # noqa: PTH112 - never raises
     inner = {path for path in typed if any(_within(real[path], real[folder]) for folder in folders)}

@@ -15,10 +15,13 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.fleet import find
 from stabtree.fleet.find import Unit, place
+from stabtree.fleet.mirror import mirrored
+from stabtree.fleet.remote import is_address
 from stabtree.loaders import Loaded, load_run, load_runs
 from stabtree.loaders.folder import is_file, size_of
 from stabtree.loaders.json import trainer_state
 from stabtree.loaders.paths import trainer_output
+from stabtree.loaders.paths.inputs import with_inputs
 from stabtree.loaders.paths.metrics_file import loader_of
 from stabtree.loaders.paths.several import PROVING_ROWS, ROUNDED
 from stabtree.loaders.source import glimpse
@@ -66,6 +69,11 @@ def held(unit: Unit, how: Mapping[str, Any], roots: Sequence[str] = ()) -> Held:
     Raises:
         StabtreeError: for an option that is wrong whatever the log.
     """
+    if is_address(unit.folder):
+        with mirrored(unit) as (mirror, near):
+            found = held(near, how)
+            loaded = tuple(mirror.told(known(item)) for item in found.loaded)
+            return Held((*loaded, *mirror.refused), mirror.addressed(found.further))
     if unit.files:
         loaded = load_runs(*unit.paths, **how)
         return Held(_untold(loaded, unit, how))
@@ -93,6 +101,11 @@ def _folder(unit: Unit, listing: Listing, how: Mapping[str, Any]) -> Held:
     if logs or find.is_of_loggers(unit.folder, listing):
         return _run_folder(unit, listing, logs, how)
     return Held((), _below(unit, listing))
+
+
+def known(item: Loaded) -> Loaded:
+    """A run with what tells its files from others, while they are here."""
+    return replace(item, run=with_inputs(item.run)) if isinstance(item.run, Run) else item
 
 
 def _parted(unit: Unit, logs: list[str], how: Mapping[str, Any]) -> list[Unit]:

@@ -225,7 +225,7 @@ class Loop:
         """Feed workers until nothing is left, or one of them died."""
         under_way: dict[Future[list[Examined]], Sequence[Unit]] = {pool.submit(self.examiner, first): first}
         while under_way:
-            while self.waiting and len(under_way) < AHEAD * self.jobs and not self.suspects:
+            while self.waiting and len(under_way) < AHEAD * getattr(pool, "workers", self.jobs) and not self.suspects:
                 batch = self._next_batch()
                 try:
                     under_way.update({pool.submit(self.examiner, batch): batch} if batch else {})

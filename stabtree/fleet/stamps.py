@@ -7,7 +7,9 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from stabtree.fleet import mirror
 from stabtree.fleet.find import PASSED_BY, is_log
+from stabtree.fleet.remote import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +26,8 @@ def stamp(unit: Unit, *, deep: bool) -> str:
         unit: the unit.
         deep: whether all that lies below a folder counts, or only what lies in it.
     """
+    if is_address(unit.folder):
+        return mirror.stamp(unit, deep=deep)
     digest = hashlib.sha256()
     try:
         found = _loose(unit) if unit.files else _below(unit.folder, deep=deep)

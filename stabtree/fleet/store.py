@@ -15,6 +15,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.fleet.examine import Examined
 from stabtree.fleet.find import Unit
+from stabtree.fleet.remote import is_address
 from stabtree.fleet.stamps import of_files, stamp
 from stabtree.judging.outcome import ORDER
 from stabtree.judging.record import Record
@@ -99,7 +100,7 @@ class Store:
                 found.deep,
                 _dumps(found.outside),
                 of_files(found.outside),
-                _dumps([asdict(unit) for unit in found.further]),
+                _dumps([asdict(unit) for unit in found.further if kept]),
                 time.time(),
             ),
         ).lastrowid
@@ -242,13 +243,18 @@ def _connected(name: str) -> sqlite3.Connection:
 
 
 def _key(unit: Unit, rules: str) -> str:
-    return "\0".join((rules, str(Path(unit.folder).absolute()), *unit.files, "", *unit.above, "", *unit.read))
+    folder = unit.folder if is_address(unit.folder) else str(Path(unit.folder).absolute())
+    return "\0".join((rules, folder, *unit.files, "", *unit.above, "", *unit.read))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] if is_address(path) else str(Path(path).parent)
 
 
 def _row(record: Record) -> tuple[Any, ...]:
     told = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
     return (
-        *(record.badge, record.verdict, record.partial, record.leaf, str(Path(record.path).parent), record.path),
+        *(record.badge, record.verdict, record.partial, record.leaf, _folder(record.path), record.path),
         *(record.run, _dumps(told), zlib.compress(record.data, 1)),
     )
 

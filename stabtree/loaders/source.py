@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, masked
 from stabtree.loaders.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def open_source(path: str | Path) -> Source:
         stored = sys.stdin.buffer.read(MAX_BYTES)
         return _look(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
     file = Path(path)
-    shown = clean(path)
+    shown = masked(clean(path))
     try:
         status = file.stat()
         mode = status.st_mode

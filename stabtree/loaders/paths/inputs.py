@@ -17,8 +17,11 @@ SMALL = 1 << 20
 
 
 def with_inputs(run: Run) -> Run:
-    """The run with its files, each hashed as it is stored now: a second reading, for reports that need it."""
-    return replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
+    """The run with its files, each hashed as it is stored now: a second reading, for reports that need it.
+
+    Those of a run that has them stay: its files may be here no more.
+    """
+    return run if run.inputs else replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
 
 
 def hashed(path: str) -> Input:

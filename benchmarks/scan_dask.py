@@ -1,0 +1,140 @@
+"""What a Dask cluster costs beside processes of one machine, and the figures that a large one is sized by.
+
+The runs of `benchmarks.scan`, examined by one and by two processes and by Dask with one and with two workers, in turns;
+then what a run and what a row takes, and how many bytes go each way.
+
+    python -m benchmarks.scan_dask
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import pickle
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from distributed import Client, LocalCluster
+
+from benchmarks.scan import STEPS, write
+from stabtree.fleet.examine import Examiner
+from stabtree.fleet.find import Unit
+from stabtree.fleet.scan import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG_STEPS = 20_000
+SAMPLE = 60
+
+
+def with_processes(folder: Path, workers: int) -> float:
+    """Seconds of a scan by processes of this machine."""
+    return _seconds(lambda: _scanned(folder, "processes", workers))
+
+
+def with_dask(folder: Path, workers: int) -> float:
+    """Seconds of a scan by workers that are running already, and have imported what they need."""
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+    ) as cluster:
+        with Client(cluster.scheduler_address, set_as_default=False) as client:
+            client.run(_warm)
+            before = sum(client.run(time.process_time).values())
+            seconds = _seconds(lambda: _scanned(folder, "dask", workers, cluster.scheduler_address))
+            print(
+                worked = sum(client.run(time.process_time).values()) - before
+                print(f"processor time of {workers} workers of Dask: {worked:.1f} s")
+            )
+        return seconds
+
+
+def _warm() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        file = write(Path(name), 0, 200)
+        Examiner()([Unit(name, (file.name,))])
+
+
+def _scanned(folder: Path, engine: str, jobs: int, address: str = "") -> None:
+    with scan(folder, engine=engine, jobs=jobs, address=address) as fleet:
+        assert sum(fleet.counts().values()), folder  # noqa: S101 - nothing found is no measurement
+
+
+def _seconds(do: Callable[[], None]) -> float:
+    begin, own = time.perf_counter(), time.process_time()
+    do()
+    seconds = time.perf_counter() - begin
+    print(
+        f"{seconds:.1f} s, of which this process worked {time.process_time() - own:.1f} s; load {os.getloadavg()[0]:.1f}"
+    )
+    return seconds
+
+
+def engines(folder: Path, count: int, rounds: int) -> None:
+    """The engines in turns, the best of each."""
+    best: dict[tuple[str, int], float] = {}
+    for _ in range(rounds):
+        for workers in (1, 2):
+            for name, measured in (("processes", with_processes), ("dask", with_dask)):
+                seconds = measured(folder, workers)
+                best[name, workers] = min(best.get((name, workers), seconds), seconds)
+    for (name, workers), seconds in sorted(best.items()):
+        print(f"{name}, {workers}: {seconds:.1f} s, {count / seconds:.0f} runs/s")
+    for name in ("processes", "dask"):
+        print(f"{name}: two do {best[name, 1] / best[name, 2]:.2f} times the work of one, {efficiency(best, name):.0%}")
+    for workers in (1, 2):
+        print(f"dask over processes, {workers}: {best['dask', workers] / best['processes', workers] - 1:+.0%}")
+
+
+def efficiency(best: dict[tuple[str, int], float], name: str) -> float:
+    """The share of the time of a second worker that is of use."""
+    return best[name, 1] / best[name, 2] / 2
+
+
+def costs(top: Path) -> None:
+    """Seconds of processor time per run and per row, and bytes per run both ways."""
+    took = {}
+    sizes = []
+    for steps in (STEPS, LONG_STEPS):
+        folder = top / str(steps)
+        folder.mkdir()
+        files = [write(folder, 3 * place, steps) for place in range(SAMPLE if steps == STEPS else SAMPLE // 6)]
+        units = [Unit(str(folder), (file.name,)) for file in files]
+        examiner = Examiner()
+        examiner(units[:2])
+        begin = time.process_time()
+        found = examiner(units)
+        took[steps] = (time.process_time() - begin) / len(units)
+        sizes.append(len(pickle.dumps(found)) / len(found))
+        if steps == STEPS:
+            print(f"bytes per run: {len(pickle.dumps(units)) / len(units):.0f} out, {sizes[-1]:,.0f} back")
+    per_row = (took[LONG_STEPS] - took[STEPS]) / (LONG_STEPS - STEPS)
+    print(
+        f"a run of {STEPS:,} rows: {took[STEPS] * 1e3:.1f} ms, of {LONG_STEPS:,}: {took[LONG_STEPS] * 1e3:.1f} ms; "
+        f"so {(took[STEPS] - per_row * STEPS) * 1e3:.1f} ms per run and {per_row * 1e6:.2f} microseconds per row"
+    )
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=2)
+    asked = parser.parse_args()
+    count = asked.runs
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
+        costs(top)
+        folder = top / "runs"
+        folder.mkdir()
+        for place in range(count):
+            write(folder, place, STEPS)
+        engines(folder, count, asked.rounds)
+
+
+if __name__ == "__main__":
+    main()
