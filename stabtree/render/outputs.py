@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
     from stabtree.render.look import Look
@@ -23,6 +24,13 @@ class TableOutput(Protocol):
     """Writes what became of several runs."""
 
     def __call__(self, outcomes: Sequence[Outcome], look: Look, /) -> str:
+        """The whole text, as of an `Output`."""
+
+
+class ComparisonOutput(Protocol):
+    """Writes where runs part."""
+
+    def __call__(self, comparison: Comparison, look: Look, /) -> str:
         """The whole text, as of an `Output`."""
 
 
@@ -49,6 +57,13 @@ OUTPUTS: dict[str, Output] = {
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
 }
+COMPARISONS: dict[str, ComparisonOutput] = {
+    SCREEN: _in("stabtree.render.sections.comparison", "screen"),
+    HEADLINE: _in("stabtree.render.sections.comparison", "headline"),
+    JSON: _in("stabtree.render.sections.comparison", "to_json"),
+    MARKDOWN: _in("stabtree.render.markdown.comparison", "markdown"),
+}
+"""The outputs of `compare`."""
 
 
 def tables() -> dict[str, TableOutput]:
