@@ -92,6 +92,11 @@ def recipe_of(name: str, shift: int, *, fault: bool) -> Recipe:
     return recipe if fault else replace(recipe, hooks=Hooks(), **WIRED.get(name, {}))
 
 
+def rows_of(name: str, recipe: Recipe) -> list[dict[str, Any]]:
+    """The rows of a recipe, as the trainer of a case logs them."""
+    return list(generate.logged(replace(generate.CASES[name], recipe=recipe)))
+
+
 def train(job: tuple[str, int, bool, Path]) -> Path:
     """Train a run and write its files, if that was not done before; where its fault began stands beside them."""
     name, shift, fault, folder = job

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.options import ColumnOpt, ConfigOpt, Dtype, Format, Json, StepColumn, reading
-from stabtree.cli.outputs import Full, NoPlots, Quiet, deliver_comparison, spare, wanted
+from stabtree.cli.outputs import NoPlots, Quiet, deliver_comparison, spare, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
@@ -23,8 +23,8 @@ PART, UNTOLD = 1, 3
 ComparedPaths = Annotated[
     list[str],
     typer.Argument(
-        metavar="GOOD... BAD",
-        help="Logs of runs that are well, patterns too, and last the one that is not.",
+        metavar="PATH",
+        help="Logs of runs that are well, patterns too, and last that of the run that is not.",
     ),
 ]
 BadOpt = Annotated[
@@ -34,6 +34,9 @@ BadOpt = Annotated[
 ByOpt = Annotated[
     str,
     typer.Option("--by", metavar="AXIS", help="What rows are matched by: step, tokens or time.", rich_help_panel=INPUT),
+]
+WholeOpt = Annotated[
+    bool, typer.Option("--full", help="Print all series and settings that differ.", rich_help_panel=OUTPUT)
 ]
 ComparisonOutputOpt = Annotated[
     list[str] | None,
@@ -53,7 +56,7 @@ def compare(
     output: ComparisonOutputOpt = None,
     json: Json = False,
     quiet: Quiet = False,
-    full: Full = False,
+    full: WholeOpt = False,
     no_plots: NoPlots = False,
     column: ColumnOpt = None,
     step_column: StepColumn = None,

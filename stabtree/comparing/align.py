@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
@@ -61,7 +61,7 @@ def side_by_side(metric: str, good: Sequence[Run], bad: Run, by: Axis = Axis.STE
     runs = [(*_axis(run, run.series[metric], clock=clock), run.series[metric]) for run in (*good, bad)]
     *others, (mine_rows, mine, series) = runs
     pairs = [join(places, mine) for _, places, _ in others]
-    at = reduce(np.intersect1d, [there for _, there in pairs])
+    at = reduce(partial(np.intersect1d, assume_unique=True), [there for _, there in pairs])
     values = [
         one.values[rows[here[np.searchsorted(there, at)]]]
         for (rows, _, one), (here, there) in zip(others, pairs, strict=True)
@@ -75,17 +75,18 @@ def _axis(run: Run, series: Series, *, clock: bool) -> tuple[Ints, Floats]:
     if not clock:
         return np.arange(len(series)), series.steps.astype(np.float64)  # exact up to 9e15
     read = run.series[CLOCK]
-    _, here, there = np.intersect1d(read.steps, series.steps, assume_unique=True, return_indices=True)
+    here, there = _common(read.steps, series.steps)
     seconds = read.values[here] - read.values[0]
     highest = np.maximum.accumulate(np.append(-np.inf, np.where(np.isfinite(seconds), seconds, -np.inf)))[:-1]
     goes_on = np.isfinite(seconds) & (seconds > highest)
     return there[goes_on], seconds[goes_on]
 
 
-def _common(one: Floats, other: Floats) -> tuple[Ints, Ints]:
-    """Where two runs stand at the same step: rows of each."""
-    _, here, there = np.intersect1d(one, other, assume_unique=True, return_indices=True)
-    return here, there
+def _common(one: Floats | Ints, other: Floats | Ints) -> tuple[Ints, Ints]:
+    """Where two runs stand at the same place of their increasing ones: rows of each."""
+    at = np.minimum(np.searchsorted(other, one), max(len(other) - 1, 0))
+    here = np.flatnonzero(other[at] == one) if len(other) else np.zeros(0, np.int64)
+    return here, at[here]
 
 
 def _nearest(one: Floats, other: Floats) -> tuple[Ints, Ints]:

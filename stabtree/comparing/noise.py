@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import Tail, change_noise, median, row_medians, span, trailing_moments, upper_tail
+from stabtree.common.stats import Tail, change_noise, median, span, trailing_moments, upper_tail
 from stabtree.comparing.seed import parting
 from stabtree.comparing.series import LEARNED, SCHEDULED, scaled
 
@@ -184,7 +184,7 @@ def by_envelope(rows: Rows, chance: float) -> Parting | None:
         scored, bar = _against_envelope(good[:, keep], bad[keep], over, chance / len(OVER))
         above = np.flatnonzero(scored.scores > bar)
         if len(above):
-            apart = bad[keep] - row_medians(good[:, keep].T)
+            apart = bad[keep] - _middle(good[:, keep])
             found.append(_told(rows, kept, apart, scored, int(above[0])))
     return min(found, key=lambda one: one.place, default=None)
 
@@ -194,13 +194,13 @@ def _against_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tu
     means, mine = np.array([_means(one, over) for one in good]), _means(bad, over)
     runs, count = means.shape
     window = max(1, min(WINDOW[1], count // QUARTER))
-    center = row_medians(means.T)
+    center = _middle(means)
     away = np.abs(means - center)
     spread = _smoothed((away**2).sum(axis=0) / (runs - 1), window) ** 0.5
     spread = np.maximum(spread, median(spread) / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.where(spread > 0, np.abs(mine - center) / spread, 0.0)
-        others = [row_medians(np.delete(means, one, axis=0).T) for one in range(runs)]
+        others = [_middle(np.delete(means, one, axis=0)) for one in range(runs)]
         healthy = np.concatenate(
             [np.where(spread > 0, np.abs(one - other) / spread, 0.0) for one, other in zip(means, others, strict=True)]
         )
@@ -208,6 +208,14 @@ def _against_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tu
     tail = upper_tail(healthy, int(free) + 2) if len(healthy) > 2 else Tail(count, 0.0, 1e-9, int(free) + 2)
     bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
     return Scored(scores, over * np.arange(count), over, window), bar
+
+
+def _middle(values: Floats) -> Floats:
+    """The median of the runs at each position."""
+    ordered = np.sort(values, axis=0)
+    half = len(values) // 2
+    middle: Floats = ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return middle
 
 
 def _smoothed(values: Floats, window: int) -> Floats:

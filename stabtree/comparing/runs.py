@@ -170,7 +170,8 @@ def _ends(good: Sequence[Run], bad: Run, by: Axis) -> tuple[str, ...]:
 
 
 def unlike(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:
-    """The settings in which the bad run differs from any of the good ones."""
-    keys = dict.fromkeys(key for run in good for key in run.unlike(bad))
+    """The settings in which the bad run differs from each of the good ones."""
+    first, *others = [run.unlike(bad) for run in good]
+    keys = [key for key in first if all(key in one for one in others)]
     held = {key: tuple(dict.fromkeys(run.config[key].value for run in good if key in run.config)) for key in keys}
     return tuple(Unlike(key, held[key], bad.config[key].value if key in bad.config else None) for key in keys)

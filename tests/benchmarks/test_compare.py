@@ -1,15 +1,18 @@
-"""A sample of the pairs that `python -m benchmarks.compare` counts: the step told is the one at which the fault began."""
+"""A sample of the pairs that `python -m benchmarks.compare` counts: the step told is that of the fault."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stabtree
 from benchmarks import pairs
 from stabtree.comparing.result import Method, Parted
-from stabtree.run import Run
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
 
 STEPS = {  # cases of each kind of fault, cut soon after it
     "phase19/nan-layer": (250, 220),
@@ -25,7 +28,7 @@ SEEDS = 120
 def trained(name: str, shift: int, steps: int, *, fault: bool) -> Run:
     """A run of the fixtures' trainer, cut to its first steps."""
     recipe = replace(pairs.recipe_of(name, shift, fault=fault), max_steps=steps)
-    rows = list(pairs.generate.logged(replace(pairs.generate.CASES[name], recipe=recipe)))
+    rows = pairs.rows_of(name, recipe)
     return stabtree.load_run({key: [row[key] for row in rows] for key in rows[0]})
 
 

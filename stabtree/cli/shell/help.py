@@ -27,9 +27,9 @@ Exit codes:
 """
 COMPARE_EPILOG = """\b
 Examples:
-  stabtree compare good.csv bad.csv              the last one is the bad one
-  stabtree compare 'good/*' --bad bad.csv        several good runs make an envelope
-  stabtree compare good.csv bad.csv --by tokens  rows matched by tokens, not by steps
+  stabtree compare good.csv bad.csv        the last one is the bad one
+  stabtree compare 'good/*' --bad bad.csv  several good runs make an envelope
+  stabtree compare a.csv b.csv --by time   rows matched by the clock
 
 \b
 Exit codes:

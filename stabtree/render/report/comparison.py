@@ -66,7 +66,9 @@ def title(comparison: Comparison) -> str:
         return comparison.reason
     if comparison.first is None:
         return f"alike in all {comparison.rows:,} common rows, {span(comparison)}"
-    return f"at {place(comparison, comparison.first)}, {clean(comparison.first.metric, LONGEST_NAME)} first"
+    row = _row(comparison, comparison.first)
+    instead = f": {row.bad} instead of {row.good}" if row.bad and row.good else f": {row.how}" if row.how else ""
+    return f"at {row.at}, {row.metric} first{instead}"
 
 
 def place(comparison: Comparison, item: Parting) -> str:
