@@ -7,7 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.stats import LARGEST, median
 from stabtree.comparing.result import Axis
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _axis(run: Run, series: Series, *, clock: bool) -> tuple[Ints, Floats]:
         return np.arange(len(series)), series.steps.astype(np.float64)  # exact up to 9e15
     read = run.series[CLOCK]
     here, there = _common(read.steps, series.steps)
-    seconds = read.values[here] - read.values[0]
+    seconds = np.clip(read.values[here], -LARGEST, LARGEST) - np.clip(read.values[0], -LARGEST, LARGEST)
     highest = np.maximum.accumulate(np.append(-np.inf, np.where(np.isfinite(seconds), seconds, -np.inf)))[:-1]
     goes_on = np.isfinite(seconds) & (seconds > highest)
     return there[goes_on], seconds[goes_on]

@@ -49,8 +49,9 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
     span = [int(end) for one in rows for end in (one.steps[0], one.steps[-1])]
     longest = max(len(one) for one in rows)
     blank = replace(blank, rows=longest, first_step=min(span), last_step=max(span), notes=_ends(good, bad, by))
-    twin = _twin(rows, len(good))
-    return _by_seed(blank, rows, twin) if twin is not None else _by_noise(blank, rows)
+    with np.errstate(all="ignore"):  # what the largest numbers differ by may be infinite, which no bar is
+        twin = _twin(rows, len(good))
+        return _by_seed(blank, rows, twin) if twin is not None else _by_noise(blank, rows)
 
 
 def _check_clocks(runs: Sequence[Run], names: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.stats import LARGEST
 from stabtree.metrics.pace import TIMES
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ def scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
     """
     finite = good[np.isfinite(good)]
     if not len(finite) or finite.min() <= 0:
-        return good, bad
+        return np.clip(good, -LARGEST, LARGEST), np.clip(bad, -LARGEST, LARGEST)
     least = float(finite.min()) * LEAST_SHARE
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(good), np.log(np.where(bad < least, least, bad))
+    return np.log(good), np.log(np.where(bad < least, least, bad))

@@ -65,7 +65,7 @@ def title(comparison: Comparison) -> str:
     if comparison.parted is Parted.UNKNOWN:
         return comparison.reason
     if comparison.first is None:
-        return f"alike in all {comparison.rows:,} common rows, {span(comparison)}"
+        return "to the last digit" if comparison.method is Method.SEED else "beyond noise"
     row = _row(comparison, comparison.first)
     instead = f": {row.bad} instead of {row.good}" if row.bad and row.good else f": {row.how}" if row.how else ""
     return f"at {row.at}, {row.metric} first{instead}"
@@ -99,8 +99,8 @@ def basis(comparison: Comparison) -> str:
         if comparison.method is Method.ENVELOPE
         else "how far the two were apart before"
     )
-    chance = f"{comparison.chance:.0%} of healthy runs"
-    return f"Not the same seed: noise is {noise}, in {over}. By chance {chance} are told to part."
+    chance = f"Of healthy runs {comparison.chance:.0%} are told to part by chance."
+    return f"Not the same seed: noise is {noise}, in {over}. {chance}"
 
 
 def partings(comparison: Comparison) -> list[PartingRow]:
