@@ -13,6 +13,8 @@ from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.comparing.compare import compare
+    from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
     from stabtree.fleet.scan import Fleet, scan
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from stabtree.tree.load import load_tree, load_trees
 
 __all__ = [
+    "Comparison",
     "Diagnosis",
     "Finding",
     "Fleet",
@@ -33,6 +36,7 @@ __all__ = [
     "StabtreeError",
     "__version__",
     "assert_stable",
+    "compare",
     "diagnose",
     "load_run",
     "load_runs",
@@ -42,6 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Comparison": "stabtree.comparing.result",
     "Diagnosis": "stabtree.diagnosis.result",
     "Finding": "stabtree.diagnosis.result",
     "Run": "stabtree.run",
@@ -52,6 +57,7 @@ _HOMES = {
     "load_runs": "stabtree.loaders",
     "load_tree": "stabtree.tree.load",
     "load_trees": "stabtree.tree.load",
+    "compare": "stabtree.comparing.compare",
     "diagnose": "stabtree.diagnosis.walk",
     "Fleet": "stabtree.fleet.scan",
     "scan": "stabtree.fleet.scan",

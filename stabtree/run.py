@@ -25,6 +25,13 @@ UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
 ROW_NUMBER = "row number"  # what `steps_from` says where no column holds the steps
 IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
+NAMING = frozenset({"name", "checkpoints", "rank"})  # settings that name a run and say nothing of its training
+LOGGING = frozenset(  # those that change nothing of what is trained
+    {
+        *("log_interval", "checkpoint_every", "save_strategy", "save_total_limit", "always_save_checkpoint"),
+        *("seed", "overlap_comm"),
+    }
+)
 RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
     "adversarial": "adversaries are trained against each other: their loss",
     "policy": "the loss of a policy",
@@ -297,6 +304,16 @@ class Run:
         if found and key in IN_STEPS and isinstance(found.value, int):
             return found.value * self.step_size
         return found.value if found else None
+
+    def unlike(self, other: Run) -> list[str]:
+        """The settings in which another run differs, those that only one of them says included."""
+        keys = dict.fromkeys((*self.config, *other.config))
+        told = [[None if (one := run.config.get(key)) is None else one.value for run in (self, other)] for key in keys]
+        return [key for key, (a, b) in zip(keys, told, strict=True) if a != b and key not in NAMING]
+
+    def trained_otherwise(self, other: Run) -> list[str]:
+        """The settings known of both that make another run no repetition of this one; a seed does not."""
+        return [key for key in self.unlike(other) if key in self.config.keys() & other.config.keys() - LOGGING]
 
     @property
     def moves_by_nature(self) -> str:

@@ -15,6 +15,7 @@ import typer
 
 from stabtree.cli.baseline import baseline
 from stabtree.cli.command import TypedCommand, TypedGroup
+from stabtree.cli.compare import compare
 from stabtree.cli.config import config
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
@@ -24,7 +25,7 @@ from stabtree.cli.scan import scan
 from stabtree.cli.schema import schema
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
-from stabtree.cli.shell.help import DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
+from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
 from stabtree.common.errors import StabtreeError
@@ -48,6 +49,7 @@ app = typer.Typer(
 app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
 app.command(cls=TypedCommand, short_help="Diagnose all runs below folders.", epilog=SCAN_EPILOG)(scan)
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
+app.command(cls=TypedCommand, short_help="Tell where a run parts from good ones.", epilog=COMPARE_EPILOG)(compare)
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
 app.command(cls=TypedCommand, short_help="Accept what is found now, so that only new findings count.")(baseline)

@@ -15,11 +15,12 @@ from stabtree.cli.printing import emit, screen, tell
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.common.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
-from stabtree.render.outputs import GITHUB, HEADLINE, JSON, OUTPUTS, SCREEN, SERVICES, tables
+from stabtree.render.outputs import COMPARISONS, GITHUB, HEADLINE, JSON, OUTPUTS, SCREEN, SERVICES, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
@@ -154,6 +155,19 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], 
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
     _deliver(lambda name, look: known[name](outcomes, look), places, look)
+
+
+def deliver_comparison(comparison: Comparison, places: Mapping[Path | None, str], look: Look = LOOK) -> None:
+    """Write each output of a comparison to its place, files first.
+
+    Raises:
+        StabtreeError: where one can't be written, or is of diagnoses alone.
+    """
+    for name in places.values():
+        if name not in COMPARISONS:
+            hint = f"the outputs of a comparison are {', '.join(COMPARISONS)}"
+            raise StabtreeError(f"{name} is of a diagnosis", where="--output", hint=hint)
+    _deliver(lambda name, look: COMPARISONS[name](comparison, look), places, look)
 
 
 def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval
+from stabtree.common.text import in_words
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
 from stabtree.predicates.registry import Count, Groups, predicate
@@ -248,7 +249,8 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     """Does the NaN come back at the same step when the run is run again?
 
     `data`: the loss breaks at the same step in the run and its rerun, and on the same batch where batches were logged;
-    `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does.
+    `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another
+    configuration tells none of these apart.
     """
     other = run.rerun.get("loss") if run.rerun else None
     if other is None:
@@ -256,6 +258,8 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     here, there = _first_break(loss), _first_break(other)
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
+    if run.rerun and (changed := run.trained_otherwise(run.rerun)):
+        return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it tells nothing of chance", "rerun")
     if here is None or there is None:
         step = max(-1 if at is None else at for at in (here, there))  # one of them is None
         place = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.record import Record
@@ -32,6 +33,13 @@ class FleetOutput(Protocol):
 
     def __call__(self, records: Iterable[Record], look: Look, /, **options: Any) -> Iterator[str]:
         """The text in pieces; no more of the records is held than the output tells."""
+
+
+class ComparisonOutput(Protocol):
+    """Writes where runs part."""
+
+    def __call__(self, comparison: Comparison, look: Look, /) -> str:
+        """The whole text, as of an `Output`."""
 
 
 def _in(module: str, name: str) -> Any:
@@ -97,6 +105,13 @@ OUTPUTS: dict[str, Output] = {
     CSV: _one(FLEET[CSV]),
     **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
 }
+COMPARISONS: dict[str, ComparisonOutput] = {
+    SCREEN: _in("stabtree.render.sections.comparison", "screen"),
+    HEADLINE: _in("stabtree.render.sections.comparison", "headline"),
+    JSON: _in("stabtree.render.sections.comparison", "to_json"),
+    MARKDOWN: _in("stabtree.render.markdown.comparison", "markdown"),
+}
+"""The outputs of `compare`."""
 
 
 def tables() -> dict[str, TableOutput]:

@@ -31,6 +31,8 @@ STYLES = {
     "axis": QUIET,
     "curve": "cyan",
     "mark": "bold red",
+    "parting": "bold red",
+    "behind": "green",
     "restart": "bold green",
     "first": "bold red",
     "confirmed": "bold red",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from tests.conftest import make_run
+from stabtree.run import Setting
+from tests.conftest import ask, falling, make_run
 from tests.predicates.judged import AT, NOISY, TREE, Case, check, loss, nan_from
 
 CASES: dict[str, Case] = {
@@ -67,3 +70,15 @@ def test_no_restart_where_only_the_logged_loss_is_lost() -> None:
 def test_a_run_that_is_easily_judged_wrong(case: Case) -> None:
     """The worst finding is what an engineer would name, and no finding blames what was not logged."""
     check(case)
+
+
+@pytest.mark.parametrize(("key", "value", "told"), [("lr", 1e-4, "unknown"), ("seed", 4, "gone")])
+def test_a_rerun_with_another_configuration_tells_nothing_of_chance(key: str, value: float, told: str) -> None:
+    """A NaN that is gone with another rate was not gone by chance; with another seed it is the same training."""
+    loss = falling(200)
+    run = make_run({"loss": np.where(np.arange(200) >= 150, np.nan, loss)}, lr=1e-3, seed=3)
+    other = replace(run, series=make_run({"loss": loss}).series, config={**run.config, key: Setting(value, "test")})
+    answer = ask("nan_returns", replace(run, rerun=other))
+    assert answer.verdict == told
+    if told == "unknown":
+        assert "trained otherwise (lr)" in answer.reason

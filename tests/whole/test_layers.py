@@ -24,6 +24,7 @@ ORDER = (
     ("tree",),
     ("diagnosis",),
     ("judging",),
+    ("comparing",),
     ("render",),
     ("fleet",),
     ("cli", "__init__", "__main__"),

@@ -25,6 +25,20 @@ Exit codes:
   3  too little was logged to judge
   4  stabtree itself failed; --debug shows where
 """
+COMPARE_EPILOG = """\b
+Examples:
+  stabtree compare good.csv bad.csv        the last one is the bad one
+  stabtree compare 'good/*' --bad bad.csv  several good runs make an envelope
+  stabtree compare a.csv b.csv --by time   rows matched by the clock
+
+\b
+Exit codes:
+  0  they do not part beyond noise
+  1  they part
+  2  a mistake in what was typed, or a log that can't be read
+  3  nothing in common, or too few rows to tell
+  4  stabtree itself failed; --debug shows where
+"""
 
 SCAN_EPILOG = """\b
 Examples:

@@ -58,10 +58,10 @@ _BRAILLE = {
 }
 BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
 ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
-LINES = {"onset": "mark", "restart": "restart"}  # the kind of a mark -> its style
+LINES = {"onset": "mark", "restart": "restart", "parting": "parting"}  # the kind of a mark -> its style
 # What stands before the step of a mark, by its style: the first of these that leaves room for all of them.
 WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart"},
+    {"mark": "onset", "restart": "restart", "parting": "they part at"},
     {"restart": "restart"},
     {"mark": "onset"},
     {},
@@ -135,6 +135,7 @@ def _left(strip: Strip, room: int, pen: Pen) -> tuple[Line, Line]:
 def _drawn(strip: Strip, cells: int, marks: Mapping[int, str], pen: Pen) -> list[Line]:
     """The rows of a strip: the curve, over it what is not finite or beyond the axis, behind it the marked steps."""
     ink = _ink(strip, cells, pen)
+    back = _dotted(_ink(strip.behind, cells, pen), pen) if strip.behind else [[0] * cells] * ROWS
     places = np.arange(len(strip.lows)) * cells // len(strip.lows)
     bad = set(places[strip.bad].tolist())
     above = set(places[strip.highs > strip.high].tolist())
@@ -151,10 +152,18 @@ def _drawn(strip: Strip, cells: int, marks: Mapping[int, str], pen: Pen) -> list
                 line.append((pen.below, "curve"))
             elif dots := ink[row][cell]:
                 line.append((pen.glyphs[dots], "curve"))
+            elif dots := back[row][cell]:
+                line.append((pen.glyphs[dots], "behind"))
             else:
                 line.append((pen.line, marks[cell]) if cell in marks else (" ", ""))
         rows.append(_runs(line))
     return rows
+
+
+def _dotted(ink: list[list[int]], pen: Pen) -> list[list[int]]:
+    """Every second column of dots, so that without colours too a course behind another is told from it."""
+    kept = (1 << pen.down) - 1
+    return [[dots & kept if pen.across > 1 or cell % 2 else 0 for cell, dots in enumerate(row)] for row in ink]
 
 
 def _runs(line: Line) -> Line:

@@ -57,7 +57,9 @@ def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figur
     frame = Frame(first, last, columns, finding.onset_step if finding else None)
     gaps = diagnosis.run.gaps
     strips = tuple(
-        _strip(series, frame, gaps=[gap for gap in gaps if gap.metric == series.metric], leads=leader == series.metric)
+        drawn_strip(
+            series, frame, gaps=[gap for gap in gaps if gap.metric == series.metric], leads=leader == series.metric
+        )
         for series in chosen
     )
     marks = sorted((m for m in _marks(diagnosis, finding) if first <= m.step <= last), key=lambda mark: mark.step)
@@ -93,7 +95,15 @@ def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:
     return found
 
 
-def _strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
+def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
+    """A series as it is drawn into the columns of a frame.
+
+    Args:
+        series: the series.
+        frame: the axis of steps.
+        gaps: where it is missing.
+        leads: whether it moved before all others.
+    """
     good = np.isfinite(series.values)
     places, values = frame.columns_of(series.steps), series.values[good]
     low, high, log = _axis(values, series.steps, frame.onset if good.all() else None)

@@ -29,6 +29,7 @@ class Strip:
         clipped: the highest finite value where it lies beyond the axis, else None.
         clipped_low: the lowest one where it lies beyond the axis.
         first: whether it moved before all others.
+        behind: the course of other runs on the same axis, drawn behind it.
     """
 
     metric: str
@@ -42,6 +43,7 @@ class Strip:
     clipped: float | None = None
     clipped_low: float | None = None
     first: bool = False
+    behind: Strip | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Mark:
 
     Attributes:
         step: where.
-        kind: `onset`, `restart` or `first`.
+        kind: `onset`, `restart`, `parting` or `first`.
         label: what it is called.
     """
 

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.render.figure.braille import strips
-from stabtree.render.figure.build import Frame, _strip, figure
+from stabtree.render.figure.build import Frame, drawn_strip, figure
 from stabtree.render.figure.model import Figure, Mark, Strip, column_of
 from stabtree.render.figure.svg import svg
 from stabtree.render.report.words import main_finding
@@ -27,7 +27,7 @@ COLUMNS = 120
 def strip_of(values: np.ndarray, columns: int = COLUMNS, gaps: tuple[Gap, ...] = ()) -> Strip:
     """A series of a value a step, cut into columns."""
     series = Series("loss", np.arange(len(values)), values, "test")
-    return _strip(series, Frame(0, max(len(values) - 1, 1), columns), gaps=gaps)
+    return drawn_strip(series, Frame(0, max(len(values) - 1, 1), columns), gaps=gaps)
 
 
 @pytest.mark.parametrize("row", [0, 1, 499_999, 777_777, 999_999])
@@ -71,11 +71,13 @@ def test_a_line_never_crosses_what_is_not_finite_or_a_gap() -> None:
     steps = np.concatenate((np.arange(40), np.arange(60, COLUMNS)))
     series = Series("loss", steps, values[steps], "test")
     frame = Frame(0, COLUMNS - 1, COLUMNS)
-    assert np.flatnonzero(~_strip(series, frame, gaps=[gap]).joined & np.isin(np.arange(COLUMNS), steps)).tolist() == [
+    assert np.flatnonzero(
+        ~drawn_strip(series, frame, gaps=[gap]).joined & np.isin(np.arange(COLUMNS), steps)
+    ).tolist() == [
         0,
         60,
     ]
-    assert _strip(series, frame).joined[60]
+    assert drawn_strip(series, frame).joined[60]
 
 
 def test_marks_are_of_the_finding_and_of_what_moved_first() -> None:
@@ -102,7 +104,7 @@ def test_a_late_spike_is_not_flattened_by_the_early_loss() -> None:
     values = np.where(np.arange(1000) < 20, 12.0, 2.0) + 0.05 * np.random.default_rng(0).normal(size=1000)
     values[800:805] = 2.6
     series = Series("loss", np.arange(1000), values, "test")
-    flat, shown = (_strip(series, Frame(0, 999, COLUMNS, onset)) for onset in (None, 800))
+    flat, shown = (drawn_strip(series, Frame(0, 999, COLUMNS, onset)) for onset in (None, 800))
     assert flat.high > 11
     assert shown.high < 4
     assert shown.clipped == values.max()
