@@ -32,7 +32,8 @@ def peak(pid):
         inner = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return [int(line.split()[1]) for line in lines if line.startswith("VmHWM")] + [one for n in inner for one in peak(n)]
+    own = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return own + [one for n in inner for one in peak(n)]
 
 peaks, looked = [0], [0.0]
 

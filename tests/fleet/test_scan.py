@@ -48,7 +48,7 @@ def three(folder: Path) -> Path:
 
 
 def test_records_are_what_diagnose_says() -> None:
-    """Each run's data is the object of `diagnose --json` and where it is from, with all trees and the hashes of its files."""
+    """Each run's data is where it is from and the object of `diagnose --json`, all trees and hashes with it."""
     paths = [FIXTURES / "phase19" / name for name in SAME]
     with serial(*paths) as fleet:
         records = {record.path: record for record in fleet}
