@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ from stabtree.cli.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
-from stabtree.render.outputs import HEADLINE, JSON
+from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,14 +107,14 @@ def diagnose(
         applied=tuple(applied or ()),
         ignore=tuple(ignore or ()),
     )
-    busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON))
+    busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):
         loaded = _loaded(paths, {**how, "ranks": ranks}, ends)
         again = reading(column, step_column, dtype, None, format, None, settings)
         other = _rerun(rerun, paths, again, ends) if rerun else None
     _check_alone(len(loaded), {"--rerun": bool(rerun), "--interactive": interactive, "--plot": bool(drawing)})
-    loaded = [_completed(item, other, hashed=JSON in places.values()) for item in loaded]
+    loaded = [_completed(item, other, hashed=not {JSON, JSONL}.isdisjoint(places.values())) for item in loaded]
     outcomes = []
     for item in loaded:
         if not isinstance(item.run, StabtreeError):
@@ -136,7 +137,10 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
     from stabtree.loaders import load_runs
 
     load = _remote if any("://" in path for path in paths) else load_runs
-    loaded = [cut(item, ends) for item in load(*paths, **how)]
+    loaded = [*load(*paths, **how)]
+    if not (how["ranks"] or how["run"] or how["format"]) and any(map(os.path.isdir, paths)):
+        loaded = _with_lost(paths, loaded, how)
+    loaded = [cut(item, ends) for item in loaded]
     if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
         raise loaded[0].run
     return loaded
@@ -154,6 +158,21 @@ def _remote(*paths: str, **how: Any) -> Sequence[Loaded]:
         except StabtreeError as error:
             raise mirror.told(error) from None
         return [mirror.told(item) for item in loaded]
+
+
+def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
+    """The runs with those of folders that a loader which looks for its own below left unread."""
+    from stabtree.fleet.read import with_lost
+
+    options = {key: value for key, value in how.items() if key != "ranks"}
+    for path in filter(os.path.isdir, paths):
+        own = [item for item in loaded if item.path == path or Path(path) in Path(item.path).parents]
+        found = with_lost(path, own, options)
+        if found is not own:
+            first = loaded.index(own[0])
+            rest = [item for item in loaded if all(item is not one for one in own)]
+            loaded = [*rest[:first], *found, *rest[first:]]
+    return loaded
 
 
 def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from stabtree.cli.options import (
 )
 from stabtree.cli.outputs import Quiet, deliver_pieces, wanted
 from stabtree.cli.printing import tell
+from stabtree.cli.reports import address, write_reports
 from stabtree.cli.shell.bar import Bar
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.common.errors import StabtreeError
@@ -65,6 +67,15 @@ By = Annotated[
 Worst = Annotated[
     int | None,
     typer.Option("--worst", metavar="N", help="Of many runs list the N worst (default: 20).", rich_help_panel=OUTPUT),
+]
+Reports = Annotated[
+    Path | None,
+    typer.Option(
+        "--reports",
+        metavar="DIR",
+        help="Write a report of each critical or warning run there; --output html links to them.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -110,6 +121,7 @@ def scan(
     quiet: Quiet = False,
     by: By = "leaf",
     worst: Worst = None,
+    reports: Reports = None,
     steps: Steps = None,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
@@ -133,6 +145,7 @@ def scan(
     from stabtree.judging.settings import read_settings
     from stabtree.judging.stretch import stretch_of
 
+    gc.enable()  # a scan lasts, unlike other commands
     said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
     settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
     levels = levels_of(fail_on or list(settings.fail_on))
@@ -146,11 +159,12 @@ def scan(
     )
     _check_rules(judging)
     how = reading(column, step_column, dtype, checkpoint_every, format, None, settings)
+    ends = stretch_of(steps)
     with Bar() as bar:
         fleet = scanned(
             *paths,
             judging=judging,
-            ends=stretch_of(steps),
+            ends=ends,
             jobs=jobs,
             engine=engine,
             address=scheduler,
@@ -161,7 +175,10 @@ def scan(
         )
     with fleet:
         code = 0 if exit_zero else _code(fleet, levels, accept_partial=accept_partial)
-        _deliver(fleet, places, {"by": by, "worst": worst})
+        page = next((place for place, name in places.items() if name == HTML), None)
+        if reports:
+            write_reports(fleet.records(), reports, judging, how, ends)
+        _deliver(fleet, places, {"by": by, "worst": worst, "reports": address(reports, page)})
         if fleet.stopped:
             tell("note: the scan was interrupted; type the same again to go on")
             raise KeyboardInterrupt
@@ -178,7 +195,7 @@ def _deliver(fleet: Fleet, places: Mapping[Path | None, str], options: Mapping[s
         raise StabtreeError("no log lies there", where="scan", hint=hint)
 
     def pieces(name: str, look: Look) -> Iterator[str]:
-        taken = {SCREEN: ("by", "worst"), HTML: ("by",)}.get(name, ())
+        taken = {SCREEN: ("by", "worst"), HTML: ("by", "reports")}.get(name, ())
         return partial(FLEET[name], **{key: options[key] for key in taken})(fleet.records(), look)
 
     deliver_pieces(pieces, places)

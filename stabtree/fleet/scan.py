@@ -107,13 +107,9 @@ class Fleet:
 
     def to_frame(self) -> pd.DataFrame:
         """A row a run as a pandas DataFrame, worst first."""
-        import pandas as pd
+        from stabtree.render.fleet.frame import frame
 
-        shown = ("path", "run", "verdict", "leaf", "section", "title", "onset_step", "more", "rows", "last_step")
-        rows = [[getattr(record, name) for name in shown] for record in self.records()]
-        frame = pd.DataFrame(rows, columns=list(shown))
-        steps = ["onset_step", "last_step"]
-        return frame.astype(dict.fromkeys(steps, "Int64"))
+        return frame(self.records())
 
     def close(self) -> None:
         """Let go of the file."""

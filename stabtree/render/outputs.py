@@ -45,9 +45,33 @@ def _in(module: str, name: str) -> Any:
     return output
 
 
-SCREEN, HEADLINE, JSON, SVG = "screen", "headline", "json", "svg"
-MARKDOWN, POSTMORTEM = "markdown", "postmortem"
-JSONL, CSV, HTML = "jsonl", "csv", "html"
+def _one(output: FleetOutput) -> Output:
+    """An output of many runs for one alone."""
+
+    def written(diagnosis: Diagnosis, look: Look, /) -> str:
+        from stabtree.judging.outcome import Outcome
+
+        sources = diagnosis.run.sources
+        return _several(output)([Outcome(sources[0].path if sources else diagnosis.run.name, diagnosis)], look)
+
+    return written
+
+
+def _several(output: FleetOutput, *, worst_first: bool = False) -> TableOutput:
+    """An output of many runs for those that are at hand, in their order or worst first."""
+
+    def written(outcomes: Sequence[Outcome], look: Look, /) -> str:
+        from stabtree.judging.outcome import ORDER
+        from stabtree.render.data.record import records
+
+        told = records(outcomes)
+        return "".join(output(sorted(told, key=lambda one: ORDER.index(one.badge)) if worst_first else told, look))
+
+    return written
+
+
+SCREEN, HEADLINE, JSON, SVG, HTML = "screen", "headline", "json", "svg", "html"
+MARKDOWN, POSTMORTEM, JSONL, CSV = "markdown", "postmortem", "jsonl", "csv"
 FLEET: dict[str, FleetOutput] = {
     SCREEN: _in("stabtree.render.fleet.table", "table"),
     HEADLINE: _in("stabtree.render.fleet.lines", "headlines"),
@@ -66,16 +90,12 @@ OUTPUTS: dict[str, Output] = {
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
+    JSONL: _one(FLEET[JSONL]),
+    CSV: _one(FLEET[CSV]),
 }
 
 
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
-    from stabtree.render import several
-
-    return {
-        SCREEN: several.table,
-        HEADLINE: several.headlines,
-        JSON: several.to_json,
-        MARKDOWN: _in("stabtree.render.markdown.page", "several"),
-    }
+    shown = {**FLEET, SCREEN: _in("stabtree.render.fleet.table", "whole")}
+    return {name: _several(output, worst_first=name in (SCREEN, MARKDOWN, HTML)) for name, output in shown.items()}

@@ -9,6 +9,7 @@ import pytest
 
 from stabtree.fleet import find
 from stabtree.fleet.find import Unit
+from tests.cli.command import run
 from tests.fleet import logs
 from tests.fleet.walk import names
 from tests.loaders.make_binary import events
@@ -132,3 +133,31 @@ def test_a_path_that_is_not_there_is_a_row(tmp_path: Path) -> None:
 def test_endings_of_logs(name: str) -> None:
     """Packed logs and those of loggers are known by their names."""
     assert find.is_log(name)
+
+
+def test_diagnose_tells_of_a_folder_what_a_scan_does(tmp_path: Path) -> None:
+    """Where a loader looks for its own runs below, `diagnose FOLDER` reads the others as well, none of them twice."""
+    (tmp_path / "e" / "tb").mkdir(parents=True)
+    (tmp_path / "e" / "tb" / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    logs.jsonl(tmp_path / "b" / "deep" / "metrics.jsonl", 2)
+    done = run("diagnose", str(tmp_path), "-q")
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_states_that_are_all_broken_are_told(tmp_path: Path) -> None:
+    """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
+    (tmp_path / "checkpoint-5").mkdir()
+    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut")
+    assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
+    logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
+    assert "checkpoint-5/metrics.csv" in " ".join(names(tmp_path))
+
+
+def test_two_printed_logs_beside_events_are_looked_at(tmp_path: Path) -> None:
+    """One printed log beside a run is that run's; of two nobody knows, and what tells of another run is told."""
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
+    logs.printed(tmp_path / "train.log", 3)
+    assert names(tmp_path) == ["."]
+    logs.printed(tmp_path / "later.log", 4)
+    assert names(tmp_path) == [".", "later.log", "train.log"]

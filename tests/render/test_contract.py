@@ -18,9 +18,10 @@ from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs
-from stabtree.render import several
 from stabtree.render.data.contract import schema
 from stabtree.render.data.machine import error, fingerprint, to_dict, to_json
+from stabtree.render.look import Look
+from stabtree.render.outputs import tables
 from stabtree.tree.load import load_tree, load_trees
 from tests.cli.command import run as command
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series
@@ -118,7 +119,11 @@ def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
     several_runs = json.loads(command("diagnose", *paths, str(tmp_path / "bad.csv"), "--json").stdout)
     assert wrong(several_runs) == []
     VALIDATOR.validate(several_runs)
-    assert [sorted(run) == ["error", "path", "schema"] for run in several_runs["runs"]] == [False, False, True]
+    assert [sorted(run) == ["error", "path", "schema", "source"] for run in several_runs["runs"]] == [
+        False,
+        False,
+        True,
+    ]
     assert all(item["sha256"] for run in several_runs["runs"][:2] for item in run["run"]["inputs"])
 
 
@@ -133,7 +138,7 @@ def test_real_logs_keep_the_contract(folder: Path) -> None:
         except StabtreeError as problem:
             loaded = [(path.name, problem)]
         outcomes = [Outcome(name, one if isinstance(one, StabtreeError) else diagnose(one)) for name, one in loaded]
-        assert wrong(json.loads(several.to_json(outcomes))) == [], path
+        assert wrong(json.loads(tables()["json"](outcomes, Look()))) == [], path
 
 
 def test_the_command_prints_the_schema() -> None:

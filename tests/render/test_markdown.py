@@ -17,9 +17,10 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
 from stabtree.render.look import Look
-from stabtree.render.markdown.page import actions, markdown, several
+from stabtree.render.markdown.page import actions, markdown
 from stabtree.render.markdown.postmortem import postmortem
 from stabtree.render.markdown.text import code, escape, listed, table
+from stabtree.render.outputs import tables
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Action
 from stabtree.tree.load import load_trees
@@ -146,11 +147,11 @@ def test_several_runs_are_a_table_worst_first() -> None:
     """A line a run, one that can't be read among them, each with its path as text."""
     good, bad = judged(FIXTURES / "phase19" / "healthy"), judged(FIXTURES / "phase19" / "nan-forward")
     broken = StabtreeError("is a | pipe")
-    text = several([Outcome("good", good), Outcome("a|b", broken), Outcome("@bad", bad)])
+    text = tables()["markdown"]([Outcome("good", good), Outcome("a|b", broken), Outcome("@bad", bad)], Look())
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert [row.split(" | ")[0] for row in rows] == ["| verdict", "| ---", "| critical", "| unread", "| ok"]
+    assert [row.split(" | ")[0] for row in rows] == ["| verdict", "| ---", "| critical", "| not read", "| ok"]
     assert "@&#8203;bad" in rows[2]
-    assert {row.count("|") for row in rows} == {4}
+    assert {row.count("|") for row in rows} == {5}
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)

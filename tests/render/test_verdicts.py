@@ -17,7 +17,7 @@ from tests.cli.command import run
 
 
 def test_every_verdict_has_looks() -> None:
-    """Each severity, and the verdicts of runs that could not be judged or read, has a word, a style and a colour of its own."""
+    """Each severity, and a run that could not be judged or read, has a word, a style and a colour of its own."""
     assert set(LOOKS) == {*Severity, UNKNOWN, UNREAD}
     for place in range(3):
         assert len({look[place] for look in LOOKS.values()}) == len(LOOKS)

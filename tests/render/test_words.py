@@ -16,10 +16,10 @@ from stabtree.render.html.page import html
 from stabtree.render.look import Length, Look
 from stabtree.render.markdown.page import markdown
 from stabtree.render.markdown.postmortem import postmortem
+from stabtree.render.outputs import tables
 from stabtree.render.report.words import earlier, headline
 from stabtree.render.screen import headline as quiet
 from stabtree.render.screen import screen
-from stabtree.render.several import table
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES
@@ -57,7 +57,7 @@ def test_notes_of_a_healthy_run_are_told_with_one_voice() -> None:
     for name, text in outputs(found).items():
         assert "Healthy (1 note)" in text, name
         assert "NOTE" not in text, name
-    told = table([Outcome("a.csv", found), Outcome("b.csv", judged("plateau"))], LOOK)
+    told = tables()["screen"]([Outcome("a.csv", found), Outcome("b.csv", judged("plateau"))], LOOK)
     assert "2 runs: 1 note, 1 ok" in told
     assert "Healthy (1 note)" in told
 

@@ -53,16 +53,20 @@ def test_a_folder_of_runs_is_a_table_worst_first() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
-    """Each run is one row whose columns stand where those of all others stand; the folder is told once."""
+    """Each run is one row whose columns stand where those of all others stand; the folder is told once.
+
+    The last line is a command to copy, and stays one line.
+    """
     done = run("diagnose", str(PHASE19), COLUMNS=str(width))
     lines = done.stdout.splitlines()
-    assert all(len(line) <= width for line in lines)
-    told = lines[0].index("what was found")
+    assert all(len(line) <= width for line in lines[:-1])
+    told = next(line.index("what was found") for line in lines if "what was found" in line)
     names = sorted(path.name for path in PHASE19.iterdir())
     rows = {line.split()[0]: line for line in lines if line[2:].split(" ")[0] in names}
     assert sorted(rows) == names
     assert all(line[told - 2 : told] == "  " and line[told] != " " for line in rows.values())
-    assert rows["fp16-overflow"].split()[1:7] == ["730", "+2", "The", "run", "overflowed", "in"]
+    row = ["730", "The", "run", "overflowed", "in"]
+    assert [word for word in rows["fp16-overflow"].split() if not set(word) & set("▁█")][1:6] == row
     assert done.stdout.count(PHASE19.name) == 2
 
 
@@ -72,7 +76,7 @@ def test_long_paths_keep_their_ends(tmp_path: Path) -> None:
     for path in paths:
         shutil.copytree(PHASE19 / path.name, path)
     done = run("diagnose", *map(str, paths))
-    rows = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")][1:]
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  …")]
     assert [(row[0], row[-12:]) for row in rows] == [("…", "xx/a/plateau"), ("…", "xx/b/healthy")]
 
 

@@ -65,9 +65,10 @@ def _error() -> Schema:
 
 
 def _runs() -> dict[str, Schema]:
-    path = {"path": text("The run's path, as it was named.")}
-    judged = record("A run that was judged, as alone.", path | _diagnosis())
-    unread = record("A log that can't be read.", path | {"schema": _schema(), "error": _error()})
+    source = {"source": text("The run's path as it was named, with the run's name where the path holds several.")}
+    path = {"path": text("The same.")}
+    judged = record("A run that was judged, as alone.", source | _diagnosis())
+    unread = record("A log that can't be read.", source | path | {"schema": _schema(), "error": _error()})
     worst = f"The worst verdict of all; {UNKNOWN} also where the worst is a log that can't be read."
     return {
         "schema": _schema(),

@@ -17,6 +17,8 @@ from stabtree.render.report.words import badge, headline, main_finding, title
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
@@ -34,7 +36,7 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
     """
     found, run = outcome.found, outcome.name.removeprefix(path).strip()
     if isinstance(found, StabtreeError):
-        data = _compact({"path": outcome.name, **machine.error(found)})
+        data = _compact({"source": outcome.name, "path": outcome.name, **machine.error(found)})
         problem = clean(found.problem, MOST_PROBLEM)
         return Record(path, run, UNREAD, UNREAD, title=problem, data=data, seconds=seconds)
     main = main_finding(found)
@@ -59,9 +61,17 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
         notes=found.run.notes,
         spark=line,
         mark=mark,
-        data=_compact({"path": outcome.name, **machine.to_dict(found)}),
+        data=_compact({"source": outcome.name, **machine.to_dict(found)}),
         seconds=seconds,
     )
+
+
+def records(outcomes: Iterable[Outcome]) -> Iterator[Record]:
+    """What became of runs that are at hand, in their order."""
+    for outcome in outcomes:
+        sources = outcome.found.run.sources if isinstance(outcome.found, Diagnosis) else ()
+        holds_it = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
+        yield record(outcome, holds_it)
 
 
 def _compact(document: dict[str, Any]) -> bytes:

@@ -21,7 +21,9 @@ COLUMNS = (
 )
 """The columns; new ones are only added behind them."""
 LONGEST_CELL = 4000
-_BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the wide forms, which some take for the first
+_BEGINS_A_FORMULA = tuple(
+    "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+)  # the last four are the wide forms, which some take for the first
 
 
 def row(record: Record) -> dict[str, str | int | float | None]:

@@ -22,11 +22,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """A row a run, with the columns of the CSV; the verdicts are ordered, the worst is the greatest."""
     import pandas as pd
 
-    kinds = {name: "Int64" for name in WHOLE} | {name: "string" for name in TEXTS} | {"seconds": "float64"}
-    columns = {name: [] for name in COLUMNS}  # type: dict[str, list[str | int | float | None]]
-    for record in records:
-        for name, value in row(record).items():
-            columns[name].append(value)
-    typed = {name: pd.array(values, dtype=kinds[name]) for name, values in columns.items() if name in kinds}
-    typed["verdict"] = pd.Categorical(columns["verdict"], categories=[*map(str, reversed(ORDER))], ordered=True)
-    return pd.DataFrame({name: typed[name] for name in COLUMNS})
+    kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(TEXTS, "string") | {"seconds": "float64"}
+    order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
+    rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
+    return rows.astype({**kinds, "verdict": order})

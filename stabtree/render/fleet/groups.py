@@ -28,7 +28,7 @@ _OWN_NUMBERS = re.compile(r" \([^()]* â†’ [^()]*\)")  # of one run: (lr 0.003 â†
 
 
 @dataclass(slots=True)
-class Group:
+class RunGroup:
     """Runs that share a cause, a folder or a verdict.
 
     Attributes:
@@ -137,7 +137,7 @@ class Tally:
     badges: Counter[str] = field(default_factory=Counter)
     kept: list[Record] = field(default_factory=list)
     notes: tuple[str, ...] | None = None
-    _groups: dict[tuple[str, str], Group] = field(default_factory=dict)
+    _groups: dict[tuple[str, str], RunGroup] = field(default_factory=dict)
     _above: list[str] | None = None
 
     def add(self, record: Record) -> None:
@@ -146,7 +146,7 @@ class Tally:
         self._narrow(record)
         key = BY[self.by](record)
         apart = "" if self.by == "folder" else record.badge  # a folder is one group whatever its runs came to
-        group = self._groups.setdefault((apart, key), Group(record.badge, key, record.title))
+        group = self._groups.setdefault((apart, key), RunGroup(record.badge, key, record.title))
         group.add(record)
         if len(self.kept) < self.keep:
             self.kept.append(_light(record))
@@ -181,10 +181,10 @@ class Tally:
         return min(self.badges, key=ORDER.index, default=str(HEALTHY))
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[RunGroup]:
         """The groups, worst first, the largest first."""
 
-        def rank(group: Group) -> tuple[int, int, int]:
+        def rank(group: RunGroup) -> tuple[int, int, int]:
             return ORDER.index(group.badge), -group.badges[group.badge], -group.count
 
         return sorted(self._groups.values(), key=rank)
@@ -199,7 +199,7 @@ class Tally:
         """A run's name without the folder that all share."""
         return clean(record.name.removeprefix(self.folder), LONGEST_NAME) or "?"
 
-    def examples(self, group: Group, room: int = LONGEST_NAME) -> str:
+    def examples(self, group: RunGroup, room: int = LONGEST_NAME) -> str:
         """The worst of a group by name, as many as there is room for, and how many more they are."""
         names = [self.name(record) for record in group.examples]
         for shown in range(len(names), 0, -1):

@@ -23,20 +23,21 @@ LONGEST_LINE = 400
 
 
 def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
-    """A line a run: the object of `diagnose --json` with its `path`; of a log that can't be read its error."""
+    """A line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
         yield f"{record.data.decode()}\n"
 
 
 def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     """`{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
-    worst, between = str(Severity.OK), ""
-    yield f'{{\n  "schema": {SCHEMA},\n  "runs": ['
+    worst, last = str(Severity.OK), ""
+    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
     for record in records:
         worst = min(worst, record.verdict, key=ORDER.index)
-        yield f"{between}\n{indent(json.dumps(json.loads(record.data), indent=2, allow_nan=False), '    ')}"
-        between = ","
-    yield f'\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+        if last:
+            yield f"{last},\n"
+        last = indent(json.dumps(json.loads(record.data), indent=2, allow_nan=False), "    ")
+    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
 
 
 def headlines(records: Iterable[Record], look: Look = LOOK) -> Iterator[str]:

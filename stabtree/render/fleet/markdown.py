@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stabtree.judging.record import Record
-    from stabtree.render.fleet.groups import Group, Tally
+    from stabtree.render.fleet.groups import RunGroup, Tally
 
 MOST_RUNS = 100  # a forge takes some 65,000 characters of a comment
 MOST_GROUPS = 30
@@ -40,7 +40,7 @@ def markdown(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     )
 
 
-def _group(told: Tally, group: Group) -> list[str]:
+def _group(told: Tally, group: RunGroup) -> list[str]:
     cells = (word(group.badge), f"{group.count:,}", group.told, group.steps)
     first = group.first if group.badge != HEALTHY else ""
     return [*map(escape, cells), escape(told.examples(group)), escape(first or "")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.judging.record import Record
-    from stabtree.render.fleet.groups import Group, Tally
+    from stabtree.render.fleet.groups import RunGroup, Tally
 
 MOST_ROWS = 20_000  # a browser sorts and filters as many at once; the rest is for the CSV
 STANDING = 200  # rows that stand without scripts
@@ -33,7 +33,7 @@ CHUNK = 500
 
 
 def page(records: Iterable[Record], _look: Look = LOOK, *, by: str = "leaf", reports: str = "") -> Iterator[str]:
-    """The page in pieces.
+    """The page in pieces, each a line or more.
 
     Args:
         records: the runs, worst first.
@@ -45,6 +45,11 @@ def page(records: Iterable[Record], _look: Look = LOOK, *, by: str = "leaf", rep
     """
     told = tally(records, MOST_ROWS, by)
     rows = ordered(told.kept)
+    for piece in _pieces(told, rows, reports):
+        yield f"{piece}\n"
+
+
+def _pieces(told: Tally, rows: Sequence[Record], reports: str) -> Iterator[Markup]:
     yield opening(f"{told.told} · stabtree", _style(), _script())
     yield tag("a", "Skip to the runs", href="#runs", class_="skip")
     yield Markup('<main id="report">')
@@ -61,7 +66,9 @@ def _header(told: Tally) -> Markup:
     if not calling:
         title = "No runs" if not total else f"All {total:,} runs are healthy" if total > 1 else "The run is healthy"
     chips = [
-        tag("li", tag("a", badge(verdict), " ", tag("b", f"{told.badges[verdict]:,}"), href="#runs", data_badge=verdict))
+        tag(
+            "li", tag("a", badge(verdict), " ", tag("b", f"{told.badges[verdict]:,}"), href="#runs", data_badge=verdict)
+        )
         for verdict in ORDER
         if told.badges[verdict]
     ]
@@ -103,7 +110,7 @@ def _causes(told: Tally, reports: str) -> Markup:
     return tag("section", title, tag("ol", *shown, class_="groups"), more, aria_labelledby="causes")
 
 
-def _group(told: Tally, group: Group, most: int, reports: str) -> Markup:
+def _group(told: Tally, group: RunGroup, most: int, reports: str) -> Markup:
     title, id_ = group.told, group.key
     if told.by == "folder":
         title, id_ = f"{group.key}/".removeprefix(told.folder) or told.folder or "./", group.causes
@@ -147,7 +154,9 @@ def _runs(told: Tally, rows: Sequence[Record], reports: str) -> Iterator[Markup]
         yield _row(told, record, reports)
     yield Markup("</tbody></table></div>")
     rest = len(rows) - STANDING
-    yield tag("p", f"and {rest:,} more, which need scripts to be on", class_="quiet", id="rest") if rest > 0 else NOTHING
+    yield (
+        tag("p", f"and {rest:,} more, which need scripts to be on", class_="quiet", id="rest") if rest > 0 else NOTHING
+    )
     yield Markup("</section>")
 
 
@@ -208,12 +217,12 @@ def _packed(told: Tally, record: Record, reports: str) -> list[Any]:
         told.name(record),
         *paths(record.spark, record.mark),
         record.onset_step,
-        record.title,
+        clean(record.title, LONGEST_NAME),
         record.restart_step,
         record.last_step,
         record.more,
-        record.leaf,
-        record.first,
+        clean(record.leaf),
+        clean(record.first, LONGEST_NAME),
         record.rows,
         report_name(record) if reports else 0,
         0 if command == plain else command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import groupby
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.judging.record import Record
-    from stabtree.render.fleet.groups import Group, Tally
+    from stabtree.render.fleet.groups import RunGroup, Tally
     from stabtree.render.page import Page
-    from stabtree.render.plot import Line
+    from stabtree.render.plot import Line, Piece
 
 FEW = 40  # runs that are all listed, healthy ones too
 MOST_GROUPS = 30
@@ -32,9 +33,7 @@ BADGE = 13  # columns of a badge with a space behind it
 CHUNK = 200  # rows of a piece
 
 
-def table(
-    records: Iterable[Record], look: Look = LOOK, *, by: str = "leaf", worst: int | None = None, more: str = ""
-) -> Iterator[str]:
+def table(records: Iterable[Record], look: Look = LOOK, *, by: str = "leaf", worst: int | None = None) -> Iterator[str]:
     """The runs, worst first; of many the causes first, then the worst of them.
 
     Args:
@@ -42,7 +41,6 @@ def table(
         look: how it is to look.
         by: what many runs are grouped by: leaf, folder or verdict.
         worst: how many of many runs are listed.
-        more: how to see the rest, where that is not by `--worst`.
 
     Raises:
         StabtreeError: for a `by` that does not exist.
@@ -59,9 +57,14 @@ def table(
     yield from _listed(rows, told, look)
     page = new_page(look)
     page.blank()
-    _closing(page, told, len(rows), more)
+    _closing(page, told, len(rows))
     yield page.text()
     yield from _next(rows or told.kept, look)
+
+
+def whole(records: Iterable[Record], look: Look = LOOK) -> Iterator[str]:
+    """The table with every run that is not healthy: who names runs one by one wants to see each."""
+    return table(records, look, worst=sys.maxsize)
 
 
 def _groups(page: Page, told: Tally) -> None:
@@ -81,7 +84,7 @@ def _groups(page: Page, told: Tally) -> None:
         page.line((f"and {rest:,} more groups", "dim"), indent=left)
 
 
-def _headed(told: Tally, group: Group) -> str:
+def _headed(told: Tally, group: RunGroup) -> str:
     """What a group is."""
     if told.by == "folder":
         shown = f"{group.key}/".removeprefix(told.folder) or told.folder or "./"
@@ -96,7 +99,7 @@ def _beside(page: Page, text: str, right: str, room: int) -> Iterator[Line]:
         yield [(line, "title"), *([(f"{right:>{width}}", "dim")] if place == 0 and right else [])]
 
 
-def _under(page: Page, told: Tally, group: Group, room: int) -> Iterator[Line]:
+def _under(page: Page, told: Tally, group: RunGroup, room: int) -> Iterator[Line]:
     """Where to find the group and what to do about it; of a folder, what was found there."""
     if told.by == "folder":
         yield [(_short(page.plain(group.causes), room), "dim")]
@@ -134,7 +137,17 @@ def _listed(rows: Sequence[Record], told: Tally, look: Look) -> Iterator[str]:
     widths = [max(styled([(text, "")]).cell_len for text in ("run", *names)), max(map(len, ("step", *steps)))]
     drawn = look.width >= NARROW and any(record.spark for record in rows)
     page.blank()
-    page.lines([_row(("run", "step"), widths, [(f"{'loss':<{CELLS}}", "")] if drawn else [], [("what was found", "")], head=True)])
+    page.lines(
+        [
+            _row(
+                ("run", "step"),
+                widths,
+                [(f"{'loss':<{CELLS}}", "")] if drawn else [],
+                [("what was found", "")],
+                head=True,
+            )
+        ]
+    )
     counts = told.badges
     cells = zip(rows, names, steps, strict=True)
     for badge, members in groupby(cells, key=lambda cell: cell[0].badge):
@@ -160,7 +173,9 @@ def _run(page: Page, cells: tuple[str, str], record: Record, widths: Sequence[in
     page.lines(told[1:], indent=left)
 
 
-def _row(cells: tuple[str, str], widths: Sequence[int], line: Line, title: Line = (), *, head: bool = False) -> Line:
+def _row(
+    cells: tuple[str, str], widths: Sequence[int], line: Line, title: Sequence[Piece] = (), *, head: bool = False
+) -> Line:
     """A line of the table; its heads are all quiet."""
     name, step = cells
     fill = " " * (widths[0] - styled([(name, "")]).cell_len + 2)
@@ -185,12 +200,11 @@ def _tail(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"…{name[1 - longest :]}"
 
 
-def _closing(page: Page, told: Tally, listed: int, more: str) -> None:
+def _closing(page: Page, told: Tally, listed: int) -> None:
     """What is not listed, what was noted of all, and what to type next."""
     rest = told.calling - listed if told.total > FEW else 0
     if rest > 0:
-        how = more or f"--worst {told.calling}, or --output csv=runs.csv"
-        page.line((f"and {rest:,} more that are not healthy: {how}", ""))
+        page.line((f"and {rest:,} more that are not healthy: --worst {told.calling}, or --output csv=runs.csv", ""))
     for note in told.notes or ():
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.errors import StabtreeError
-from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.render.look import LOOK, Look
-from stabtree.render.markdown.text import code, escape, folded, listed, paged, table
+from stabtree.render.markdown.text import escape, folded, listed, paged, table
 from stabtree.render.report.build import report
 from stabtree.render.report.model import Tick
-from stabtree.render.report.words import badge, headline, step_of
+from stabtree.render.report.words import step_of
 from stabtree.render.sections.monitor import sentences
-from stabtree.render.several import counted
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening
-    from stabtree.judging.outcome import Outcome
     from stabtree.render.report.model import Action, CauseRow, Open, Report, Walk
 
 TICKS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
@@ -44,17 +40,6 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         " · ".join(f"§{escape(id_)} {TICKS[tick]}" for id_, tick in told.ticks),
         *_folded(told),
         f"**{escape(told.closing)}**",
-    )
-
-
-def several(outcomes: Sequence[Outcome], _look: Look = LOOK) -> str:
-    """A line a run, worst first."""
-    ordered = sorted(outcomes, key=lambda outcome: ORDER.index(outcome.verdict))
-    return paged(
-        f"### {counted(outcomes)}",
-        table(("verdict", "run", "what was found"), map(_row, ordered)),
-        "One of them in full:",
-        code("stabtree diagnose PATH --output markdown"),
     )
 
 
@@ -140,10 +125,3 @@ def _folded(told: Report) -> Iterator[str]:
         (f"Notes on the log: {len(notes)}", listed(map(escape, notes))),
     )
     yield from (folded(head, inner) for head, inner in parts if inner)
-
-
-def _row(outcome: Outcome) -> list[str]:
-    found = outcome.found
-    if isinstance(found, StabtreeError):
-        return [UNREAD, escape(outcome.name), escape(found.problem)]
-    return [LOOKS[badge(found)].word.lower(), escape(outcome.name), escape(headline(found))]

@@ -18,7 +18,7 @@ from stabtree.tree.load import load_trees
 from tests.cli.command import failed, run
 from tests.conftest import make_run
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 OVERFLOW = FIXTURES / "phase19" / "fp16-overflow"
 SVG = "{http://www.w3.org/2000/svg}"
 
