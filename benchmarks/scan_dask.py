@@ -45,10 +45,8 @@ def with_dask(folder: Path, workers: int) -> float:
             client.run(_warm)
             before = sum(client.run(time.process_time).values())
             seconds = _seconds(lambda: _scanned(folder, "dask", workers, cluster.scheduler_address))
-            print(
-                worked = sum(client.run(time.process_time).values()) - before
-                print(f"processor time of {workers} workers of Dask: {worked:.1f} s")
-            )
+            worked = sum(client.run(time.process_time).values()) - before
+            print(f"processor time of {workers} workers of Dask: {worked:.1f} s")
         return seconds
 
 
@@ -67,9 +65,8 @@ def _seconds(do: Callable[[], None]) -> float:
     begin, own = time.perf_counter(), time.process_time()
     do()
     seconds = time.perf_counter() - begin
-    print(
-        f"{seconds:.1f} s, of which this process worked {time.process_time() - own:.1f} s; load {os.getloadavg()[0]:.1f}"
-    )
+    own = time.process_time() - own
+    print(f"{seconds:.1f} s, of which this process worked {own:.1f} s; load {os.getloadavg()[0]:.1f}")
     return seconds
 
 
