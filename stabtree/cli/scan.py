@@ -190,6 +190,8 @@ def _deliver(fleet: Fleet, places: Mapping[Path | None, str], options: Mapping[s
     """Write all that is asked for."""
     for note in fleet.notes:
         tell(f"note: {note}")
+    if not len(fleet) and fleet.stopped:
+        return
     if not len(fleet):
         hint = "name a folder that runs lie below; `stabtree formats` lists what is read"
         raise StabtreeError("no log lies there", where="scan", hint=hint)

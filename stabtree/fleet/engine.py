@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+PATIENCE_SECONDS = 2.0
+
 
 class Engine(Protocol):
     """Starts what does the work, and stops it."""
@@ -49,6 +51,16 @@ class Pool(ProcessPoolExecutor):
         with _without_main():
             return super().submit(fn, *args, **kwargs)
 
+    def stop(self) -> None:
+        """Let the processes end what they are at, but wait for that no longer than people do."""
+        running = [*(self._processes or {}).values()]
+        manager: Any = self._executor_manager_thread
+        self.shutdown(wait=False, cancel_futures=True)
+        if manager is not None:
+            manager.join(PATIENCE_SECONDS)
+        for process in running if manager is not None and manager.is_alive() else ():
+            process.kill()
+
 
 @contextmanager
 def serial(jobs: int, address: str = "") -> Iterator[Executor]:  # noqa: ARG001 - as an Engine
@@ -62,8 +74,10 @@ def processes(jobs: int, address: str = "") -> Iterator[Executor]:  # noqa: ARG0
     pool = Pool(jobs, mp_context=_context(), initializer=warm)
     try:
         yield pool
-    finally:
-        pool.shutdown(wait=sys.exc_info()[0] is None, cancel_futures=True)
+    except BaseException:
+        pool.stop()
+        raise
+    pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _in(module: str, name: str) -> Engine:
@@ -95,10 +109,10 @@ def warm() -> None:
     """Import and parse what every unit needs."""
     import signal
 
-    from stabtree.tree.load import load_trees
-
     # The one who typed Ctrl-C is asked by the process that was started; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from stabtree.tree.load import load_trees
+
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import_module("stabtree.fleet.examine")
     import_module("stabtree.render.data.record")
