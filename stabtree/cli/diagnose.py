@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,9 +135,27 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
     from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
 
-    loaded = [cut(item, ends) for item in load_runs(*paths, **how)]
+    loaded = [*load_runs(*paths, **how)]
+    if not (how["ranks"] or how["run"] or how["format"]) and any(map(os.path.isdir, paths)):
+        loaded = _with_lost(paths, loaded, how)
+    loaded = [cut(item, ends) for item in loaded]
     if len(loaded) == 1 and isinstance(loaded[0].run, StabtreeError):
         raise loaded[0].run
+    return loaded
+
+
+def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
+    """The runs with those of folders that a loader which looks for its own below left unread."""
+    from stabtree.fleet.read import with_lost
+
+    options = {key: value for key, value in how.items() if key != "ranks"}
+    for path in filter(os.path.isdir, paths):
+        own = [item for item in loaded if item.path == path or Path(path) in Path(item.path).parents]
+        found = with_lost(path, own, options)
+        if found is not own:
+            first = loaded.index(own[0])
+            rest = [item for item in loaded if all(item is not one for one in own)]
+            loaded = [*rest[:first], *found, *rest[first:]]
     return loaded
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import NoLogError, StabtreeError
@@ -14,7 +16,7 @@ from stabtree.common.text import clean
 from stabtree.fleet import find
 from stabtree.fleet.find import Unit, place
 from stabtree.loaders import Loaded, load_run, load_runs
-from stabtree.loaders.folder import size_of
+from stabtree.loaders.folder import is_file, size_of
 from stabtree.loaders.json import trainer_state
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.metrics_file import loader_of
@@ -25,13 +27,16 @@ from stabtree.metrics.names import named
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Floats
     from stabtree.fleet.find import Listing
     from stabtree.run import Series
 
 MOST_ABOVE = 8
+PRINTED = (".log", ".out", ".err")
+DEEP = frozenset({"tfevents", "wandb", "mlflow"})
+"""Formats whose loaders look for all runs of their own below a folder."""
 SAME = 0.98  # share of a log's rows that another one holds too, where it tells it again
 TOLD = ("loss", "eval_loss", "reward", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
@@ -63,7 +68,7 @@ def held(unit: Unit, how: Mapping[str, Any], roots: Sequence[str] = ()) -> Held:
     """
     if unit.files:
         loaded = load_runs(*unit.paths, **how)
-        return Held(_untold(loaded, unit, how) if unit.above else loaded)
+        return Held(_untold(loaded, unit, how))
     try:
         listing = find.listed(unit.folder, roots)
     except OSError as error:
@@ -80,14 +85,14 @@ def _folder(unit: Unit, listing: Listing, how: Mapping[str, Any]) -> Held:
     listing.files = [name for name in listing.files if clean(place(unit.folder, name)) not in unit.read]
     logs = [name for name in listing.files if find.may_be_log(name)]
     if len(logs) > find.MOST_LOOSE:
-        return Held((), (*_parted(unit, logs, how), *_below(unit, listing, ())))
+        return Held((), (*_parted(unit, logs, how), *_below(unit, listing)))
     logs = [name for name in logs if _is_log(place(unit.folder, name), how)]
     if unit.read:  # its folder as a whole would be read again
         loose = Unit(unit.folder, tuple(logs), unit.above) if logs else None
-        return Held((), (*filter(None, [loose]), *_below(unit, listing, ())))
+        return Held((), (*filter(None, [loose]), *_below(unit, listing)))
     if logs or find.is_of_loggers(unit.folder, listing):
         return _run_folder(unit, listing, logs, how)
-    return Held((), _below(unit, listing, ()))
+    return Held((), _below(unit, listing))
 
 
 def _parted(unit: Unit, logs: list[str], how: Mapping[str, Any]) -> list[Unit]:
@@ -101,7 +106,7 @@ def _is_log(path: str, how: Mapping[str, Any]) -> bool:
     names = named(how.get("columns") or {}, how.get("step_column"))
     name = os.path.basename(path)  # noqa: PTH119 - a path that may be none
     if size_of(Path(path)) == 0:
-        return find.is_log(name) and find.ending(name) not in (".log", ".out", ".err")
+        return find.is_log(name) and find.ending(name) not in PRINTED
     try:
         if find.is_log(name):
             return not (name.startswith("debug") and is_messages(glimpse(Path(path), 1024)))
@@ -114,55 +119,94 @@ def _run_folder(unit: Unit, listing: Listing, logs: list[str], how: Mapping[str,
     """The runs of a folder in which logs lie, with those of its logs that none of them was read from."""
     loaded = [item for item in load_runs(unit.folder, inner=False, **how) if not isinstance(item.run, NoLogError)]
     runs = [item.run for item in loaded if isinstance(item.run, Run)]
-    read = {source.path for run in runs for source in run.sources}
-    told = {item.path for item in loaded}
-    events = any(source.format.startswith("tfevents") for run in runs for source in run.sources)
-    alone = len(runs) == 1 and not isinstance(runs[0], StabtreeError)
+    read, told = _read_by(runs), {item.path for item in loaded}
+    one = len(runs) == 1 and sum(find.ending(name) in PRINTED for name in logs) == 1
     for name in logs:
         path = place(unit.folder, name)
-        if clean(path) in read or path in told or (events and find.EVENTS in name):
+        if clean(path) in read or path in told or (clean(unit.folder) in read and find.EVENTS in name):
             continue
-        loaded += [item for item in load_runs(path, **how) if not _is_part(item, path, runs, alone=alone)]
-    found = tuple(loaded)
+        loaded += [item for item in load_runs(path, **how) if not _is_part(item, path, runs, one=one)]
+    if not loaded:  # states that can't be read, each a copy of the last
+        states = [str(file) for _, file in trainer_state.checkpoints(Path(unit.folder)) if is_file(file)]
+        loaded += load_runs(states[0], **how) if states else ()
     direct = tuple(place(unit.folder, name) for name in logs if clean(place(unit.folder, name)) in read)
-    below = _below(unit, listing, direct, read=read, events=events)
-    return Held(_untold(found, unit, how) if unit.above else found, below)
+    return Held(_untold(loaded, unit, how), _below(unit, listing, direct, read))
 
 
-def _is_part(item: Loaded, path: str, runs: Sequence[Run], *, alone: bool) -> bool:
+def _read_by(runs: Sequence[Run]) -> dict[str, str]:
+    """The files and folders that runs were read from, each with the format it was read as."""
+    return {source.path: source.format.partition(",")[0] for run in runs for source in run.sources}
+
+
+def _is_part(item: Loaded, path: str, runs: Sequence[Run], *, one: bool) -> bool:
     """Whether a log beside a run is of that run: what it printed, or the same again."""
     if isinstance(item.run, StabtreeError):
         # Of what one run printed only the end may tell something, and that was read with it.
-        return alone and find.ending(path) in (".log", ".out", ".err")
-    printed = any(source.format.partition(",")[0] == "text" for source in item.run.sources)
-    return (alone and printed) or any(retells(item.run, run) for run in runs)
+        return one and find.ending(path) in PRINTED
+    printed = "text" in _read_by([item.run]).values()
+    return (one and printed) or any(retells(item.run, run) for run in runs)
 
 
 def _below(
-    unit: Unit, listing: Listing, direct: tuple[str, ...], *, read: Set[str] = frozenset(), events: bool = False
+    unit: Unit, listing: Listing, direct: tuple[str, ...] = (), read: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Unit, ...]:
-    """The folders further down, but those of checkpoints, whose logs are copies."""
-    mine = {trainer_output.EVENTS} if any(trainer_state.NAME in path for path in read) else set()
+    """The folders further down, each with what in it was read already."""
+    mine = {trainer_output.EVENTS} if "trainer_state" in read.values() else set()
     above = (*unit.above, *direct)[-MOST_ABOVE:] if len(direct) <= MOST_ABOVE else unit.above
+    events = tuple(path for path, kind in read.items() if kind == "tfevents")
     found = []
     for name in (*listing.folders, *listing.linked):
         path = place(unit.folder, name)
-        if find.is_copy(name) or name in mine or clean(path) in {*read, *unit.read}:
+        if name in mine or clean(path) in unit.read or read.get(clean(path), "tfevents") != "tfevents":
             continue
-        gone = tuple(one for one in (*read, *unit.read) if one.startswith(f"{clean(path)}{os.sep}"))
-        gone += tuple(map(clean, _events_below(path))) if events else ()
-        linked = unit.linked or name in listing.linked
-        found.append(Unit(path, (), above, gone, linked))
+        gone = [one for one in (*read, *unit.read) if one.startswith(f"{clean(path)}{os.sep}")]
+        gone += _events_below(path, events) if events else ()
+        if find.is_copy(name):  # of what it holds of the log only what is no copy counts
+            gone.append(clean(place(path, trainer_state.NAME)))
+            if set(find.files_in(path)) <= {trainer_state.NAME}:
+                continue
+        found.append(Unit(path, (), above, tuple(gone), unit.linked or name in listing.linked))
     return tuple(found)
 
 
-def _events_below(folder: str) -> Iterator[str]:
+def _events_below(folder: str, read: Sequence[str]) -> Iterator[str]:
+    """The event files below a folder that lie below one that was read as a whole."""
     for top, _, files in os.walk(folder):
-        yield from (os.path.join(top, name) for name in files if find.EVENTS in name)  # noqa: PTH118
+        if any(f"{clean(top)}{os.sep}".startswith(f"{place_}{os.sep}") for place_ in read):
+            yield from (clean(place(top, name)) for name in files if find.EVENTS in name)
+
+
+def with_lost(path: str, loaded: Sequence[Loaded], how: Mapping[str, Any]) -> Sequence[Loaded]:
+    """The runs of a folder of runs, where a loader that looks for its own below has left others unread.
+
+    Args:
+        path: what was named.
+        loaded: what `load_runs` found there.
+        how: options of `load_run`.
+    """
+    runs = [item.run for item in loaded if isinstance(item.run, Run)]
+    if not DEEP & set(_read_by(runs).values()):
+        return loaded
+    unit, root = Unit(str(Path(path))), os.path.realpath(path)
+    try:
+        listing = find.listed(unit.folder, [root])
+    except OSError:  # a file
+        return loaded
+    if any(find.may_be_log(name) and _is_log(place(unit.folder, name), how) for name in listing.files):
+        return loaded
+    waiting = deque([unit])
+    found: list[Loaded] = []
+    while waiting:
+        got = held(waiting.popleft(), how, [root])
+        waiting.extend(one for one in got.further if not one.linked)
+        found += got.loaded
+    return found if len(found) > len(loaded) else loaded
 
 
 def _untold(loaded: Sequence[Loaded], unit: Unit, how: Mapping[str, Any]) -> tuple[Loaded, ...]:
     """The runs that no log of the folders above tells."""
+    if not unit.above:
+        return tuple(loaded)
     others = [run for path in unit.above for run in _above(path, tuple(sorted(_hashable(how).items())))]
     return tuple(
         item

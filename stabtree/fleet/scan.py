@@ -21,6 +21,7 @@ from stabtree.fleet.examine import TIMEOUT_SECONDS, Examined, Examiner, failed, 
 from stabtree.fleet.find import Unit
 from stabtree.fleet.store import Store
 from stabtree.judging.judge import Judging
+from stabtree.loaders import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,6 +161,7 @@ def scan(
         raise StabtreeError("no folder to scan", hint="name the folder that the runs lie in")
     if any(str(path) == "-" for path in paths):
         raise StabtreeError("standard input is one log", where="-", hint="diagnose it alone: stabtree -")
+    check_options(**how)
     judging = judging or Judging()
     units = find.units([str(path) for path in paths])
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT = 1
+MARK = 0x53544142
+"""What the header of the file says of whose it is, at its byte 68: one that says nothing of the kind is left alone."""
+_MARK_AT = 68
+FOLDER = "stabtree"  # in which all files are ours
 KEPT_SECONDS = 30 * 86_400.0
 """How long what no scan has asked for is kept."""
 REPLACED_SECONDS = 86_400.0
@@ -171,6 +175,9 @@ class Store:
                 raise StabtreeError("is held by another program", where=clean(file), hint=hint) from None
             self.notes.append(f"Nothing is kept for the next scan: {clean(file)} can't be used: {clean(error, 100)}.")
         except sqlite3.DatabaseError as error:
+            if not _is_ours(file):
+                hint = "name another --cache FILE: this one is left as it is"
+                raise StabtreeError("is no cache of stabtree", where=clean(file), hint=hint) from None
             self.notes.append(f"The cache {clean(file)} was damaged ({clean(error, 60)}): it was made anew.")
             return self._anew(file)
         except OSError as error:
@@ -178,7 +185,7 @@ class Store:
         return _connected("")
 
     def _anew(self, file: Path) -> sqlite3.Connection:
-        """A new file instead of one that is damaged; only one that is a cache by its name is removed."""
+        """A new file instead of one that is damaged."""
         try:
             for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
                 file.with_name(name).unlink(missing_ok=True)
@@ -198,6 +205,16 @@ class Store:
         self._db.commit()
 
 
+def _is_ours(file: Path) -> bool:
+    """Whether a file that can't be used was a cache once."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_MARK_AT + 4)
+    except OSError:
+        return False
+    return file.parent.name == FOLDER or head[_MARK_AT:] == MARK.to_bytes(4, "big")
+
+
 def _connected(name: str) -> sqlite3.Connection:
     """A database with our tables.
 
@@ -206,16 +223,17 @@ def _connected(name: str) -> sqlite3.Connection:
     """
     database = sqlite3.connect(name, timeout=PATIENCE_SECONDS, check_same_thread=False)
     try:
+        version, mark = (database.execute(f"PRAGMA {key}").fetchone()[0] for key in ("user_version", "application_id"))
+        foreign = mark == 0 and database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if foreign or (mark, version) not in ((0, 0), (MARK, FORMAT)):
+            raise sqlite3.DatabaseError("of another version" if mark == MARK else "not ours")
+        if not mark:
+            database.execute(f"PRAGMA application_id = {MARK}")
+            database.execute(f"PRAGMA user_version = {FORMAT}")
         if name:
             database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = OFF" if not name else "PRAGMA synchronous = NORMAL")
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, FORMAT):
-            raise sqlite3.DatabaseError("of another version")
-        if version == 0 and database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise sqlite3.DatabaseError("not a cache of stabtree")
+        database.execute(f"PRAGMA synchronous = {'NORMAL' if name else 'OFF'}")
         database.executescript(_TABLES)
-        database.execute(f"PRAGMA user_version = {FORMAT}")
         database.commit()
     except BaseException:
         database.close()

@@ -15,7 +15,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.formats import LOADERS, Loader, by_name
 from stabtree.loaders.json.frame import kept_in
 from stabtree.loaders.json.values import values_table
 from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
@@ -262,6 +262,26 @@ def _of(path: str, name: str, options: Mapping[str, Any], kept: dict[str, Found]
         return _load([path], kept, **{**options, "run": name})
     except StabtreeError as error:
         return error
+
+
+def check_options(
+    *,
+    dtype: str | None = None,
+    checkpoint_every: int | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    step_column: str | None = None,
+    format: str | None = None,  # noqa: A002
+    **_others: Any,
+) -> None:
+    """Refuse options of `load_run` that are wrong whatever the log.
+
+    Raises:
+        StabtreeError: for the first of them.
+    """
+    named(columns, step_column)
+    _overrides(dtype, checkpoint_every, None)
+    if format is not None:
+        by_name(format)
 
 
 def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str | Path | None) -> dict[str, Setting]:

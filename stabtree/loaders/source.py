@@ -27,6 +27,7 @@ MAX_LINE = 16 << 20
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 # The share of characters that no text holds, above which a file is binary.
 MAX_ODD = 0.1
+_ODD = re.compile("[\N{REPLACEMENT CHARACTER}\x01-\x07\x0b\x0e-\x1a\x1c-\x1f]")
 
 _COLOURS = "Terminal escape codes were removed."
 # They never reach over a line end, whatever follows: no row may be lost to a stray one.
@@ -252,8 +253,7 @@ def _binary(data: bytes, text: str) -> str:
         if data.startswith(magic):
             return kind
     head = text[:4096]
-    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in "\t\n\r\0\x1b\f\b") for char in head)
-    return "a binary file" if odd > MAX_ODD * len(head) else ""
+    return "a binary file" if len(_ODD.findall(head)) > MAX_ODD * len(head) else ""
 
 
 def _encoding(data: bytes) -> tuple[str, int]:

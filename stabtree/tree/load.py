@@ -65,14 +65,15 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     Raises:
         StabtreeError: where a tree of the folder is no tree, or has an id that another one has.
     """
-    known = shipped()
-    heads = {name: _head(known[name]) for name in DEFAULT if name in known}
+    heads = _heads()
     out = {
         name: head
         for name, head in heads.items()
         if run is not None and head.when and not any(run.has(item) for item in head.when)
     }
-    own = [load_tree(path) for path in _files(Path(folder))] if folder is not None else []
+    if folder is None:
+        return _together(tuple(name for name in heads if name not in out))
+    own = [load_tree(path) for path in _files(Path(folder))]
     used = {name for tree in own for name in tree.uses}
     out = {name: head for name, head in out.items() if name not in used}
     trees = [load_tree(name) for name in heads if name not in out]
@@ -80,9 +81,22 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     try:
         return compose(trees, tuple(out.values()))
     except ValueError as error:
-        raise StabtreeError(
-            str(error), where=str(folder or "the trees"), hint="give its nodes ids of their own"
-        ) from None
+        raise StabtreeError(str(error), where=str(folder), hint="give its nodes ids of their own") from None
+
+
+@cache
+def _together(names: tuple[str, ...]) -> Tree:
+    """Shipped trees put together: the same for all runs that log the same."""
+    return compose(
+        [load_tree(name) for name in names], tuple(head for name, head in _heads().items() if name not in names)
+    )
+
+
+@cache
+def _heads() -> Mapping[str, Part]:
+    """What the default trees say of themselves."""
+    known = shipped()
+    return {name: _head(known[name]) for name in DEFAULT if name in known}
 
 
 def _without_used(tree: Tree) -> Tree:

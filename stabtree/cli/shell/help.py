@@ -28,13 +28,14 @@ Exit codes:
 
 SCAN_EPILOG = """\b
 Examples:
-  stabtree scan runs                           every run below runs, worst first
-  stabtree scan runs --by folder --worst 50    grouped by folder, the 50 worst
+  stabtree scan runs                        every run below, worst first
+  stabtree scan runs --by folder            grouped by folder
   stabtree scan runs --output csv=runs.csv --output html=runs.html
-  stabtree scan runs --output jsonl            a line of JSON a run
+  stabtree scan runs --output jsonl         a line of JSON a run
 
 \b
-What did not change since the last scan is not read again. Exit codes are those of diagnose.
+What did not change since the last scan is not read again.
+Exit codes are those of diagnose.
 """
 
 

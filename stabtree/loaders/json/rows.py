@@ -154,6 +154,14 @@ class JsonRows:
                 self.add(entry, place)
         return sum(not isinstance(entry, dict) for entry in entries)
 
+    def add_parsed(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Append objects that were parsed from JSON, each counted as a line; plain ones in one go."""
+        for begin in range(0, len(entries), PENDING):
+            block = entries[begin : begin + PENDING]
+            if not self.add_plain(block, texts=True):
+                for place, entry in enumerate(block, begin + 1):
+                    self.add(entry, place)
+
     def table(self, source: Source, format_: str, notes: tuple[str, ...]) -> Table:
         """The rows as the table of a source, with the configuration among them."""
         return Table(

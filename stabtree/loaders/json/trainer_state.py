@@ -53,7 +53,7 @@ def read(source: Source, names: Names) -> Table:
             hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
         )
     rows = JsonRows(names, source.path)
-    rows.add_all(points)
+    rows.add_parsed(points)
     if len(points) < len(entries):
         notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
     config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})

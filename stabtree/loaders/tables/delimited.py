@@ -118,10 +118,16 @@ def read(source: Source, names: Names) -> Table:
 
 def _is_of_results(head: str, layout: Layout) -> bool:
     """Whether the first column holds names without a digit, another one in each row, as no log's does."""
-    below = head.split("\n")[layout.header_line : -1]
-    cells = [split(line, layout.delimiter)[0].strip(' "') for line in below if line.strip()]
-    named = [cell for cell in cells if cell.replace("_", "").replace(" ", "").isalpha() and not numeric(cell)]
-    return len(cells) >= LEAST_RESULTS and len(set(named)) == len(cells)
+    seen: set[str] = set()
+    for line in head.split("\n")[layout.header_line : -1]:
+        if not line.strip():
+            continue
+        cell = split(line, layout.delimiter)[0].strip(' "')
+        named = cell.replace("_", "").replace(" ", "").isalpha() and not numeric(cell)
+        if not named or cell in seen:
+            return False
+        seen.add(cell)
+    return len(seen) >= LEAST_RESULTS
 
 
 def _read(source: Source, layout: Layout, names: Names) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -116,8 +117,21 @@ def _plain(value: Any) -> Any:
     return number(plain) if isinstance(plain, float) else plain
 
 
+_HASHED: deque[tuple[Tree, str]] = deque(maxlen=8)
+"""The last trees with their hashes: many runs are judged by one tree, and hashing takes as long as judging."""
+
+
 def fingerprint(tree: Tree) -> str:
     """A hash of all that a tree says; its version alone changes nothing."""
+    for known, hashed in [*_HASHED]:
+        if known is tree:
+            return hashed
+    hashed = _hash(tree)
+    _HASHED.append((tree, hashed))
+    return hashed
+
+
+def _hash(tree: Tree) -> str:
     said = json.dumps(_content(replace(tree, version="")), sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
