@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,31 @@ import numpy as np
 
 STEPS, SMALL_STEPS = 2000, 200
 SAMPLE = 20  # single commands
+
+MEASURED = """
+import json, os, pathlib, stabtree, sys, time
+
+def peak(pid):
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        inner = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    own = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return own + [one for n in inner for one in peak(n)]
+
+peaks, looked = [0], [0.0]
+
+def tell(_progress):
+    if time.monotonic() - looked[0] > 1:
+        looked[0] = time.monotonic()
+        peaks[0] = max([peaks[0], *peak(os.getpid())[1:]])
+
+begin = time.perf_counter()
+with stabtree.scan(sys.argv[1], cache=sys.argv[2], tell=tell) as fleet:
+    count = sum(1 for _ in fleet)
+print(json.dumps([time.perf_counter() - begin, count, peak(os.getpid())[0] // 1024, peaks[0] // 1024]))
+"""
 
 
 def write(folder: Path, place: int, steps: int) -> Path:
@@ -58,17 +82,8 @@ def write(folder: Path, place: int, steps: int) -> Path:
 
 def scanned(folder: Path, cache: Path) -> tuple[float, int, int, int]:
     """Seconds, runs, and the peak memory in MB of a scan and of the largest of its workers."""
-    code = (
-        "import json, resource, stabtree, sys, time\n"
-        "begin = time.perf_counter()\n"
-        "with stabtree.scan(sys.argv[1], cache=sys.argv[2]) as fleet:\n"
-        "    count = sum(1 for _ in fleet)\n"
-        "seconds = time.perf_counter() - begin\n"
-        "peak = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, -1)]\n"
-        "print(json.dumps([seconds, count, *peak]))\n"
-    )
     told = subprocess.run(
-        [sys.executable, "-c", code, str(folder), str(cache)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", MEASURED, str(folder), str(cache)], check=True, capture_output=True, text=True
     )
     seconds, count, own, workers = json.loads(told.stdout)
     return seconds, count, own, workers
@@ -119,5 +134,4 @@ def memory(top: Path, count: int) -> None:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main()

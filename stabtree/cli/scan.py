@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import partial
 from pathlib import Path
@@ -132,6 +133,7 @@ def scan(
     from stabtree.judging.settings import read_settings
     from stabtree.judging.stretch import stretch_of
 
+    gc.enable()  # a scan lasts, unlike other commands
     said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
     settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
     levels = levels_of(fail_on or list(settings.fail_on))

@@ -48,14 +48,14 @@ def three(folder: Path) -> Path:
 
 
 def test_records_are_what_diagnose_says() -> None:
-    """Each run's data is the object of `diagnose --json`, with all trees and the hashes of its files."""
+    """Each run's data is where it is from and the object of `diagnose --json`, all trees and hashes with it."""
     paths = [FIXTURES / "phase19" / name for name in SAME]
     with serial(*paths) as fleet:
         records = {record.path: record for record in fleet}
     assert len(records) == len(SAME)
     for path in paths:
         alone = json.loads(run("diagnose", str(path), "--json").stdout)
-        assert json.loads(records[str(path)].data) == {"path": str(path), **alone}
+        assert json.loads(records[str(path)].data) == {"source": str(path), **alone}
         assert alone["run"]["inputs"][0]["sha256"]
 
 
