@@ -53,26 +53,27 @@ def _in(module: str, name: str) -> Any:
     return output
 
 
-def _one(output: FleetOutput) -> Output:
+def _one(name: str) -> Output:
     """An output of many runs for one alone."""
 
     def written(diagnosis: Diagnosis, look: Look, /) -> str:
         from stabtree.judging.outcome import Outcome
 
         sources = diagnosis.run.sources
-        return _several(output)([Outcome(sources[0].path if sources else diagnosis.run.name, diagnosis)], look)
+        return tables()[name]([Outcome(sources[0].path if sources else diagnosis.run.name, diagnosis)], look)
 
     return written
 
 
-def _several(output: FleetOutput, *, worst_first: bool = False) -> TableOutput:
-    """An output of many runs for those that are at hand, in their order or worst first."""
+def _several(name: str, output: FleetOutput) -> TableOutput:
+    """An output of many runs for those that are at hand: for people worst first, for machines in their order."""
 
     def written(outcomes: Sequence[Outcome], look: Look, /) -> str:
         from stabtree.judging.outcome import ORDER
         from stabtree.render.data.record import records
 
-        told = records(outcomes)
+        told = records(outcomes, whole=name in (JSON, JSONL))
+        worst_first = name in (SCREEN, MARKDOWN, HTML)
         return "".join(output(sorted(told, key=lambda one: ORDER.index(one.badge)) if worst_first else told, look))
 
     return written
@@ -101,8 +102,8 @@ OUTPUTS: dict[str, Output] = {
     SVG: _in("stabtree.render.figure.svg", "output"),
     MARKDOWN: _in("stabtree.render.markdown.page", "markdown"),
     POSTMORTEM: _in("stabtree.render.markdown.postmortem", "postmortem"),
-    JSONL: _one(FLEET[JSONL]),
-    CSV: _one(FLEET[CSV]),
+    JSONL: _one(JSONL),
+    CSV: _one(CSV),
     **{name: _in(f"stabtree.render.ci.{name}", name) for name in SERVICES},
 }
 COMPARISONS: dict[str, ComparisonOutput] = {
@@ -117,5 +118,5 @@ COMPARISONS: dict[str, ComparisonOutput] = {
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
     shown = {**FLEET, SCREEN: _in("stabtree.render.fleet.table", "whole")}
-    told = {name: _several(output, worst_first=name in (SCREEN, MARKDOWN, HTML)) for name, output in shown.items()}
+    told = {name: _several(name, output) for name, output in shown.items()}
     return {**told, **{name: _in(f"stabtree.render.ci.{name}", "several") for name in SERVICES}}

@@ -26,13 +26,14 @@ STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MOST_PROBLEM = 90
 
 
-def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
+def record(outcome: Outcome, path: str, *, seconds: float = 0.0, whole: bool = True) -> Record:
     """What became of one run of many.
 
     Args:
         outcome: the outcome, whose name is the path, with the run's name behind it where the path holds several.
         path: what was read.
         seconds: how long that took.
+        whole: whether what only machines read is wanted; it takes longer than the rest.
     """
     found, run = outcome.found, outcome.name.removeprefix(path).strip()
     if isinstance(found, StabtreeError):
@@ -61,17 +62,17 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0) -> Record:
         notes=found.run.notes,
         spark=line,
         mark=mark,
-        data=_compact({"source": outcome.name, **machine.to_dict(found)}),
+        data=_compact({"source": outcome.name, **machine.to_dict(found)}) if whole else b"",
         seconds=seconds,
     )
 
 
-def records(outcomes: Iterable[Outcome]) -> Iterator[Record]:
-    """What became of runs that are at hand, in their order."""
+def records(outcomes: Iterable[Outcome], *, whole: bool = True) -> Iterator[Record]:
+    """What became of runs that are at hand, in their order; `whole` as of `record`."""
     for outcome in outcomes:
         sources = outcome.found.run.sources if isinstance(outcome.found, Diagnosis) else ()
         holds_it = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
-        yield record(outcome, holds_it)
+        yield record(outcome, holds_it, whole=whole)
 
 
 def _compact(document: dict[str, Any]) -> bytes:

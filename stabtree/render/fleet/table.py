@@ -164,13 +164,15 @@ def _listed(rows: Sequence[Record], told: Tally, look: Look) -> Iterator[str]:
 
 def _run(page: Page, cells: tuple[str, str], record: Record, widths: Sequence[int], line: Line) -> None:
     left = styled(_row(cells, widths, line)).cell_len
+    below = page.width - left < LEAST_TITLE  # on a narrow screen what was found stands below the name
+    left = 4 if below else left
     more = f"+{record.more}" if record.more else ""
     lines = _wrapped(page, f"{record.title} {more}", max(LEAST_TITLE, page.width - left))
     told: list[Line] = [[(text, "")] for text in lines]
     if more:
         told[-1] = [(lines[-1].removesuffix(more), ""), (more, "dim")]
-    page.lines([_row(cells, widths, line, told[0])])
-    page.lines(told[1:], indent=left)
+    page.lines([_row(cells, widths, line, [] if below else told[0])])
+    page.lines(told if below else told[1:], indent=left)
 
 
 def _row(

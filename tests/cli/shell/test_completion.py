@@ -27,7 +27,7 @@ from tests.cli.command import environment, failed, run
         (["tree", "sh"], ["show"]),
         (["tree", "show", "ph"], ["phase19"]),
         (["diagnose", "--tree", "ph"], ["phase19"]),
-        (["diagnose", "--output", "po"], ["postmortem"]),
+        (["diagnose", "--output", "js"], ["json", "jsonl"]),
         (["diagnose", "--dtype", "b"], ["bf16"]),
         (["explain", "spike-m"], ["spike-minor"]),
         (["explain", "grad_nor"], ["grad_norm"]),
@@ -72,7 +72,7 @@ def test_each_shell_has_its_lines_and_no_other_one() -> None:
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash here")
 @pytest.mark.parametrize(
-    ("words", "offered"), [(["explain", "spike-m"], "spike-minor"), (["x.csv", "--output", "=", "po"], "postmortem")]
+    ("words", "offered"), [(["explain", "spike-m"], "spike-minor"), (["x.csv", "--output", "=", "ht"], "html")]
 )
 def test_bash_itself_gets_them(words: list[str], offered: str) -> None:
     """Its own function fills in the reply, from the words as bash splits them."""

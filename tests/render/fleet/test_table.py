@@ -69,6 +69,7 @@ def test_every_line_fits_and_says_nothing_it_must_not(width: int, plain: bool) -
     runs = [hostile(), *many(80, 300)]
     text = "".join(table(runs, Look(width=width, ascii=plain)))
     assert all(len(line) <= width for line in text.splitlines()[:-1] if width >= 60)
+    assert "in fp16" in text.partition("  run ")[2]
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert text.isascii() or not plain
