@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from stabtree.cli.calibrate import calibrate
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
+app.command(cls=TypedCommand, short_help="Set thresholds by your own healthy runs.")(calibrate)
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
 app.command(cls=TypedCommand, short_help="List the formats that are read.")(formats)

@@ -18,7 +18,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import HEADLINE, JSON, OUTPUTS, SCREEN, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
@@ -54,8 +54,16 @@ LINKING = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
 """What TERM_PROGRAM says of terminals that show links; others say so by a variable of their own."""
 
 
-def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | None, str]:
+def wanted(
+    output: list[str] | None, *, json: bool, quiet: bool, names: Collection[str] = OUTPUTS
+) -> dict[Path | None, str]:
     """What goes where, by file; None stands for standard output.
+
+    Args:
+        output: what was typed.
+        json: whether JSON was asked for by its short form.
+        quiet: whether one line was.
+        names: the outputs that there are.
 
     Raises:
         StabtreeError: where a name is unknown, or two outputs would go to one place.
@@ -66,11 +74,11 @@ def wanted(output: list[str] | None, *, json: bool, quiet: bool) -> dict[Path | 
         name, equals, file = item.partition("=")
         if equals and not file:
             raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
-        if name not in OUTPUTS:
+        if name not in names:
             import difflib  # only a mistake needs it
 
-            near = difflib.get_close_matches(name, OUTPUTS, 1)
-            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(OUTPUTS)}"
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(names)}"
             raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
         place = None if file in ("", "-", "/dev/stdout") else _resolved(file)
         if place in found:
@@ -120,7 +128,7 @@ def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str], look: Look 
     Raises:
         StabtreeError: where one can't be written.
     """
-    _deliver(lambda name, look: OUTPUTS[name](diagnosis, look), places, look)
+    emit_all(lambda name, look: OUTPUTS[name](diagnosis, look), places, look)
 
 
 def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], look: Look = LOOK) -> None:
@@ -135,10 +143,15 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], 
             raise StabtreeError(
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
-    _deliver(lambda name, look: known[name](outcomes, look), places, look)
+    emit_all(lambda name, look: known[name](outcomes, look), places, look)
 
 
-def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look) -> None:
+def emit_all(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look = LOOK) -> None:
+    """Write what a text is made of, by the name of an output, to each place, files first.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
     for place, name in places.items():
         if place is not None:
             write(place, text(name, look))

@@ -24,6 +24,7 @@ ORDER = (
     ("tree",),
     ("diagnosis",),
     ("judging",),
+    ("calibrate",),
     ("render",),
     ("cli", "__init__", "__main__"),
 )
