@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stabtree.answer import UNKNOWN
+from stabtree.calibrate.faults import NAN
 from stabtree.calibrate.knobs import knobs_of, way_to
 from stabtree.calibrate.least import away, least
 from stabtree.calibrate.result import BROKEN, Calibration, Change, Left, typed
@@ -26,17 +28,15 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 3  # for one leaf: what one threshold no longer says another may
 MOST_OPTIONS = 4  # of which it is looked up what each would miss
-NEVER_EVENTS = frozenset({"nan"})
 
 
 def is_never(leaf: Leaf) -> bool:
     """Whether a finding must not be calibrated away: NaN, and a loss that rises to the end, are never healthy."""
-    diverges = leaf.severity is Severity.CRITICAL and leaf.lasting and "rise" in leaf.events
-    return diverges or bool(NEVER_EVENTS & set(leaf.events))
+    return NAN in leaf.events or (leaf.severity is Severity.CRITICAL and leaf.lasting and "rise" in leaf.events)
 
 
 @dataclass(slots=True)
-class Move:
+class Shift:
     """A threshold on its way: in one direction, as far as each run needs.
 
     Attributes:
@@ -85,7 +85,7 @@ class _Calibrating:
     faults: Faults
     runs: list[tuple[str, Run]]
     level: Severity
-    moves: dict[str, Move] = field(default_factory=dict)
+    moves: dict[str, Shift] = field(default_factory=dict)
     left: dict[str, list[int]] = field(default_factory=dict)
 
     def settle(self) -> None:
@@ -124,10 +124,14 @@ class _Calibrating:
 
     def _silence(self, leaf: str, places: list[int]) -> bool:
         """Move the threshold that misses the fewest faults, of several such the one that has to move least."""
-        options = sorted(self._options(leaf, places), key=lambda move: (self._reach(move), move.knob.key))
-        if not options:
+        options = sorted(self._options(leaf, places), key=lambda move: (self._reach(move), move.knob.key, move.up))
+        options = options[:MOST_OPTIONS]
+        missed = [self.faults.missed(self._with(move)) for move in options]
+        # A NaN that would no longer be told is too high a price, whatever it buys.
+        costs = [(len(names), at) for at, names in enumerate(missed) if not self.faults.nan(names)]
+        if not costs:
             return False
-        chosen = min(options[:MOST_OPTIONS], key=lambda move: len(self.faults.missed(self._with(move))))
+        chosen = options[min(costs)[1]]
         key = chosen.knob.key
         known = self.moves.setdefault(key, chosen)
         for place, value in chosen.needs.items():
@@ -135,7 +139,7 @@ class _Calibrating:
         known.leaves[leaf] = None
         return True
 
-    def _options(self, leaf: str, places: list[int]) -> list[Move]:
+    def _options(self, leaf: str, places: list[int]) -> list[Shift]:
         """The thresholds that silence a leaf of all runs that are told it, each by itself and at its least."""
         shared: dict[str, Knob] | None = None
         for place in places:
@@ -145,7 +149,7 @@ class _Calibrating:
         for key, knob in (shared or {}).items():
             moved = self.moves.get(key)  # what was moved goes on in its direction
             ways += [(moved.knob, moved.up)] if moved else [(knob, True), (knob, False)]
-        return [Move(knob, up, needs) for knob, up in ways if (needs := self._needs(knob, leaf, places, up=up))]
+        return [Shift(knob, up, needs) for knob, up in ways if (needs := self._needs(knob, leaf, places, up=up))]
 
     def _needs(self, knob: Knob, leaf: str, places: list[int], *, up: bool) -> dict[int, float]:
         """How far each run needs a threshold to move; empty where one of them is told the leaf all the same."""
@@ -164,10 +168,10 @@ class _Calibrating:
             found[place] = value
         return found
 
-    def _reach(self, move: Move) -> float:
+    def _reach(self, move: Shift) -> float:
         return max(move.far(value) for value in move.needs.values())
 
-    def _with(self, move: Move) -> Set:
+    def _with(self, move: Shift) -> Set:
         value = move.value(len(self.runs))
         return {**self.set(), **({move.knob.key: value} if value is not None else {})}
 
@@ -186,7 +190,7 @@ class _Calibrating:
             count += bool(self.alarms(place, self.set(place if matters else None)))
         return Share(count, len(self.runs))
 
-    def change(self, move: Move) -> Change:
+    def change(self, move: Shift) -> Change:
         """A move as it is told."""
         value, place = move.value(len(self.runs)), move.extreme()
         assert value is not None and place is not None  # noqa: S101, PT018 - a move is made for a run
@@ -254,4 +258,4 @@ def _unfit(item: Loaded, walks: Walks, *, trust: bool) -> str:
     critical = [finding.leaf for finding in plain.findings if finding.leaf.severity is Severity.CRITICAL]
     if critical and not trust:
         return f"{BROKEN}: {critical[0].id}"
-    return "not judged: too little was logged" if plain.verdict == "unknown" and not plain.partial else ""
+    return "can't be judged: too little was logged" if plain.verdict == UNKNOWN else ""

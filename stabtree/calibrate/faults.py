@@ -13,13 +13,14 @@ from stabtree.loaders import load_runs
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.calibrate.walks import Walks
     from stabtree.loaders import Loaded
     from stabtree.run import Run
 
 LEVEL = Severity.WARNING
+NAN = "nan"  # of `stabtree.tree.model.EVENTS`
 GROUPS = ("phase19", "convergence")
 HARMLESS = ("healthy", "normal-backoff", "plateau", "spike-minor", "grad-skipped")
 """Of the runs that come with stabtree, those that are told nothing or a note."""
@@ -56,6 +57,11 @@ class Faults:
             for name in self.caught()
             if not self.walks.told(self.runs[name], set_).alarms(LEVEL).keys() - {*ignored}
         )
+
+    def nan(self, names: Iterable[str]) -> bool:
+        """Whether one of some faults is told of a NaN as things stand."""
+        told = (self.walks.told(self.runs[name], {}).alarms(LEVEL) for name in names)
+        return any(NAN in leaf.events for leaves in told for leaf in leaves.values())
 
     def misses(self, set_: Mapping[str, float]) -> tuple[Miss, ...]:
         """The same, with what each is told now and then."""
