@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from stabtree.answer import NO, UNKNOWN
 from stabtree.predicates import predicate_named
-from stabtree.tree.overrides import overridden
-from stabtree.tree.params import facts_behind, liked, resolved, settable
+from stabtree.tree.overrides import declared, overridden
+from stabtree.tree.params import facts_behind, liked, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.diagnosis.visits import Visit
+    from stabtree.facts.registry import Param
     from stabtree.tree.model import Question, Tree
     from stabtree.tree.params import Asking
 
@@ -73,7 +74,8 @@ def way_to(diagnosis: Diagnosis, leaf: str) -> tuple[Visit, ...]:
 def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Knob]:
     """The thresholds, by their keys, that decided the way to a leaf: of its questions that the data said yes to.
 
-    Lengths of windows are none: they say where to look, not what is too much; nor is what only fine-tunes a guard.
+    Lengths of windows are none: they say where to look, not what is too much; nor is what only fine-tunes a guard:
+    moved far enough it silences a real spike for a reason that nobody could follow.
     """
     tree, found = diagnosis.tree, dict[str, Knob]()
     own, facts = overridden(tree, diagnosis.overrides, literal=diagnosis.literal)
@@ -84,11 +86,11 @@ def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Knob]:
         values = resolved(tree, question, literal=diagnosis.literal, facts=facts)
         for node in reversed([question, *_likes(tree, question)]):
             values.update({key: value for key, value in own.get(node.id, {}).items() if key in values})
+        known = declared(tree, question.id)
         for home, name, shipped in _stated(tree, question):
             base = facts[home][name] if home in facts else values[name]
             if _is_threshold(name, shipped) and _is_threshold(name, base):
-                key = f"{home}.{name}"
-                whole = isinstance(shipped, int)
+                key, whole = f"{home}.{name}", known[name][1].kind is int
                 found.setdefault(key, Knob(key, float(shipped), float(base), whole, question.id))
     return found
 
@@ -98,19 +100,20 @@ def _is_threshold(name: str, value: object) -> bool:
     return number and not name.endswith(LENGTHS)
 
 
-def _stated(tree: Tree, question: Question) -> Iterator[tuple[str, str, float]]:
+def _stated(tree: Tree, question: Question) -> Iterator[tuple[str, str, Param]]:
     """What a tree states of a question, of what that is like and of the facts behind: home, name, value."""
     predicate = predicate_named(question.test)
     if predicate is None:
         return
-    known = settable(predicate)
+    own: dict[str, Param] = {}
     for node in reversed([question, *_likes(tree, question)]):
-        for name, value in node.params.items():
-            if name in known and not known[name][0] and name not in question.advanced:
-                yield question.id, name, value  # type: ignore[misc]  # `_is_threshold` looks at it
-    for fact in facts_behind(predicate):
-        for name, value in tree.facts[fact].params.items() if fact in tree.facts else ():
-            yield fact, name, value  # type: ignore[misc]
+        own = {name: value for name, value in own.items() if name not in node.advanced} | dict(node.params)
+    for name, value in own.items():
+        if name in predicate.params:
+            yield question.id, name, value
+    for stated in (tree.facts[fact] for fact in facts_behind(predicate) if fact in tree.facts):
+        for name, value in stated.params.items():
+            yield stated.id, name, value
 
 
 def _likes(tree: Tree, node: Asking) -> list[Asking]:

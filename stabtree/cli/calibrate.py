@@ -42,7 +42,11 @@ Trust = Annotated[
 LevelOpt = Annotated[
     str,
     typer.Option(
-        "--level", metavar="LEVEL", help="What counts as an alarm: warning (default) or note.", rich_help_panel=JUDGING
+        "--level",
+        metavar="LEVEL",
+        help="What counts as an alarm: warning (default) or note.",
+        rich_help_panel=JUDGING,
+        show_default=False,
     ),
 ]
 FaultsOpt = Annotated[
