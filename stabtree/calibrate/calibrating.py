@@ -128,7 +128,11 @@ class _Calibrating:
         options = options[:MOST_OPTIONS]
         missed = [self.faults.missed(self._with(move)) for move in options]
         # A NaN that would no longer be told is too high a price, whatever it buys.
-        costs = [(len(names), at) for at, names in enumerate(missed) if not self.faults.nan(names)]
+        costs = [
+            (len(names), at)
+            for at, (move, names) in enumerate(zip(options, missed, strict=True))
+            if not self.faults.nan(names) and not self._hides(self._with(move))
+        ]
         if not costs:
             return False
         chosen = options[min(costs)[1]]
@@ -138,6 +142,14 @@ class _Calibrating:
             known.needs[place] = max(value, known.needs.get(place, value), key=known.far)
         known.leaves[leaf] = None
         return True
+
+    def _hides(self, set_: Set) -> bool:
+        """Whether something that no threshold may hide would no longer be told of one of the runs."""
+        for place in range(len(self.runs)):
+            never = {id_ for id_, leaf in self.alarms(place, {}).items() if is_never(leaf)}
+            if never and never - self.alarms(place, set_).keys():
+                return True
+        return False
 
     def _options(self, leaf: str, places: list[int]) -> list[Shift]:
         """The thresholds that silence a leaf of all runs that are told it, each by itself and at its least."""

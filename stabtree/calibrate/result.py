@@ -102,6 +102,11 @@ class Calibration:
     missed: tuple[Miss, ...]
 
     @property
+    def broken(self) -> bool:
+        """Whether runs are left out that a person may vouch for."""
+        return any(reason.startswith(BROKEN) for _, reason in self.excluded)
+
+    @property
     def settings(self) -> dict[str, float]:
         """What is to be set, by the keys of a project's `set`."""
         return {change.knob.key: typed(change.knob, change.value) for change in self.changes}

@@ -36,7 +36,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Walks:
-    """How runs are judged, and what came of it: nothing is asked twice.
+    """How runs are judged, and what came of it: nothing is asked twice. The runs must live as long as it does.
 
     Attributes:
         judging: how runs are judged but for what is calibrated.

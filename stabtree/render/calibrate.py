@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from stabtree.calibrate.result import BROKEN
 from stabtree.common.text import clean, in_words
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
@@ -65,6 +63,8 @@ def screen(calibration: Calibration, look: Look = LOOK) -> str:
 
 def data(calibration: Calibration, _look: Look = LOOK) -> str:
     """All of it for machines."""
+    import json
+
     expected = calibration.expected
     found: dict[str, Any] = {
         "schema": 1,
@@ -126,7 +126,7 @@ def _left_out(page: Page, calibration: Calibration) -> None:
         page.item(("left out", "dim"), [(f"{name}  {reason}", "")], indent=1, head_width=10)
     if (more := len(calibration.excluded) - NAMED) > 0:
         page.line((f"and {more} more", "dim"), indent=11)
-    if any(reason.startswith(BROKEN) for _, reason in calibration.excluded):
+    if calibration.broken:
         page.line(("--trust takes runs that look broken for healthy", "dim"), indent=11)
 
 
@@ -196,7 +196,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _key(key: str) -> str:
     """A dotted key of TOML; a part that is no bare word is quoted."""
-    return ".".join(part if BARE.fullmatch(part) else json.dumps(part, ensure_ascii=True) for part in key.split("."))
+    import json
+
+    return ".".join(part if BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in key.split("."))
 
 
 def _plain(change: Change) -> dict[str, Any]:

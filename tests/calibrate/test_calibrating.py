@@ -15,7 +15,7 @@ from stabtree.calibrate.walks import Walks
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.loaders import Loaded, load_run
-from tests.calibrate.houses import KEY, LEVEL, alarms, calibrated, house, steady, with_set
+from tests.calibrate.houses import HOUSE, KEY, LEVEL, alarms, calibrated, house, steady, with_set
 from tests.conftest import FIXTURES, falling, make_run
 
 if TYPE_CHECKING:
@@ -96,6 +96,55 @@ def test_a_run_that_looks_broken_teaches_nothing() -> None:
     assert not trusted.changes
     assert [(left.leaf, left.runs, left.never) for left in trusted.left] == [("nan-forward", ("bad",), True)]
     assert trusted.expected.count == 1
+
+
+def test_beside_what_is_taught_a_nan_stays(judging: Judging) -> None:
+    """Of a run that a person vouches for, the gradients are calibrated and the NaN of its loss is told all the same."""
+    loss = falling(200)
+    loss[150:] = np.nan
+    run = make_run({"loss": loss, "grad_norm": np.full(200, 9.0), "lr": np.full(200, 1e-3)}, dtype="fp32")
+    broken = alarms(judging, run) - {"too-large"}
+    assert broken
+    found = calibrated(judging, {"run": run}, trust=True)
+    assert list(found.settings) == [KEY]
+    assert alarms(with_set(judging, found.settings), run) == broken
+    assert {left.leaf for left in found.left if left.never} == broken
+
+
+@pytest.mark.parametrize(("event", "moved"), [("nan", False), ("rise", True)])
+def test_a_threshold_that_would_hide_a_nan_is_not_moved(tmp_path: Path, event: str, moved: bool) -> None:
+    """Rather no change than one by which the NaN of a labelled fault is missed; another fault may be given up."""
+    second = """leaves:
+  - id: gone
+    of: H2
+    title: The gradients took the loss with them
+    severity: warning
+    events: [EVENT]
+    why: Ours keep below.
+    fixes: [Lower the learning rate.]
+    source: the house
+"""
+    question = """  - id: H2
+    section: first
+    ask: Does it stay above 40?
+    short: above 40?
+    why: None came back.
+    rule: "grad_norm at or above {level:g}"
+    test: stays_above
+    like: H1
+    params: {level: 40.0}
+    go: {yes: gone, no: too-large}
+    source: the house
+"""
+    text = HOUSE.replace("leaves:\n", question + second.replace("EVENT", event))
+    file = tmp_path / "two.yaml"
+    file.write_text(text.replace("yes: too-large, no: Q1.1", "yes: H2, no: Q1.1"), encoding="utf-8")
+    judging = Judging(tree=str(file))
+    assert alarms(judging, steady(45.0)) == {"gone"}
+    found = calibrated(judging, {"run": steady(30.0)}, {"fault": steady(45.0)})
+    assert bool(found.changes) == moved
+    assert [left.leaf for left in found.left] == ([] if moved else ["too-large"])
+    assert [miss.name for miss in found.missed] == (["fault"] if moved else [])
 
 
 def test_a_log_that_can_not_be_read_is_left_out_with_its_reason() -> None:

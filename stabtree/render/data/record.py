@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import UNREAD
 from stabtree.judging.record import Record
 from stabtree.render.data import machine
 from stabtree.render.report.words import badge, main_finding, title
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
