@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stabtree.cli.baseline import baseline
+from stabtree.cli.calibrate import calibrate
 from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.compare import compare
 from stabtree.cli.config import config
@@ -50,6 +51,7 @@ app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilo
 app.command(cls=TypedCommand, short_help="Diagnose all runs below folders.", epilog=SCAN_EPILOG)(scan)
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
 app.command(cls=TypedCommand, short_help="Tell where a run parts from good ones.", epilog=COMPARE_EPILOG)(compare)
+app.command(cls=TypedCommand, short_help="Set thresholds by your own healthy runs.")(calibrate)
 app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
 app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
 app.command(cls=TypedCommand, short_help="Accept what is found now, so that only new findings count.")(baseline)

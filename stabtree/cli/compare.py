@@ -73,7 +73,7 @@ def compare(
 
     axis = axis_of(by)
     settings = read_settings(config).without({"column": column, "step_column": step_column})
-    places = wanted(output, json=json, quiet=quiet)
+    places = wanted(output, json=json, quiet=quiet, known=COMPARISONS)
     how = reading(column, step_column, dtype, None, format, None, settings)
     busy = Busy(wanted=places.get(None) not in (HEADLINE, JSON))
     with busy.doing(f"reading {', '.join(paths)}"):

@@ -63,6 +63,12 @@ def wanted(
 ) -> dict[Path | None, str]:
     """What goes where, by file; None stands for standard output.
 
+    Args:
+        output: what was typed.
+        json: whether JSON was asked for by its short form.
+        quiet: whether one line was.
+        known: the outputs that there are.
+
     Raises:
         StabtreeError: where a name is unknown, or two outputs would go to one place.
     """
@@ -139,7 +145,7 @@ def deliver(diagnosis: Diagnosis, places: Mapping[Path | None, str], look: Look 
     Raises:
         StabtreeError: where one can't be written.
     """
-    _deliver(lambda name, look: OUTPUTS[name](diagnosis, look), places, look)
+    emit_all(lambda name, look: OUTPUTS[name](diagnosis, look), places, look)
 
 
 def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], look: Look = LOOK) -> None:
@@ -154,23 +160,24 @@ def deliver_all(outcomes: Sequence[Outcome], places: Mapping[Path | None, str], 
             raise StabtreeError(
                 f"{name} is of one run, these are {len(outcomes)}", where="--output", hint="name one run"
             )
-    _deliver(lambda name, look: known[name](outcomes, look), places, look)
+    emit_all(lambda name, look: known[name](outcomes, look), places, look)
 
 
 def deliver_comparison(comparison: Comparison, places: Mapping[Path | None, str], look: Look = LOOK) -> None:
     """Write each output of a comparison to its place, files first.
 
     Raises:
-        StabtreeError: where one can't be written, or is of diagnoses alone.
+        StabtreeError: where one can't be written.
     """
-    for name in places.values():
-        if name not in COMPARISONS:
-            hint = f"the outputs of a comparison are {', '.join(COMPARISONS)}"
-            raise StabtreeError(f"{name} is of a diagnosis", where="--output", hint=hint)
-    _deliver(lambda name, look: COMPARISONS[name](comparison, look), places, look)
+    emit_all(lambda name, look: COMPARISONS[name](comparison, look), places, look)
 
 
-def _deliver(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look) -> None:
+def emit_all(text: Callable[[str, Look], str], places: Mapping[Path | None, str], look: Look = LOOK) -> None:
+    """Write what a text is made of, by the name of an output, to each place, files first.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
     for place, name in places.items():
         if place is not None:
             write(place, text(name, look))

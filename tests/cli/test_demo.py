@@ -5,7 +5,8 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.shell.demo import RUN, demo_run
+from stabtree.calibrate.faults import GROUPS, shipped_runs
+from stabtree.cli.shell.demo import demo_run
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,9 +21,10 @@ def test_the_demo_shows_a_failed_run() -> None:
     assert run("demo", "-q").stderr == ""
 
 
-def test_the_wheel_holds_the_run() -> None:
-    """It is packed from the fixture to where the command looks first."""
+def test_the_wheel_holds_the_runs() -> None:
+    """They are packed from the fixtures to where the commands look first."""
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    (source,) = [path for path, to in packed["force-include"].items() if to == f"stabtree/_demo/{RUN}"]
-    assert (ROOT / source).samefile(demo_run())
+    places = {to: ROOT / path for path, to in packed["force-include"].items()}
+    for group in GROUPS:
+        assert places[f"stabtree/_runs/{group}"].samefile(shipped_runs() / group)
     assert {"manifest.json", "metrics.csv"} <= {path.name for path in demo_run().iterdir()}

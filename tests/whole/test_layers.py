@@ -25,6 +25,7 @@ ORDER = (
     ("diagnosis",),
     ("judging",),
     ("comparing",),
+    ("calibrate",),
     ("render",),
     ("fleet",),
     ("cli", "__init__", "__main__"),

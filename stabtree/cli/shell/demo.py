@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.options import Json  # noqa: TC001 - typer reads it
 from stabtree.cli.outputs import OutputOpt, Quiet  # noqa: TC001
 from stabtree.cli.printing import tell
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUN = "fp16-overflow"
 
@@ -24,7 +27,7 @@ def demo(output: OutputOpt = None, json: Json = False, quiet: Quiet = False) -> 
 
 
 def demo_run() -> Path:
-    """The folder of the run: in a wheel it lies in the package, in a checkout beside it."""
-    package = Path(__file__).parents[2]
-    folder = package / "_demo" / RUN
-    return folder if folder.is_dir() else package.parent / "fixtures" / "phase19" / RUN
+    """The folder of the run."""
+    from stabtree.calibrate.faults import shipped_runs
+
+    return shipped_runs() / "phase19" / RUN

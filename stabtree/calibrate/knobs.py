@@ -1,0 +1,125 @@
+"""The numbers that decided an alarm: the thresholds of the questions that led to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree.answer import NO, UNKNOWN
+from stabtree.predicates import predicate_named
+from stabtree.tree.overrides import declared, overridden
+from stabtree.tree.params import facts_behind, liked, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.visits import Visit
+    from stabtree.facts.registry import Param
+    from stabtree.tree.model import Question, Tree
+    from stabtree.tree.params import Asking
+
+LENGTHS = ("steps", "rows")
+SHARES = ("share", "chance", "correlation")
+FACTOR, CHANCES = 10.0, 1e6
+"""How far a threshold may be moved, and how far a chance, which falls fast where others grow slowly: beyond, the
+question is as good as not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A threshold.
+
+    Attributes:
+        key: what it is set by, `spike.sigma`.
+        shipped: what the tree states.
+        base: what is in force: a project may have set it before.
+        whole: whether it is a whole number.
+        question: the first question on the way that depends on it.
+    """
+
+    key: str
+    shipped: float
+    base: float
+    whole: bool
+    question: str
+
+    @property
+    def factor(self) -> float:
+        """By what it may be multiplied or divided."""
+        return CHANCES if self.key.endswith("chance") else FACTOR
+
+    @property
+    def most(self) -> float:
+        """The highest value that it may take; a share or a chance ends at 1."""
+        far = self.base * self.factor
+        return min(far, 1.0) if self.key.endswith(SHARES) and self.base <= 1 else far
+
+    @property
+    def least(self) -> float:
+        """The lowest value that it may take."""
+        return self.base / self.factor
+
+
+def way_to(diagnosis: Diagnosis, leaf: str) -> tuple[Visit, ...]:
+    """The walk that ended at a leaf; empty where it is told of otherwise."""
+    for visits in (diagnosis.path, *diagnosis.further):
+        last = visits[-1]
+        end = diagnosis.tree.leaves.get(last.question.go.get(last.answer.verdict) or last.question.go[NO])
+        if end is not None and leaf in (end.id, end.escalate):
+            return visits
+    return ()
+
+
+def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Knob]:
+    """The thresholds, by their keys, that decided the way to a leaf: of its questions that the data said yes to.
+
+    Lengths of windows are none: they say where to look, not what is too much; nor is what only fine-tunes a guard:
+    moved far enough it silences a real spike for a reason that nobody could follow.
+    """
+    tree, found = diagnosis.tree, dict[str, Knob]()
+    own, facts = overridden(tree, diagnosis.overrides, literal=diagnosis.literal)
+    for visit in way_to(diagnosis, leaf):
+        if visit.answer.verdict in (NO, UNKNOWN) or visit.given_by != "data":
+            continue
+        question = visit.question
+        values = resolved(tree, question, literal=diagnosis.literal, facts=facts)
+        for node in reversed([question, *_likes(tree, question)]):
+            values.update({key: value for key, value in own.get(node.id, {}).items() if key in values})
+        known = declared(tree, question.id)
+        for home, name, shipped in _stated(tree, question):
+            base = facts[home][name] if home in facts else values[name]
+            if _is_threshold(name, shipped) and _is_threshold(name, base):
+                key, whole = f"{home}.{name}", known[name][1].kind is int
+                found.setdefault(key, Knob(key, float(shipped), float(base), whole, question.id))
+    return found
+
+
+def _is_threshold(name: str, value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return number and not name.endswith(LENGTHS)
+
+
+def _stated(tree: Tree, question: Question) -> Iterator[tuple[str, str, Param]]:
+    """What a tree states of a question, of what that is like and of the facts behind: home, name, value."""
+    predicate = predicate_named(question.test)
+    if predicate is None:
+        return
+    own: dict[str, Param] = {}
+    for node in reversed([question, *_likes(tree, question)]):
+        own = {name: value for name, value in own.items() if name not in node.advanced} | dict(node.params)
+    for name, value in own.items():
+        if name in predicate.params:
+            yield question.id, name, value
+    for stated in (tree.facts[fact] for fact in facts_behind(predicate) if fact in tree.facts):
+        for name, value in stated.params.items():
+            yield stated.id, name, value
+
+
+def _likes(tree: Tree, node: Asking) -> list[Asking]:
+    """The nodes whose parameters a node takes over, nearest first."""
+    found: list[Asking] = []
+    while node.like:
+        node = liked(tree, node.like)
+        found.append(node)
+    return found

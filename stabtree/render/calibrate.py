@@ -1,0 +1,218 @@
+"""What calibrating found: on the screen, as TOML to paste into the settings of a project, as JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common.text import clean, in_words
+from stabtree.render.look import LOOK, Look
+from stabtree.render.page import new_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from stabtree.calibrate.result import Calibration, Change, Left
+    from stabtree.render.page import Page
+
+LEAF, KEY = 20, 24  # columns of a screen
+NAMED = 3  # runs or faults of a list that are named; the others are counted
+NAME = 60
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml(calibration: Calibration, _look: Look = LOOK) -> str:
+    """The lines for a project's settings, each with what it rests on and what it gives up."""
+    found = _shortened(calibration)
+    lines = [f"# {line}" for line in _summary(found)]
+    lines += [f'# ignore = ["{item.leaf}"]  # {_advice(item)}' for item in found.left if not item.never]
+    if found.changes:
+        lines += ["# Under [tool.stabtree.set] in pyproject.toml, under [set] in stabtree.toml.", "[set]"]
+    for change in found.changes:
+        lines.append(f"{_key(change.knob.key)} = {change.value!r}  # {'; '.join(_reasons(change))}")
+    return "\n".join(lines) + "\n"
+
+
+def screen(calibration: Calibration, look: Look = LOOK) -> str:
+    """What to set and where, and what is given up by it."""
+    found, page = _shortened(calibration), new_page(look)
+    first, *rest = _summary(found)
+    page.line((first, "title"))
+    _left_out(page, found)
+    if found.changes:
+        page.heading("Set")
+        for change in found.changes:
+            _change(page, change)
+    if found.left:
+        page.heading("Still told")
+        width = max(LEAF, *(len(item.leaf) + 2 for item in found.left))
+        for item in found.left:
+            page.item((item.leaf, "id"), [(_advice(item), "")], indent=1, head_width=width)
+    for line in rest:
+        page.blank()
+        page.line((line, ""))
+    if found.changes:
+        page.heading("Into stabtree.toml (in pyproject.toml under [tool.stabtree.set])")
+        pairs = [f"{_key(change.knob.key)} = {change.value!r}" for change in found.changes]
+        page.lines([[(line, "")] for line in ("[set]", *pairs)], indent=1)
+        page.line(("with what it rests on: --output toml=FILE", "dim"))
+    return page.text()
+
+
+def data(calibration: Calibration, _look: Look = LOOK) -> str:
+    """All of it for machines."""
+    import json
+
+    expected = calibration.expected
+    found: dict[str, Any] = {
+        "schema": 1,
+        "runs": list(calibration.runs),
+        "excluded": [{"run": name, "reason": reason} for name, reason in calibration.excluded],
+        "alarmed": calibration.alarmed.count,
+        "set": calibration.settings,
+        "changes": [_plain(change) for change in calibration.changes],
+        "left": [
+            {"leaf": item.leaf, "runs": list(item.runs), "never": item.never, "missed": list(item.missed)}
+            for item in calibration.left
+        ],
+        "false_alarms": {"count": expected.count, "of": expected.of, "low": expected.low, "high": expected.high},
+        "faults": {
+            "labelled": calibration.faults,
+            "caught": calibration.caught,
+            "missed": [
+                {"name": m.name, "leaf": m.leaf, "question": m.question, "before": m.before, "after": m.after}
+                for m in calibration.missed
+            ],
+        },
+    }
+    return json.dumps(found, indent=1)
+
+
+OUTPUTS: Mapping[str, Callable[[Calibration, Look], str]] = {"screen": screen, "toml": toml, "json": data}
+"""The outputs of `calibrate`, by their names."""
+
+
+def _shortened(calibration: Calibration) -> Calibration:
+    """The same without the folder that all runs lie in."""
+    names = [*calibration.runs, *(name for name, _ in calibration.excluded)]
+    folders = zip(*(name.split("/")[:-1] for name in names), strict=False) if len(names) > 1 else ()
+    shared = sum(1 for _ in takewhile(lambda parts: len({*parts}) == 1, folders))
+
+    def short(name: str) -> str:
+        return clean("/".join(name.split("/")[shared:]), NAME)
+
+    changes = (
+        replace(one, extreme=short(one.extreme), runs=tuple(map(short, one.runs))) for one in calibration.changes
+    )
+    return replace(
+        calibration,
+        excluded=tuple((short(name), clean(reason)) for name, reason in calibration.excluded),
+        changes=tuple(changes),
+        left=tuple(replace(item, runs=tuple(map(short, item.runs))) for item in calibration.left),
+    )
+
+
+def _summary(calibration: Calibration) -> list[str]:
+    """How many alarm, how many will, and what is given up."""
+    if not calibration.runs:
+        return ["None of the runs can stand for a healthy one: nothing to calibrate from."]
+    return [_counted(calibration), _expected(calibration), _given_up(calibration)]
+
+
+def _left_out(page: Page, calibration: Calibration) -> None:
+    for name, reason in calibration.excluded[:NAMED]:
+        page.item(("left out", "dim"), [(f"{name}  {reason}", "")], indent=1, head_width=10)
+    if (more := len(calibration.excluded) - NAMED) > 0:
+        page.line((f"and {more} more", "dim"), indent=11)
+    if calibration.broken:
+        page.line(("--trust takes runs that look broken for healthy", "dim"), indent=11)
+
+
+def _change(page: Page, change: Change) -> None:
+    knob = change.knob
+    first = [(f"{knob.base:g}", "dim"), (" → ", "dim"), (f"{change.value:g}", "number")]
+    page.item((knob.key, "id"), [*first, (f"  {in_words(change.leaves)}", "")], indent=1, head_width=KEY)
+    for reason in _reasons(change):
+        page.line((reason, "dim"), indent=3, hanging=2)
+
+
+def _reasons(change: Change) -> list[str]:
+    """What a line rests on."""
+    knob, count = change.knob, len(change.runs)
+    before = [] if knob.base == knob.shipped else [f"set before to {knob.base:g}: take that line out"]
+    seen = f': "{clean(change.seen)}"' if change.seen else ""
+    most = f"most by {change.extreme}: {change.needed:.4g}{seen}"
+    return [
+        f"shipped {knob.shipped:g}",
+        *before,
+        f"needed by {count} runs, {most}" if count > 1 else f"needed by {change.extreme}: {change.needed:.4g}{seen}",
+        f"margin for runs to come {change.margin:.1%}" if change.margin else "no margin: other runs need as much",
+    ]
+
+
+def _counted(calibration: Calibration) -> str:
+    alarmed, of = calibration.alarmed.count, calibration.alarmed.of
+    still = len({name for item in calibration.left for name in item.runs})
+    runs = f"{of:,} healthy run{'s' if of != 1 else ''}"
+    if not alarmed:
+        return f"{runs}, and none alarms: nothing to set."
+    return f"{runs}: now {alarmed:,} alarm{'s' if alarmed == 1 else ''}, then {still:,}."
+
+
+def _expected(calibration: Calibration) -> str:
+    share = calibration.expected
+    told = f"False alarms to expect: {share.count} of {share.of} when each run is left out in turn"
+    low = f"{share.low:.1%} to " if share.count else "at most "
+    bound = f"{told}; with 95% confidence {low}{share.high:.1%} of such runs."
+    if share.count:
+        return bound
+    return f"{bound} {share.of} run{'s' if share.of != 1 else ''} can't tell less than about 3/{share.of}."
+
+
+def _given_up(calibration: Calibration) -> str:
+    known = f"of {calibration.faults} labelled faults"
+    if calibration.caught < calibration.faults:
+        known = f"of {calibration.caught} labelled faults that are caught now ({calibration.faults} in all)"
+    if not calibration.missed:
+        return f"Given up: {known} none would be missed."
+    named = [f"{clean(miss.name, NAME)} ({miss.question} {miss.before} -> {miss.after})" for miss in calibration.missed]
+    return f"Given up: {known} {len(named)} would be missed: {', '.join(named)}."
+
+
+def _advice(item: Left) -> str:
+    runs = f"{_listed(item.runs)}: "
+    if item.never:
+        return f"{runs}it tells of NaN or of a divergence, which no threshold may hide"
+    cost = f"which would miss {_listed(item.missed)}" if item.missed else "which misses no labelled fault"
+    return f"{runs}no single number silences it; if it is harmless here: --ignore {item.leaf}, {cost}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [clean(name, NAME) for name in names[:NAMED]]
+    return in_words([*shown, f"{len(names) - NAMED} more"] if len(names) > NAMED else shown)
+
+
+def _key(key: str) -> str:
+    """A dotted key of TOML; a part that is no bare word is quoted."""
+    import json
+
+    return ".".join(part if BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in key.split("."))
+
+
+def _plain(change: Change) -> dict[str, Any]:
+    knob = change.knob
+    return {
+        "set": knob.key,
+        "question": knob.question,
+        "shipped": knob.shipped,
+        "before": knob.base,
+        "value": change.value,
+        "needed": change.needed,
+        "margin": change.margin,
+        "extreme": change.extreme,
+        "seen": change.seen,
+        "runs": list(change.runs),
+        "leaves": list(change.leaves),
+    }

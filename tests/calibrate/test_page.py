@@ -1,0 +1,33 @@
+"""The commands of docs/calibrate.md do what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.cli.command import run
+from tests.conftest import ROOT, falling
+
+if TYPE_CHECKING:
+    import pytest
+
+PAGE = ROOT / "docs" / "calibrate.md"
+SPIKES = {"monday": 0.5, "tuesday": 0.8, "wednesday": 0.6, "thursday": 0.0}
+
+
+def test_the_commands_of_the_page_silence_healthy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs with a spike that is usual here alarm before; after all commands in order they do not."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    for seed, (name, height) in enumerate(SPIKES.items()):
+        loss = falling(600, seed=seed)
+        loss[300 + 20 * seed] += height
+        rows = [f"{step},{value:.6f},0.001" for step, value in enumerate(loss)]
+        Path(f"runs/{name}.csv").write_text("\n".join(["step,loss,lr", *rows, ""]), encoding="utf-8")
+    assert run("diagnose", "runs", "-q").returncode == 1
+    (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    done = [run(*shlex.split(line.removeprefix("$ stabtree "))) for line in block.splitlines()]
+    assert [one.returncode for one in done] == [0, 0, 0]
+    assert "4 healthy runs: now 3 alarm, then 0." in done[0].stdout
