@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.calibrate.faults import Faults
-    from stabtree.calibrate.knobs import Knob
+    from stabtree.calibrate.knobs import Tunable
     from stabtree.calibrate.walks import Set, Walks
     from stabtree.loaders import Loaded
     from stabtree.run import Run
@@ -46,7 +46,7 @@ class Shift:
         leaves: the findings that it is moved for.
     """
 
-    knob: Knob
+    knob: Tunable
     up: bool
     needs: dict[int, float] = field(default_factory=dict)
     leaves: dict[str, None] = field(default_factory=dict)
@@ -153,17 +153,17 @@ class _Calibrating:
 
     def _options(self, leaf: str, places: list[int]) -> list[Shift]:
         """The thresholds that silence a leaf of all runs that are told it, each by itself and at its least."""
-        shared: dict[str, Knob] | None = None
+        shared: dict[str, Tunable] | None = None
         for place in places:
             own = knobs_of(self.walks.found(self.runs[place][1], self.set()), leaf)
             shared = own if shared is None else {key: knob for key, knob in shared.items() if key in own}
-        ways: list[tuple[Knob, bool]] = []
+        ways: list[tuple[Tunable, bool]] = []
         for key, knob in (shared or {}).items():
             moved = self.moves.get(key)  # what was moved goes on in its direction
             ways += [(moved.knob, moved.up)] if moved else [(knob, True), (knob, False)]
         return [Shift(knob, up, needs) for knob, up in ways if (needs := self._needs(knob, leaf, places, up=up))]
 
-    def _needs(self, knob: Knob, leaf: str, places: list[int], *, up: bool) -> dict[int, float]:
+    def _needs(self, knob: Tunable, leaf: str, places: list[int], *, up: bool) -> dict[int, float]:
         """How far each run needs a threshold to move; empty where one of them is told the leaf all the same."""
         found: dict[int, float] = {}
         before = {key: value for key, value in self.set().items() if key != knob.key}

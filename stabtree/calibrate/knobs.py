@@ -27,7 +27,7 @@ question is as good as not asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class Tunable:
     """A threshold.
 
     Attributes:
@@ -71,13 +71,13 @@ def way_to(diagnosis: Diagnosis, leaf: str) -> tuple[Visit, ...]:
     return ()
 
 
-def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Knob]:
+def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Tunable]:
     """The thresholds, by their keys, that decided the way to a leaf: of its questions that the data said yes to.
 
     Lengths of windows are none: they say where to look, not what is too much; nor is what only fine-tunes a guard:
     moved far enough it silences a real spike for a reason that nobody could follow.
     """
-    tree, found = diagnosis.tree, dict[str, Knob]()
+    tree, found = diagnosis.tree, dict[str, Tunable]()
     own, facts = overridden(tree, diagnosis.overrides, literal=diagnosis.literal)
     for visit in way_to(diagnosis, leaf):
         if visit.answer.verdict in (NO, UNKNOWN) or visit.given_by != "data":
@@ -91,7 +91,7 @@ def knobs_of(diagnosis: Diagnosis, leaf: str) -> dict[str, Knob]:
             base = facts[home][name] if home in facts else values[name]
             if _is_threshold(name, shipped) and _is_threshold(name, base):
                 key, whole = f"{home}.{name}", known[name][1].kind is int
-                found.setdefault(key, Knob(key, float(shipped), float(base), whole, question.id))
+                found.setdefault(key, Tunable(key, float(shipped), float(base), whole, question.id))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.calibrate.knobs import Knob
+    from stabtree.calibrate.knobs import Tunable
 
 CLOSE = 1.005
 """Two values whose ratio is no larger are not told apart."""
@@ -19,7 +19,7 @@ LOOKED_AT = (0.3, 1.0)
 """Where it must hold at one place at least, before it is looked for closely."""
 
 
-def least(knob: Knob, holds: Callable[[float], bool], *, up: bool) -> float | None:
+def least(knob: Tunable, holds: Callable[[float], bool], *, up: bool) -> float | None:
     """The value nearest to the one in force at which something holds; None where it holds at none within reach.
 
     Args:
@@ -38,7 +38,7 @@ def least(knob: Knob, holds: Callable[[float], bool], *, up: bool) -> float | No
     return None
 
 
-def _values(knob: Knob, parts: tuple[float, ...], *, up: bool) -> list[float]:
+def _values(knob: Tunable, parts: tuple[float, ...], *, up: bool) -> list[float]:
     """Values at growing distances from the one in force, none beyond the end."""
     end = knob.most if up else knob.least
     factors = [knob.factor**part for part in parts]
@@ -46,7 +46,7 @@ def _values(knob: Knob, parts: tuple[float, ...], *, up: bool) -> list[float]:
     return list(dict.fromkeys(away(knob, value, up=up) for value in raw))
 
 
-def _between(knob: Knob, near: float, far: float, holds: Callable[[float], bool], *, up: bool) -> float:
+def _between(knob: Tunable, near: float, far: float, holds: Callable[[float], bool], *, up: bool) -> float:
     """The nearest value at which it holds, between one at which it does not and one at which it does."""
     while max(near, far) > CLOSE * min(near, far):
         middle = away(knob, math.sqrt(near * far), up=up, digits=DIGITS + 2)
@@ -56,7 +56,7 @@ def _between(knob: Knob, near: float, far: float, holds: Callable[[float], bool]
     return far
 
 
-def away(knob: Knob, value: float, *, up: bool, digits: int = DIGITS) -> float:
+def away(knob: Tunable, value: float, *, up: bool, digits: int = DIGITS) -> float:
     """A value that can be typed, rounded away from the one in force."""
     size = 0 if knob.whole else digits - 1 - math.floor(math.log10(value))
     scale = 10.0**size

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stabtree.calibrate.knobs import Knob
+    from stabtree.calibrate.knobs import Tunable
     from stabtree.calibrate.share import Share
 
 BROKEN = "looks broken"
@@ -29,7 +29,7 @@ class Change:
         leaves: the findings that the change silences.
     """
 
-    knob: Knob
+    knob: Tunable
     value: float
     needed: float
     margin: float
@@ -112,6 +112,6 @@ class Calibration:
         return {change.knob.key: typed(change.knob, change.value) for change in self.changes}
 
 
-def typed(knob: Knob, value: float) -> float:
+def typed(knob: Tunable, value: float) -> float:
     """A value as its threshold's type has it."""
     return round(value) if knob.whole else value

@@ -21,12 +21,12 @@ from stabtree.cli.config import config
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
-from stabtree.cli.printing import emit, tell
 from stabtree.cli.scan import scan
 from stabtree.cli.schema import schema
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
 from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
+from stabtree.cli.shell.printing import emit, tell
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
 from stabtree.common.errors import StabtreeError

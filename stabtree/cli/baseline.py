@@ -27,15 +27,15 @@ from stabtree.cli.options import (
     reading,
 )
 from stabtree.cli.outputs import spare, write
-from stabtree.cli.printing import emit, tell
 from stabtree.cli.shell.help import OUTPUT
+from stabtree.cli.shell.printing import emit, tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.codes import UNUSABLE
 
 if TYPE_CHECKING:
-    from stabtree.judging.baseline import Change
+    from stabtree.judging.baseline import Update
 
 USUAL = "stabtree-baseline.json"
 FileOpt = Annotated[
@@ -117,7 +117,7 @@ def baseline(
         raise typer.Exit(UNUSABLE)
 
 
-def _summary(change: Change, file: str) -> str:
+def _summary(change: Update, file: str) -> str:
     """How much is accepted now."""
     held = f"{len(change.entries):,} finding{'' if len(change.entries) == 1 else 's'} accepted in {clean(file)}"
     return f"{held}: {change.new:,} new, {change.kept:,} as before, {change.dropped:,} dropped"

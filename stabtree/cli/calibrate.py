@@ -25,8 +25,8 @@ from stabtree.cli.outputs import emit_all, wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
-from stabtree.render.calibrate import OUTPUTS
 from stabtree.render.outputs import SCREEN
+from stabtree.render.sections.calibration import OUTPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

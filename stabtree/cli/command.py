@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from typer.core import TyperCommand, TyperGroup
 
-from stabtree.cli.printing import emit
 from stabtree.cli.shell.help import write_groups
+from stabtree.cli.shell.printing import emit
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import docstring
 

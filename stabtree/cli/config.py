@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.cli.options import ConfigOpt, Json, accepted_by
-from stabtree.cli.printing import emit, screen
+from stabtree.cli.shell.printing import emit, screen
 from stabtree.render.look import LOOK
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from stabtree.cli.outputs import (
     wanted,
 )
 from stabtree.cli.plot import PlotOpt, picture, save
-from stabtree.cli.printing import tell
+from stabtree.cli.shell.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked

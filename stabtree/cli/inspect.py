@@ -17,7 +17,7 @@ from stabtree.cli.options import (
     StepColumn,
     reading,
 )
-from stabtree.cli.printing import emit, screen
+from stabtree.cli.shell.printing import emit, screen
 from stabtree.cli.shell.progress import Busy
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.printing import emit, screen, tell
 from stabtree.cli.shell.help import OUTPUT
+from stabtree.cli.shell.printing import emit, screen, tell
 from stabtree.common.errors import StabtreeError
 from stabtree.render.look import LOOK, Look
 from stabtree.render.outputs import COMPARISONS, GITHUB, HEADLINE, JSON, OUTPUTS, SCREEN, SERVICES, tables
@@ -82,7 +82,7 @@ def wanted(
             import difflib  # only a mistake needs it
 
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean --output {near[0]}?" if near else f"the outputs are {', '.join(known)}"
+            hint = f"did you mean --output {near[0]}?" if near else "`--help` lists the outputs"
             raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
         place = None if file in ("", "-", "/dev/stdout") else _resolved(file)
         if place in found:

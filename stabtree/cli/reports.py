@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from stabtree.cli.outputs import write
-from stabtree.cli.printing import tell
+from stabtree.cli.shell.printing import tell
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from stabtree.cli.options import (
     reading,
 )
 from stabtree.cli.outputs import Quiet, deliver_pieces, wanted
-from stabtree.cli.printing import tell
 from stabtree.cli.reports import address, write_reports
 from stabtree.cli.shell.bar import Bar
 from stabtree.cli.shell.help import INPUT, OUTPUT
+from stabtree.cli.shell.printing import tell
 from stabtree.common.errors import StabtreeError
 from stabtree.render.outputs import FLEET, HTML, SCREEN
 

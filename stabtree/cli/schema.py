@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.cli.printing import emit
+from stabtree.cli.shell.printing import emit
 
 
 def schema() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stabtree.cli.command import TypedCommand, TypedGroup
-from stabtree.cli.printing import emit, screen
+from stabtree.cli.shell.printing import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.codes import FOUND, UNUSABLE

@@ -122,7 +122,7 @@ class Recorder:
         return ()
 
 
-class Change(NamedTuple):
+class Update(NamedTuple):
     """What becomes of a baseline.
 
     Attributes:
@@ -140,7 +140,7 @@ class Change(NamedTuple):
 
 def changed(
     old: Iterable[KnownFinding], found: Mapping[Place, KnownFinding], judged: Collection[tuple[str, str]], *, add: bool
-) -> Change:
+) -> Update:
     """What becomes of a baseline after runs were judged; what it holds of other runs stays.
 
     Args:
@@ -156,7 +156,7 @@ def changed(
     if add:
         same = {place: replace(found[place], reason=entry.reason, since=entry.since) for place, entry in same.items()}
     entries = (*others.values(), *same.values(), *new.values())
-    return Change(entries, len(new), len(same), len(before) - len(others) - len(same))
+    return Update(entries, len(new), len(same), len(before) - len(others) - len(same))
 
 
 def folder_of(file: str) -> str:

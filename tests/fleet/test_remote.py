@@ -209,6 +209,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "AWS_DEFAULT_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(name, value)
+    fsspec.get_filesystem_class("s3").clear_instance_cache()  # one that another test opened has no key
     system = fsspec.filesystem("s3", skip_instance_cache=True)
     system.mkdir("bucket")
     for folder in (OVERFLOW, HEALTHY):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stabtree.answer import NO, UNKNOWN, YES
-from stabtree.cli.printing import screen, tell
+from stabtree.cli.shell.printing import screen, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stabtree.cli.printing import emit
+from stabtree.cli.shell.printing import emit
 from stabtree.cli.shell.routes import USUAL
 
 if TYPE_CHECKING:

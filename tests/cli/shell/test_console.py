@@ -14,8 +14,8 @@ from unittest import mock
 import pytest
 
 from stabtree.cli import app, main
-from stabtree.cli.printing import tell
 from stabtree.cli.shell.console import VIRTUAL_TERMINAL, switched
+from stabtree.cli.shell.printing import tell
 from tests.cli.command import COMMAND, environment, run
 from tests.conftest import FIXTURES
 

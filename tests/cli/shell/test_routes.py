@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,8 +102,12 @@ def test_the_root_help_cuts_nothing() -> None:
         (["wandb://a/b"], "reads files of this machine", "copy it to this machine"),
     ],
 )
-def test_a_mistake_is_told_in_one_voice(words: list[str], problem: str, hint: str) -> None:
-    """What is wrong, then what to type: whoever found it."""
+def test_a_mistake_is_told_in_one_voice(
+    words: list[str], problem: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong, then what to type: whoever found it; of addresses without what opens them."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
     told = failed(*words).splitlines()
     assert len(told) == 2
     assert problem in told[0]

@@ -15,8 +15,8 @@ from stabtree.calibrate.walks import Walks
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.loaders import Loaded, load_run
-from tests.calibrate.houses import HOUSE, KEY, LEVEL, alarms, calibrated, house, steady, with_set
 from tests.conftest import FIXTURES, falling, make_run
+from tests.judging.calibrate.houses import HOUSE, KEY, LEVEL, alarms, calibrated, house, steady, with_set
 
 if TYPE_CHECKING:
     from pathlib import Path

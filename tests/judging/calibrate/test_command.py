@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.calibrate.houses import HOUSE
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES, falling
+from tests.judging.calibrate.houses import HOUSE
 
 if TYPE_CHECKING:
     from pathlib import Path

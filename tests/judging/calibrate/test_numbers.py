@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.calibrate.knobs import Knob
+from stabtree.calibrate.knobs import Tunable
 from stabtree.calibrate.least import CLOSE, away, least
 from stabtree.calibrate.share import Share
 
 
-def knob(base: float, *, whole: bool = False, key: str = "a.level") -> Knob:
+def knob(base: float, *, whole: bool = False, key: str = "a.level") -> Tunable:
     """A threshold at a value."""
-    return Knob(key, base, base, whole, "a")
+    return Tunable(key, base, base, whole, "a")
 
 
 @given(st.floats(0.01, 1e4), st.floats(1.03, 9.0), st.booleans())
