@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # The keys of an object of columns: each is followed by a list of cells, or by an object from row to cell.
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*(?:\[\s*[^\s\[{\]]|\{\s*"\d{1,9}"\s*:)')
+_MAY_HOLD_KEYS = re.compile(r'\[|\{\s*"\d')  # rows of numbers hold neither, and the search for keys is slow on them
 _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
@@ -40,10 +41,12 @@ def sniff(source: Source, names: Names) -> Sure:
     first = head.split("\n", 1)[0].strip()
     if first == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
-    known = any(names.metric(key) or names.role(key) == "step" or _is_named(key) for key in _KEY.findall(head))
+    keys = _KEY.findall(head) if _MAY_HOLD_KEYS.search(head) else []
+    known = any(names.metric(key) or names.role(key) == "step" or _is_named(key) for key in keys)
     nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)
-    one = len(source.data) >= HEAD_BYTES or _is_one(head)
-    return Sure.SURELY if known and not nested and one else Sure.NO
+    if not known or nested:
+        return Sure.NO
+    return Sure.SURELY if len(source.data) >= HEAD_BYTES or _is_one(head) else Sure.NO
 
 
 def _is_named(key: str) -> bool:

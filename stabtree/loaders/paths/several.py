@@ -90,6 +90,8 @@ def _same_gradient(one: Run, other: Run) -> bool:
         return False
     here, there = pair
     good = np.isfinite(here) & np.isfinite(there)
+    if (here[good][:PROVING_ROWS] != there[good][:PROVING_ROWS]).any():  # most differ from their first row on
+        return False
     several = int(good.sum()) >= PROVING_ROWS and len(np.unique(here[good])) >= PROVING_ROWS
     return several and bool((here[good] == there[good]).all())
 
@@ -97,6 +99,8 @@ def _same_gradient(one: Run, other: Run) -> bool:
 def _shared(one: Series | None, other: Series | None) -> tuple[np.ndarray, np.ndarray] | None:
     if one is None or other is None:
         return None
+    if np.array_equal(one.steps, other.steps):
+        return one.values, other.values
     _, here, there = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
     return one.values[here], other.values[there]
 
@@ -129,8 +133,13 @@ def _tell_alike(one: Run, other: Run) -> bool:
     here, there = one.get("loss"), other.get("loss")
     if here is None or there is None or len(here) != len(there) or _format(one) == _format(other):
         return False
-    several = min(len(np.unique(here.values)), len(np.unique(there.values))) >= PROVING_ROWS
-    return several and bool(np.isclose(here.values, there.values, ROUNDED, ROUNDED / 10, equal_nan=True).all())
+    if not all(_close(here.values[rows], there.values[rows]) for rows in (slice(PROVING_ROWS), slice(None))):
+        return False
+    return min(len(np.unique(here.values)), len(np.unique(there.values))) >= PROVING_ROWS
+
+
+def _close(here: np.ndarray, there: np.ndarray) -> bool:
+    return bool(np.isclose(here, there, ROUNDED, ROUNDED / 10, equal_nan=True).all())
 
 
 def _format(run: Run) -> str:
