@@ -158,7 +158,7 @@ def _counted(calibration: Calibration) -> str:
     runs = f"{of:,} healthy run{'s' if of != 1 else ''}"
     if not alarmed:
         return f"{runs}, and none alarms: nothing to set."
-    return f"{runs}: now {alarmed:,} alarm{'s' if alarmed == 1 else ''}, then {still:,}."
+    return f"{runs}: {alarmed:,} alarm{'s' if alarmed == 1 else ''} now, {still:,} with what is set below."
 
 
 def _expected(calibration: Calibration) -> str:
