@@ -57,7 +57,7 @@ def test_each_line_says_what_it_rests_on(team: Path) -> None:
     (line,) = [line for line in text.splitlines() if line.startswith("H1.level = ")]
     for part in ("# shipped 5;", "needed by 2 runs, most by louder: 9.", "margin for runs to come"):
         assert part in line
-    assert "3 healthy runs: now 2 alarm, then 0." in text
+    assert "3 healthy runs: 2 alarm now, 0 with what is set below." in text
     assert "1 of 3 when each run is left out" in text
     assert tomllib.loads(text)["set"]["H1"]["level"] > 9
 
