@@ -22,7 +22,7 @@ def config(config: ConfigOpt = None, json: Json = False) -> None:
     in the file is shown with its place.
     """
     from stabtree.diagnosis.ignored import check_ignored
-    from stabtree.judging.baseline import accepted_by
+    from stabtree.judging.judge import accepted_by
     from stabtree.judging.overrides import overrides
     from stabtree.judging.settings import read_settings
     from stabtree.render.trees.config import config_json, config_text, in_force

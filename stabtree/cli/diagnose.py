@@ -104,8 +104,7 @@ def diagnose(
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     from stabtree.cli.shell.asker import asker
-    from stabtree.judging.baseline import accepted_by
-    from stabtree.judging.judge import Judging
+    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import exit_code, levels_of
     from stabtree.judging.overrides import pairs
     from stabtree.judging.settings import read_settings

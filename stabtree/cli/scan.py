@@ -142,8 +142,7 @@ def scan(
 ) -> None:
     """Find every run below folders, diagnose each, and tell the worst first, those of one cause together."""
     from stabtree.fleet.scan import scan as scanned
-    from stabtree.judging.baseline import accepted_by
-    from stabtree.judging.judge import Judging
+    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import levels_of
     from stabtree.judging.overrides import pairs
     from stabtree.judging.settings import read_settings

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.judging.settings import Settings
     from stabtree.run import Run
 
 VERSION = 1
@@ -256,21 +255,6 @@ def read_baseline(file: str | Path) -> Baseline:
     if not isinstance(items, list):
         raise StabtreeError("it is damaged: findings must be a list", where=where, hint=WRITE)
     return baseline_of(str(file), [_entry(item, f"{where}: findings[{place}]") for place, item in enumerate(items)])
-
-
-def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
-    """The findings that are accepted, by the file that is named and else the project's.
-
-    Raises:
-        StabtreeError: where that is no baseline.
-    """
-    if baseline is not None:
-        return read_baseline(baseline)
-    try:
-        return read_baseline(settings.baseline) if settings.baseline else None
-    except StabtreeError as error:
-        where = f"{settings.source}: baseline"
-        raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None
 
 
 def _entry(item: Any, where: str) -> KnownFinding:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree.judging.baseline import accepted_by
-from stabtree.judging.judge import Judging
+from stabtree.judging.judge import Judging, accepted_by
 from stabtree.judging.levels import exit_code, levels_of
 from stabtree.judging.settings import read_settings
 from stabtree.run import Run
