@@ -235,3 +235,9 @@ def test_of_two_copies_each_is_held_to_what_was_accepted_of_it(tmp_path: Path) -
     for value in (math.nan, 2.0, math.nan):
         grown(tmp_path / NAN, value)
     assert run("diagnose", NAN, "--baseline", "base.json").returncode == 1
+
+
+def test_no_file_is_called_as_standard_output_is(tmp_path: Path) -> None:
+    """`-` is no name that anyone means."""
+    assert "kept in a file" in failed("baseline", SPIKE, "--output", "-")
+    assert not (tmp_path / "-").exists()
