@@ -91,6 +91,9 @@ def baseline(
     said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
     settings, ends = read_settings(config).without(said), stretch_of(steps)
     file = output or settings.baseline or USUAL
+    if file == "-":
+        hint = f"name a file, as in --output {USUAL}"
+        raise StabtreeError("a baseline is kept in a file", where="--output -", hint=hint)
     old = read_baseline(file) if update or Path(file).exists() else None
     kept = [entry for entries in old.runs.values() for entry in entries] if old else []
     record = Recorder(file, levels_of(fail_on or list(settings.fail_on)) | {Severity.WARNING})

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.cli.options import ConfigOpt, Json, accepted_by
+from stabtree.cli.options import ConfigOpt, Json  # noqa: TC001 - read when the command is made
 from stabtree.cli.shell.printing import emit, screen
 from stabtree.render.look import LOOK
 
@@ -22,6 +22,7 @@ def config(config: ConfigOpt = None, json: Json = False) -> None:
     in the file is shown with its place.
     """
     from stabtree.diagnosis.ignored import check_ignored
+    from stabtree.judging.judge import accepted_by
     from stabtree.judging.overrides import overrides
     from stabtree.judging.settings import read_settings
     from stabtree.render.trees.config import config_json, config_text, in_force

@@ -36,7 +36,6 @@ from stabtree.cli.options import (
     TreeOpt,
     TreesOpt,
     WhyNotOpt,
-    accepted_by,
     reading,
 )
 from stabtree.cli.outputs import (
@@ -48,6 +47,7 @@ from stabtree.cli.outputs import (
     deliver_all,
     located,
     spare,
+    spare_rules,
     spare_unread,
     summarize,
     wanted,
@@ -57,7 +57,7 @@ from stabtree.cli.shell.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
-from stabtree.render.outputs import CSV, HEADLINE, JSON, JSONL, MARKDOWN, SCREEN, SERVICES
+from stabtree.render.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, POSTMORTEM, SCREEN, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ def diagnose(
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     from stabtree.cli.shell.asker import asker
-    from stabtree.judging.judge import Judging
+    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import exit_code, levels_of
     from stabtree.judging.overrides import pairs
     from stabtree.judging.settings import read_settings
@@ -143,11 +143,12 @@ def diagnose(
     )
     loaded = [_completed(item, other, hashed=not {JSON, JSONL}.isdisjoint(places.values())) for item in loaded]
     outcomes = []
+    spare_rules([*places, drawing], *judging.rules)
     for item in loaded:
         if isinstance(item.run, StabtreeError):
             spare_unread([*places, drawing], item.name)
         else:
-            spare([*places, drawing], item.run, *judging.rules)
+            spare([*places, drawing], item.run)
         with busy.doing(f"judging {item.name}"):
             outcomes.append(located(judging.outcome(item, asker if interactive else None), places))
     code = 0 if exit_zero else exit_code(_told(outcomes, accept_partial=passed), levels)
@@ -244,7 +245,8 @@ def _deliver_one(
         raise found
     save(found, drawing)
     deliver(found, places, look)
-    for text in (*found.said, *found.outdated) if quiet else ():
+    silent = not quiet and not {SCREEN, JSON, JSONL, MARKDOWN, HTML, POSTMORTEM} & {*places.values()}
+    for text in (*found.said, *found.outdated) if quiet else found.outdated if silent else ():
         tell(f"note: {text}")  # one line of a verdict has no place for it
 
 

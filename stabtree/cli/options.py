@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
-from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
-    from stabtree.judging.baseline import Baseline
     from stabtree.judging.settings import Settings
 
 Paths = Annotated[
@@ -235,20 +233,3 @@ def reading(
         "run": run,
         "checkpoints": checkpoints,
     }
-
-
-def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
-    """The findings that are accepted, by the file that the command line names and else the project.
-
-    Raises:
-        StabtreeError: where that is no baseline.
-    """
-    from stabtree.judging.baseline import read_baseline
-
-    if baseline is not None:
-        return read_baseline(baseline)
-    try:
-        return read_baseline(settings.baseline) if settings.baseline else None
-    except StabtreeError as error:
-        where = f"{settings.source}: baseline"
-        raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None

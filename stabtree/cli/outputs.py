@@ -109,16 +109,26 @@ def spare(places: Iterable[Path | None], run: Run, *rules: str | None) -> None:
     runs = [run, *([run.rerun] if run.rerun else [])]
     logs = {Path(source.path).resolve() for one in runs for source in one.sources}
     settings = {setting.source for one in runs for setting in one.config.values()}
-    used = {Path(rule).resolve() for rule in rules if rule}
+    spare_rules(places, *rules)
     read = logs | {log.parent / name for log in logs for name in settings}  # a manifest stands beside its log
     for place in places:
-        if place and (place in used or place.parent in used):
-            problem = "is in use: a tree, or the settings"
-            raise StabtreeError(problem, where=f"--output {place}", hint="name another file to write to")
         if place in read:
             raise StabtreeError(
                 "is a file of the run itself", where=f"--output {place}", hint="name another file to write to"
             )
+
+
+def spare_rules(places: Iterable[Path | None], *rules: str | None) -> None:
+    """Refuse to write over what runs are judged by.
+
+    Raises:
+        StabtreeError: where a file to write is a tree, the settings or a baseline.
+    """
+    used = {Path(rule).resolve() for rule in rules if rule}
+    for place in places:
+        if place and (place in used or place.parent in used):
+            problem = "is in use: a tree, the settings, or a baseline"
+            raise StabtreeError(problem, where=f"--output {place}", hint="name another file to write to")
 
 
 def spare_unread(places: Iterable[Path | None], name: str) -> None:

@@ -13,6 +13,7 @@ import typer
 from stabtree.cli.options import (
     AcceptPartial,
     AnswerOpt,
+    BaselineOpt,
     CheckpointEvery,
     ColumnOpt,
     ConfigOpt,
@@ -30,7 +31,7 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import Quiet, deliver_pieces, wanted
+from stabtree.cli.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
 from stabtree.cli.reports import address, write_reports
 from stabtree.cli.shell.bar import Bar
 from stabtree.cli.shell.help import INPUT, OUTPUT
@@ -39,10 +40,11 @@ from stabtree.common.errors import StabtreeError
 from stabtree.render.outputs import FLEET, HTML, SCREEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from stabtree.fleet.scan import Fleet
     from stabtree.judging.judge import Judging
+    from stabtree.judging.record import Record
     from stabtree.render.look import Look
 
 BY = ("leaf", "folder", "verdict")
@@ -116,6 +118,7 @@ def scan(
     set_: SetOpt = None,
     answer: AnswerOpt = None,
     ignore: Ignore = None,
+    baseline: BaselineOpt = None,
     output: FleetOutputOpt = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -139,15 +142,17 @@ def scan(
 ) -> None:
     """Find every run below folders, diagnose each, and tell the worst first, those of one cause together."""
     from stabtree.fleet.scan import scan as scanned
-    from stabtree.judging.judge import Judging
+    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import levels_of
     from stabtree.judging.overrides import pairs
     from stabtree.judging.settings import read_settings
     from stabtree.judging.stretch import stretch_of
 
     gc.enable()  # a scan lasts, unlike other commands
-    said = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
-    settings = read_settings(config).without({**said, "column": column, "step_column": step_column})
+    said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
+    said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
+    project = read_settings(config)
+    settings, passed = project.without(said), accept_partial or project.accept_partial
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet, known=FLEET)
     _check(by=by, worst=worst, jobs=jobs, timeout=timeout)
@@ -156,8 +161,11 @@ def scan(
         set=tuple(set_ or ()),
         answers=pairs(answer, "--answer", "Q1.2=fp16"),
         ignore=tuple(ignore or ()),
+        baseline=accepted_by(baseline, settings),
     )
     _check_rules(judging)
+    spare_rules(places, *judging.rules)
+    there = {place for place in places if place and place.exists()}
     how = reading(column, step_column, dtype, checkpoint_every, format, None, settings)
     ends = stretch_of(steps)
     with Bar() as bar:
@@ -174,7 +182,9 @@ def scan(
             **how,
         )
     with fleet:
-        code = 0 if exit_zero else _code(fleet, levels, accept_partial=accept_partial)
+        if there:
+            _spare(fleet.records(), there)
+        code = 0 if exit_zero else _code(fleet, levels, accept_partial=passed)
         page = next((place for place, name in places.items() if name == HTML), None)
         if reports:
             write_reports(fleet.records(), reports, judging, how, ends)
@@ -201,6 +211,20 @@ def _deliver(fleet: Fleet, places: Mapping[Path | None, str], options: Mapping[s
         return partial(FLEET[name], **{key: options[key] for key in taken})(fleet.records(), look)
 
     deliver_pieces(pieces, places)
+
+
+def _spare(records: Iterable[Record], there: Collection[Path]) -> None:
+    """Refuse to write over a log that was scanned.
+
+    Raises:
+        StabtreeError: where a file to write is one that a run was read from, or that could not be read.
+    """
+    import json
+
+    for record in records:
+        run = json.loads(record.data).get("run") or {}
+        for path in (record.path, *(item["path"] for item in run.get("inputs", ()))):
+            spare_unread(there, path)
 
 
 def _code(fleet: Fleet, levels: frozenset[str], *, accept_partial: bool) -> int:

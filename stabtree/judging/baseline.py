@@ -81,7 +81,9 @@ class Baseline:
 
     def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
         """Why a finding is accepted; None where it is new, or worse than it was."""
-        entry = self.known.get(fingerprint(diagnosis, finding)) if self.known else None
+        known = fingerprint(diagnosis, finding) if self.known else ""
+        own = [entry for entry in self.of(diagnosis.run) if entry.fingerprint == known]
+        entry = own[0] if own else self.known.get(known)  # a copy of a log, or one that was moved, is known too
         if entry is None or finding.leaf.severity.rank > Severity(entry.severity).rank:
             return None
         now = breaks(diagnosis.run)

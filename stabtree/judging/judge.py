@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.accepted import Known
+    from stabtree.judging.baseline import Baseline
     from stabtree.judging.outcome import Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run
@@ -142,3 +143,20 @@ def _once(ask: Callable[[Question], str | None]) -> Callable[[Question], str | N
         return answers[question.id]
 
     return asked
+
+
+def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
+    """The findings that are accepted, by the file that is named and else the project's.
+
+    Raises:
+        StabtreeError: where that is no baseline.
+    """
+    from stabtree.judging.baseline import read_baseline
+
+    if baseline is not None:
+        return read_baseline(baseline)
+    try:
+        return read_baseline(settings.baseline) if settings.baseline else None
+    except StabtreeError as error:
+        where = f"{settings.source}: baseline"
+        raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None

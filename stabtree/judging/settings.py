@@ -173,7 +173,9 @@ def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
         levels_of(list(settings.fail_on))
     if settings.tree and settings.trees:
         raise StabtreeError("tree and trees don't go together", where=source, hint="leave one of them out")
-    placed: dict[str, Any] = {key: _placed(path.parent, getattr(settings, key)) for key in PATHS}
+    placed: dict[str, Any] = {key: _placed(path.parent, getattr(settings, key)) for key in ("tree", "trees")}
+    if settings.baseline:
+        placed["baseline"] = str(path.parent / settings.baseline)  # there or not: one of that name here is another
     return replace(settings, **placed)
 
 
@@ -251,7 +253,6 @@ def _count(value: Any) -> int:
     return value
 
 
-PATHS = ("tree", "trees", "baseline")
 ACCEPT = 'accept = [{leaf = "spike-minor", run = "nightly-*", reason = "known, harmless"}]'
 KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
     "column": (_texts, ("a table of texts", 'column = {loss = "train/nll"}')),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree.judging.judge import Judging
+from stabtree.judging.judge import Judging, accepted_by
 from stabtree.judging.levels import exit_code, levels_of
 from stabtree.judging.settings import read_settings
 from stabtree.run import Run
@@ -23,6 +23,7 @@ def assert_stable(
     accept_partial: bool = False,
     set: Iterable[str] = (),  # noqa: A002 - the option's name
     ignore: Iterable[str] = (),
+    baseline: str | None = None,
     config: str | None = None,
     **reading: Any,
 ) -> Diagnosis:
@@ -36,6 +37,7 @@ def assert_stable(
         accept_partial: let a run pass if nothing is wrong in what its log allowed to judge.
         set: parameters, each `"Q2.1.sigma=4"`.
         ignore: leaves that count for nothing.
+        baseline: the file of findings that are accepted; the project's where not given.
         config: a file of settings, instead of the working directory's.
         reading: options of `load_run`.
 
@@ -47,16 +49,20 @@ def assert_stable(
         StabtreeError: where the log can't be read, or an argument is wrong.
     """
     said, given = [fail_on] if isinstance(fail_on, str) else [*fail_on], tuple(set)
-    settings = read_settings(config).without({"fail_on": said, "set": given})
+    every = reading.get("checkpoint_every")
+    project = read_settings(config)
+    settings = project.without({"fail_on": said, "set": given, "baseline": baseline, "checkpoint_every": every})
     levels = levels_of(said or [*settings.fail_on])
     if not isinstance(run, Run):
         from stabtree.loaders import load_run
 
         columns = {**settings.column, **reading.pop("columns", {})}
         step_column = reading.pop("step_column", None) or settings.step_column or None
+        reading["checkpoint_every"] = every if every is not None else settings.checkpoint_every or None
         run = load_run(run, columns=columns, step_column=step_column, **reading)
-    found = Judging(settings, set=given, ignore=tuple(ignore)).diagnosed(run)
-    verdict = Severity.OK if accept_partial and found.partial else found.verdict
+    known = accepted_by(baseline, settings)
+    found = Judging(settings, set=given, ignore=tuple(ignore), baseline=known).diagnosed(run)
+    verdict = Severity.OK if (accept_partial or project.accept_partial) and found.partial else found.verdict
     if exit_code([verdict], levels):
         raise AssertionError(f"the run is not stable\n{found.to_text()}")
     return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stabtree.fleet.engine import ENGINES
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 
@@ -168,3 +169,75 @@ def test_no_output_goes_over_the_baseline() -> None:
     """It is in use, as the settings are."""
     run("baseline", SPIKE, "-o", "base.json")
     assert "is in use" in failed("diagnose", SPIKE, "--baseline", "base.json", "--output", "json=base.json")
+
+
+def test_no_output_goes_over_the_baseline_beside_a_log_that_can_not_be_read(tmp_path: Path) -> None:
+    """Nothing was judged by it, and yet it is in use."""
+    run("baseline", SPIKE, "-o", "base.json")
+    (tmp_path / "bad.csv").write_bytes(bytes(range(256)))
+    before = (tmp_path / "base.json").read_text()
+    assert "is in use" in failed("diagnose", "bad.csv", "--baseline", "base.json", "--output", "junit=base.json")
+    assert (tmp_path / "base.json").read_text() == before
+
+
+def test_a_scan_takes_it_and_reads_anew_once_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By option or by the settings; what was kept of a scan without it counts no more."""
+    monkeypatch.setitem(ENGINES, "processes", ENGINES["serial"])
+    run("baseline", SPIKE, NAN, "-o", "base.json")
+    words = ("scan", SPIKE, NAN, "--cache", "kept.sqlite", "-q")
+    assert run(*words).returncode == 1
+    assert run(*words, "--baseline", "base.json").returncode == 0
+    assert run(*words).returncode == 1
+    (tmp_path / "stabtree.toml").write_text('baseline = "base.json"\n')
+    assert run(*words).returncode == 0
+    told = json.loads((tmp_path / "base.json").read_text())
+    (tmp_path / "base.json").write_text(json.dumps({**told, "findings": []}))
+    assert run(*words).returncode == 1
+
+
+def test_a_path_of_the_settings_is_relative_to_them_whether_or_not_it_is_there(tmp_path: Path) -> None:
+    """A file of that name in the working directory is another one."""
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "ci" / "stabtree.toml").write_text('baseline = "base.json"\n')
+    run("baseline", SPIKE, "-o", "base.json")
+    words = ("--config", str(tmp_path / "ci" / "stabtree.toml"))
+    assert "can't be read" in failed("diagnose", SPIKE, *words)
+    run("baseline", SPIKE, *words)
+    assert (tmp_path / "ci" / "base.json").exists()
+    assert run("diagnose", SPIKE, *words).returncode == 0
+
+
+def test_services_are_told_why_a_finding_is_accepted(tmp_path: Path) -> None:
+    """SARIF's suppression has the reason, and so has the case of JUnit; what no longer holds is a note."""
+    run("baseline", SPIKE, "-o", "base.json")
+    text = (tmp_path / "base.json").read_text()
+    (tmp_path / "base.json").write_text(text.replace('"reason": ""', '"reason": "a [bad](shard)"'))
+    run("diagnose", SPIKE, "--baseline", "base.json", "--output", "sarif=s.json", "--output", "junit=j.xml")
+    (result,) = json.loads((tmp_path / "s.json").read_text())["runs"][0]["results"]
+    why = "a [bad] (shard) (base.json)"
+    assert result["suppressions"] == [{"kind": "external", "justification": why}]
+    assert "a [bad](shard) (base.json)</skipped>" in (tmp_path / "j.xml").read_text()
+    grown = (tmp_path / NAN / "metrics.csv").read_text()
+    (tmp_path / SPIKE / "metrics.csv").write_text(grown)
+    changed = run("diagnose", SPIKE, "--baseline", "base.json", "--output", "github")
+    assert "no longer occurs" in changed.stderr
+
+
+def test_of_two_copies_each_is_held_to_what_was_accepted_of_it(tmp_path: Path) -> None:
+    """One that went on to break is no excuse for the other, though both are the same up to the onset."""
+    (tmp_path / "z").mkdir()
+    shutil.copytree(NAN, tmp_path / "z" / NAN)
+    for value in (math.nan, 2.0, math.nan):
+        grown(tmp_path / "z" / NAN, value)
+    for name in (NAN, f"z/{NAN}"):
+        run("baseline", name, "-o", "base.json")
+    assert [run("diagnose", name, "--baseline", "base.json").returncode for name in (NAN, f"z/{NAN}")] == [0, 0]
+    for value in (math.nan, 2.0, math.nan):
+        grown(tmp_path / NAN, value)
+    assert run("diagnose", NAN, "--baseline", "base.json").returncode == 1
+
+
+def test_no_file_is_called_as_standard_output_is(tmp_path: Path) -> None:
+    """`-` is no name that anyone means."""
+    assert "kept in a file" in failed("baseline", SPIKE, "--output", "-")
+    assert not (tmp_path / "-").exists()

@@ -80,3 +80,33 @@ def test_a_folder_without_logs_is_no_success(tmp_path: Path) -> None:
     """A scan that found nothing to judge is not green."""
     assert "no log lies there" in failed("scan", str(tmp_path), "--no-cache")
     assert "standard input is one log" in failed("scan", "-", "--no-cache")
+
+
+def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> None:
+    """A log, one that can't be read, the settings: each may be all that there is of it; a report of before goes."""
+    logs.csv(tmp_path / "top" / "metrics.csv")
+    (tmp_path / "top" / "bad.csv").write_bytes(bytes(range(256)))
+    (tmp_path / "own.toml").write_text('fail_on = "critical"\n')
+    words = ("scan", str(tmp_path / "top"), "--no-cache", "--config", str(tmp_path / "own.toml"))
+    for name, told in (
+        ("top/metrics.csv", "of the run itself"),
+        ("top/bad.csv", "of the run itself"),
+        ("own.toml", "is in use"),
+    ):
+        before = (tmp_path / name).read_bytes()
+        assert told in failed(*words, "--output", f"json={tmp_path / name}")
+        assert (tmp_path / name).read_bytes() == before
+    for _ in range(2):
+        assert run(*words, "--output", f"json={tmp_path / 'out.json'}").returncode == 2
+        assert (tmp_path / "out.json").exists()
+
+
+def test_a_scan_passes_what_was_judged_in_part_where_the_project_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings count as for `diagnose`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n")
+    assert run("scan", "short.csv", "--no-cache").returncode == 3
+    (tmp_path / "stabtree.toml").write_text("accept_partial = true\n")
+    assert run("scan", "short.csv", "--no-cache").returncode == 0

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from stabtree import StabtreeError, assert_stable
+from tests.cli.command import run
 from tests.conftest import FIXTURES, falling, make_run
 
 HEALTHY, SPIKE = (FIXTURES / "phase19" / name for name in ("healthy", "spike-bad-batch"))
@@ -62,3 +63,16 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
     Path("other.toml").write_text('[column]\nloss = "of_ours"\n', encoding="utf-8")
     frame = pd.DataFrame({"step": range(400), "of_ours": falling(400)})
     assert assert_stable(frame, dtype="fp32", config="other.toml").run.has("loss")
+
+
+def test_a_baseline_and_what_else_the_settings_accept_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for `diagnose` in the same folder; an argument goes before them."""
+    monkeypatch.chdir(tmp_path)
+    run("baseline", str(SPIKE), "-o", "base.json")
+    assert assert_stable(SPIKE, baseline="base.json").verdict == "ok"
+    Path("stabtree.toml").write_text('baseline = "base.json"\naccept_partial = true\n', encoding="utf-8")
+    assert assert_stable(SPIKE).verdict == "ok"
+    assert assert_stable(make_run({"eval_loss": falling(100)}, dtype="fp16")).partial
+    Path("empty.json").write_text('{"stabtree_baseline": 1, "findings": []}', encoding="utf-8")
+    with pytest.raises(AssertionError):
+        assert_stable(SPIKE, baseline="empty.json")

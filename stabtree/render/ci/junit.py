@@ -11,7 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.render.ci.problems import MOST_PATH, MOST_TEXT, MOST_TITLE, NOT_JUDGED, actions, named, told
+from stabtree.render.ci.problems import MOST_PATH, MOST_TEXT, MOST_TITLE, NOT_JUDGED, accepted, actions, named, told
 from stabtree.render.look import LOOK, Look
 from stabtree.render.report.words import title
 
@@ -78,7 +78,9 @@ def _section(diagnosis: Diagnosis, item: Walked, answer: Answer | None, look: Lo
     for finding in reached:
         yield _found(diagnosis, finding, f"{heading}: {finding.leaf.id}", look)
     for finding in ignored:
-        yield _case(f"{heading}: {finding.leaf.id}", "skipped", "", f"ignored: {told(finding)}")
+        why = accepted(finding)
+        said = f"{'accepted' if why else 'ignored'}: {told(finding)}"
+        yield _case(f"{heading}: {finding.leaf.id}", "skipped", "", said, why)
     if reached or ignored:
         return
     if answer is None or answer.verdict == UNKNOWN:

@@ -42,6 +42,7 @@ class Problem:
         fingerprint: what it is known by again; empty where nothing was found.
         leaf: the leaf itself.
         ignored: whether it counts for nothing.
+        accepted: why, where it is accepted; empty for a leaf that is ignored.
     """
 
     run: str
@@ -54,6 +55,7 @@ class Problem:
     fingerprint: str = ""
     leaf: Leaf | None = None
     ignored: bool = False
+    accepted: str = ""
 
 
 def named(diagnosis: Diagnosis) -> Outcome:
@@ -100,12 +102,18 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
         fingerprint=fingerprint(diagnosis, finding),
         leaf=finding.leaf,
         ignored=ignored,
+        accepted=accepted(finding),
     )
 
 
 def told(finding: Finding) -> str:
     """What was found, and from which step on."""
     return clean(step_of(finding) + briefed(finding), MOST_TITLE)
+
+
+def accepted(finding: Finding) -> str:
+    """Why it is accepted; empty for one that is not."""
+    return clean(finding.accepted.text, MOST_TEXT) if finding.accepted else ""
 
 
 def actions(diagnosis: Diagnosis, finding: Finding) -> tuple[str, ...]:

@@ -100,13 +100,20 @@ def _result(problem: Problem, index: int) -> dict[str, Any]:
         # GitHub knows a result again by the second one alone.
         "partialFingerprints": {VERSION: problem.fingerprint, "primaryLocationLineHash": problem.fingerprint},
     }
-    return {**told, "suppressions": [{"kind": "external"}]} if problem.ignored else told
+    if not problem.ignored:
+        return told
+    why = {"justification": _LINK.sub(_parted, problem.accepted)} if problem.accepted else {}
+    return {**told, "suppressions": [{"kind": "external", **why}]}
 
 
 def _message(problem: Problem) -> dict[str, str]:
     """The text, in which no link and no placeholder is left: these are all the markup that a message may hold."""
     text = "\n".join([f"{problem.title} ({problem.run})", *problem.actions])
-    return {"text": _LINK.sub(lambda found: f"{found[0]} ", text)}
+    return {"text": _LINK.sub(_parted, text)}
+
+
+def _parted(found: re.Match[str]) -> str:
+    return f"{found[0]} "
 
 
 def _location(problem: Problem) -> dict[str, Any]:
