@@ -163,3 +163,13 @@ def test_why_nothing_can_be_compared_is_told_as_it_is(tmp_path: Path, value: str
     done = run("compare", str(still), written(tmp_path / "bad.csv", falling(300, seed=1)), "-q")
     assert done.returncode == 3
     assert f"loss: {why}" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("diagnose", ""), ("compare", "good.csv", ""), ("inspect", ""), ("scan", "")])
+def test_an_empty_path_is_not_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """A variable of the shell that is not set names nothing, whatever lies about."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "good.csv", falling(300, seed=1))
+    assert "an empty path names no log" in failed(*words)
