@@ -257,6 +257,7 @@ def calibrate(
             excluded.append((item.name, reason))
         else:
             runs.append((item.name, item.run))
+    excluded += [(name, f"a labelled fault that can't be read: {problem}") for name, problem in faults.unread]
     calibrating = _Calibrating(walks, faults, runs, level)
     calibrating.settle()
     return calibrating.result(excluded)
@@ -270,4 +271,6 @@ def _unfit(item: Loaded, walks: Walks, *, trust: bool) -> str:
     critical = [finding.leaf for finding in plain.findings if finding.leaf.severity is Severity.CRITICAL]
     if critical and not trust:
         return f"{BROKEN}: {critical[0].id}"
-    return "can't be judged: too little was logged" if plain.verdict == UNKNOWN else ""
+    if plain.verdict != UNKNOWN:
+        return ""
+    return f"can't be judged: {plain.misread or 'too little was logged'}"

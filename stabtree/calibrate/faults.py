@@ -41,10 +41,11 @@ def shipped_faults() -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Labelled faults, and how they are judged."""
+    """Labelled faults, how they are judged, and those that can't be read, each with why."""
 
     walks: Walks
     runs: Mapping[str, Run]
+    unread: tuple[tuple[str, str], ...] = ()
 
     def caught(self) -> tuple[str, ...]:
         """Those that alarm as things stand."""
@@ -76,20 +77,26 @@ class Faults:
 
 
 def faults_of(loaded: Sequence[Loaded], walks: Walks) -> Faults:
-    """Labelled faults by their folders' names; what can't be read is none."""
+    """Labelled faults by their folders' names; what can't be read is none, and is named."""
     runs: dict[str, Run] = {}
+    unread: list[tuple[str, str]] = []
     for item in loaded:
-        if not isinstance(item.run, StabtreeError):
+        if isinstance(item.run, StabtreeError):
+            unread.append((item.name, item.run.problem))
+        else:
             name = Path(item.name).name
             runs[name if name not in runs else item.name] = item.run
-    return Faults(walks, runs)
+    return Faults(walks, runs, tuple(unread))
 
 
 def load_faults(folder: str | None, how: Mapping[str, Any]) -> tuple[Loaded, ...]:
     """The faults that come with stabtree and, after them, the failed runs of a folder, read as the options say.
 
     Raises:
-        StabtreeError: where the folder holds no run.
+        StabtreeError: where the folder holds no run that can be read.
     """
     own = load_runs(folder, **how) if folder else ()
+    failed = [item.run for item in own if isinstance(item.run, StabtreeError)]
+    if failed and len(failed) == len(own):
+        raise StabtreeError(failed[0].problem, where=f"--faults {folder}", hint=failed[0].hint)
     return (*load_runs(*shipped_faults()), *own)

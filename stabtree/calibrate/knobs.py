@@ -58,7 +58,8 @@ class Tunable:
     @property
     def least(self) -> float:
         """The lowest value that it may take."""
-        return self.base / self.factor
+        far = self.base / self.factor
+        return max(far, 1.0) if self.whole else far  # a count of none asks for nothing, or is refused
 
 
 def way_to(diagnosis: Diagnosis, leaf: str) -> tuple[Visit, ...]:

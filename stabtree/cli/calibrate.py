@@ -21,7 +21,7 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import emit_all, wanted
+from stabtree.cli.outputs import emit_all, spare, spare_unread, wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
@@ -111,6 +111,11 @@ def calibrate(
     with busy.doing(f"reading {', '.join(paths)}"):
         given = load_runs(*paths, **how)
         labelled = load_faults(faults, how)
+    for item in (*given, *labelled):
+        if isinstance(item.run, StabtreeError):
+            spare_unread(places, item.name)
+        else:
+            spare(places, item.run, *judging.rules)
     with busy.doing(f"calibrating on {len(given):,} runs"):
         walks = Walks(judging)
         found = calibrated(given, walks, faults_of(labelled, walks), level=severity, trust=trust)

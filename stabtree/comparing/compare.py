@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.comparing.result import Axis, Comparison
+from stabtree.comparing.result import Axis, Comparison, Parted
 from stabtree.comparing.runs import compare_runs
 from stabtree.comparing.tokens import token_column
 from stabtree.run import Run
@@ -25,7 +25,7 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
     Args:
         runs: the runs that are well, and last the one that is not: each a `Run`, or what `load_run` reads.
         by: what the rows are matched by: `step`, `tokens` (of logs that count them) or `time`.
-        diagnosed: whether each run is diagnosed too.
+        diagnosed: whether each run is diagnosed too, which also tells whether too much of its log was misread.
         options: how logs are read, as `load_run` takes them.
 
     Raises:
@@ -84,4 +84,16 @@ def compared(
     if by is Axis.TOKENS:
         matched = [by_tokens(place, token_column(run)) for place, run in enumerate(runs)]
     found = compare_runs(matched[:-1], matched[-1], names, by)
-    return replace(found, diagnoses=tuple(map(diagnose, runs)) if diagnose else ())
+    if diagnose is None:
+        return found
+    return _unless_misread(replace(found, diagnoses=tuple(map(diagnose, runs))))
+
+
+def _unless_misread(found: Comparison) -> Comparison:
+    """A comparison that found nothing, but where what was read does not stand for the runs."""
+    *good, bad = [one.misread for one in found.diagnoses]
+    misread = bad or (good[0] if all(good) else "")
+    if found.parted is not Parted.NO or not misread:
+        return found
+    which = "bad run was" if bad else "good runs were" if len(good) > 1 else "good run was"
+    return replace(found, parted=Parted.UNKNOWN, reason=f"the {which} misread: {misread}")

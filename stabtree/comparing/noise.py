@@ -243,4 +243,9 @@ def comparable(rows: Rows) -> str:
     finite = rows.good[0][np.isfinite(rows.good[0])]
     if len(rows) < LEAST_ROWS:
         return f"{len(rows):,} rows in common, {LEAST_ROWS} are needed"
-    return "" if len(finite) > 1 and change_noise(finite) > 0 else "it moves in steps, at other times on another seed"
+    if len(finite) < 2:
+        return "it is NaN or inf in the good run"
+    if change_noise(finite) > 0:
+        return ""
+    still = bool(np.all(finite == finite[0]))
+    return "it never moves in the good run" if still else "it moves in steps, at other times on another seed"

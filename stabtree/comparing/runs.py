@@ -111,8 +111,7 @@ def _by_noise(blank: Comparison, rows: Sequence[Rows]) -> Comparison:
     several = len(blank.good) > 1
     left = tuple((metric, text) for metric, text in why.items() if text)
     if not measured:
-        lacking = f"too few rows in common: {blank.rows:,}, of which {noise.LEAST_ROWS} are needed"
-        return replace(blank, reason=lacking, left_out=left)
+        return replace(blank, reason=_incomparable(blank, left), left_out=left)
     test = partial(noise.by_envelope if several else noise.by_history, chance=noise.CHANCE / len(measured))
     found = [first_difference(one) if one.metric in SCHEDULED else _first(noise.lost(one), test(one)) for one in usable]
     partings = _ordered([*filter(None, found), *_stopped(blank, usable)])
@@ -125,6 +124,14 @@ def _by_noise(blank: Comparison, rows: Sequence[Rows]) -> Comparison:
         left_out=left,
         chance=noise.CHANCE,
     )
+
+
+def _incomparable(blank: Comparison, left: Sequence[tuple[str, str]]) -> str:
+    """Why nothing that was measured can be compared."""
+    if blank.rows < noise.LEAST_ROWS:
+        return f"too few rows in common: {blank.rows:,}, of which {noise.LEAST_ROWS} are needed"
+    measured = [item for item in left if item[0] not in SCHEDULED]
+    return f"{measured[0][0]}: {measured[0][1]}" if measured else "no series in common that was measured"
 
 
 def _otherwise_set(rows: Rows) -> str:

@@ -190,30 +190,41 @@ def _events_below(folder: str, read: Sequence[str]) -> Iterator[str]:
 
 
 def with_lost(path: str, loaded: Sequence[Loaded], how: Mapping[str, Any]) -> Sequence[Loaded]:
-    """The runs of a folder of runs, where a loader that looks for its own below has left others unread.
+    """The runs of a folder, with those below it that `load_runs` left unread.
+
+    It looks no further down where logs lie in the folder itself, and a loader that looks for its own below finds no
+    others.
 
     Args:
         path: what was named.
         loaded: what `load_runs` found there.
         how: options of `load_run`.
     """
-    runs = [item.run for item in loaded if isinstance(item.run, Run)]
-    if not DEEP & set(_read_by(runs).values()):
-        return loaded
+    read = _read_by([item.run for item in loaded if isinstance(item.run, Run)])
     unit, root = Unit(str(Path(path))), os.path.realpath(path)
     try:
         listing = find.listed(unit.folder, [root])
     except OSError:  # a file
         return loaded
-    if any(find.may_be_log(name) and _is_log(place(unit.folder, name), how) for name in listing.files):
+    if not read or not (listing.folders or listing.linked):
         return loaded
-    waiting = deque([unit])
-    found: list[Loaded] = []
+    if any(find.may_be_log(name) and _is_log(place(unit.folder, name), how) for name in listing.files):
+        below = _all_held(held(unit, how, [root]).further, how, root)
+        return [*loaded, *below] if below else loaded
+    if DEEP & set(read.values()):
+        found = _all_held((unit,), how, root)
+        return found if len(found) > len(loaded) else loaded
+    return loaded
+
+
+def _all_held(units: Sequence[Unit], how: Mapping[str, Any], root: str) -> list[Loaded]:
+    """The runs of units, and of all that lies below them in one folder."""
+    waiting, found = deque(units), list[Loaded]()
     while waiting:
         got = held(waiting.popleft(), how, [root])
         waiting.extend(one for one in got.further if not one.linked)
         found += got.loaded
-    return found if len(found) > len(loaded) else loaded
+    return found
 
 
 def _untold(loaded: Sequence[Loaded], unit: Unit, how: Mapping[str, Any]) -> tuple[Loaded, ...]:

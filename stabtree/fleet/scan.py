@@ -161,6 +161,8 @@ def scan(
         raise StabtreeError("no folder to scan", hint="name the folder that the runs lie in")
     if any(str(path) == "-" for path in paths):
         raise StabtreeError("standard input is one log", where="-", hint="diagnose it alone: stabtree -")
+    if any(str(path) == "" for path in paths):
+        raise StabtreeError("an empty path names no log", hint="name the folder that the runs lie in")
     check_options(**how)
     judging = judging or Judging()
     units = find.units([str(path) for path in paths])

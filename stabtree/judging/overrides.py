@@ -92,7 +92,7 @@ def _written(tree: Tree, key: str, text: str) -> str:
 
 
 def _parsed(text: str, parameter: Parameter, key: str) -> Param:
-    from stabtree.tree.params import fits
+    from stabtree.tree.params import LARGEST, fits
 
     kind = parameter.kind
     try:
@@ -101,6 +101,6 @@ def _parsed(text: str, parameter: Parameter, key: str) -> Param:
         wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind.__name__]
         raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"give {wanted}") from None
     if not fits(value, parameter):
-        hint = f"give a number from {parameter.least} on"
+        hint = f"give a number from {parameter.least} to {LARGEST:,}"
         raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=hint)
     return value

@@ -140,3 +140,36 @@ def test_no_name_can_style_or_script_an_output(tmp_path: Path) -> None:
         if output == "markdown":
             assert "<script>" not in text
             assert "@team" not in text
+
+
+def test_a_log_that_was_misread_is_not_told_to_be_the_same(tmp_path: Path) -> None:
+    """A third of its values is not what was logged: it can't be told, as `diagnose` does not judge it either."""
+    lines = ["step,loss", *(f"{step},{value}" for step, value in enumerate(falling(300, seed=1)))]
+    torn = [lines[0], *(line if step % 3 else f"{step},oops" for step, line in enumerate(lines[1:]))]
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text("\n".join(lines), encoding="utf-8")
+    bad.write_text("\n".join(torn), encoding="utf-8")
+    for paths, which in (((good, bad), "bad"), ((bad, good), "good")):
+        done = run("compare", *map(str, paths), "-q")
+        assert done.returncode == 3
+        assert f"the {which} run was misread: 100 of 300 values of loss" in done.stdout
+
+
+@pytest.mark.parametrize(("value", "why"), [("1.5", "it never moves in the good run"), ("nan", "it is NaN or inf")])
+def test_why_nothing_can_be_compared_is_told_as_it_is(tmp_path: Path, value: str, why: str) -> None:
+    """There are rows enough, so that it is not said that they are too few."""
+    still = tmp_path / "still.csv"
+    still.write_text("\n".join(["step,loss", *(f"{step},{value}" for step in range(300))]), encoding="utf-8")
+    done = run("compare", str(still), written(tmp_path / "bad.csv", falling(300, seed=1)), "-q")
+    assert done.returncode == 3
+    assert f"loss: {why}" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("diagnose", ""), ("compare", "good.csv", ""), ("inspect", ""), ("scan", "")])
+def test_an_empty_path_is_not_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """A variable of the shell that is not set names nothing, whatever lies about."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "good.csv", falling(300, seed=1))
+    assert "an empty path names no log" in failed(*words)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.tree.load import load_trees
-from tests.conftest import ask, make_run
+from stabtree.loaders import load_run
+from stabtree.tree.load import load_tree, load_trees
+from tests.conftest import FIXTURES, ask, make_run
 from tests.leaves.grpo import AT as SHARE
 from tests.leaves.grpo import HEALTHY, noise
 from tests.predicates.judged import AT, TREE, Case, check, loss
@@ -84,3 +85,11 @@ def test_weights_that_double_or_halve_exactly_are_no_more_than_that(end: float, 
     run = make_run({"loss": np.linspace(1, 2, 601), "weight_norm/a": values})
     found = diagnose(run, TREE, literal=True)
     assert next(visit.answer.verdict for visit in found.path if visit.question.id == "Q4.3") == verdict
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-300, 0.5])
+def test_a_factor_below_one_counts_every_change_in_its_direction(factor: float) -> None:
+    """Weights that shrink are told to shrink, however small a change is asked for, and nothing is divided by zero."""
+    run = load_run(FIXTURES / "phase19" / "weight-decay-high")
+    found = diagnose(run, load_tree("phase19"), overrides={"Q4.3": {"factor": factor}})
+    assert found.findings[0].leaf.id == "weight-decay-high"

@@ -142,8 +142,10 @@ def _values(command: Any, option: str, start: str) -> Iterable[str]:
     """What an option may be given."""
     if command.name == "graph" and option == "--format":
         return "mermaid", "dot"
-    if command.name == "baseline" and option == "--output":
-        return FILES
+    if option == "--output":
+        return _outputs(command)
+    if option == "--by":
+        return _groupings(command)
     return VALUES[option](start) if option in VALUES else FILES
 
 
@@ -222,10 +224,27 @@ def _levels(_start: str) -> list[str]:
     return [*LEVELS, UNKNOWN, NEVER]
 
 
-def _outputs(_start: str) -> Iterable[str]:
-    from stabtree.render.outputs import OUTPUTS
+def _outputs(command: Any) -> Iterable[str]:
+    """The outputs of a command; `baseline` is given a file alone."""
+    from stabtree.render.outputs import COMPARISONS, FLEET, OUTPUTS
+    from stabtree.render.sections import calibration
 
-    return OUTPUTS
+    own = {"baseline": FILES, "calibrate": calibration.OUTPUTS, "compare": COMPARISONS, "scan": FLEET}
+    return own.get(command.name, OUTPUTS)
+
+
+def _groupings(command: Any) -> Iterable[str]:
+    """What rows are matched by, or what runs are grouped by."""
+    from stabtree.cli.scan import BY
+    from stabtree.comparing.result import Axis
+
+    return BY if command.name == "scan" else tuple(Axis)
+
+
+def _alarms(_start: str) -> Iterable[str]:
+    from stabtree.cli.calibrate import LEVELS
+
+    return LEVELS
 
 
 def _formats(_start: str) -> list[str]:
@@ -247,7 +266,7 @@ VALUES: dict[str, Callable[[str], Iterable[str]]] = {
     "--fail-on": _levels,
     "--format": _formats,
     "--ignore": _leaves,
-    "--output": _outputs,
+    "--level": _alarms,
     "--set": _settable,
     "--tree": _trees,
     "--why-not": _nodes,

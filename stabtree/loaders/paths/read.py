@@ -118,6 +118,8 @@ def one_run(found: Found, path: str, wanted: str | None) -> Found:
 def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
     skipped: tuple[str, ...] = ()
     folder: Path | None = None
+    if str(path) == "":  # what a shell makes of a variable that is not set: not the working directory
+        raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
     if str(path) != "-" and _is_folder(Path(path)):
         if made_up(Path(path)):
             raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stabtree.facts.rate import Rate
     from stabtree.run import Run, Series
 
+TINY = 1e-300  # a ratio that can still be turned round
 CLIMB_BLOCKS = 40  # how finely it is looked at when a rise was made
 
 
@@ -152,15 +153,16 @@ def weight_norm_change(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
     ratio, at, to, name = best
-    bar = factor if ratio > 1 else 1 / factor
+    bar = factor if ratio > 1 else 1 / max(factor, TINY)
     text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
     text += f"the largest change of a group within {window_steps} steps"
     found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
-    return Answer("up" if ratio > factor else "down" if ratio < 1 / factor else "no", found)
+    grew, shrank = ratio > 1 and ratio > bar, ratio < 1 and ratio < bar
+    return Answer("up" if grew else "down" if shrank else "no", found)
 
 
 def _size(ratio: float) -> float:
-    return abs(float(np.log(max(ratio, 1e-300))))
+    return abs(float(np.log(max(ratio, TINY))))
 
 
 def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[float, int, int] | None:
@@ -168,7 +170,7 @@ def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[flo
     if len(steps) < 2 or interval(steps) > window_steps:
         return None
     first = np.searchsorted(steps, steps - window_steps)
-    ratio = np.clip(values / values[first], 1e-300, 1e300)
+    ratio = np.clip(values / values[first], TINY, 1e300)
     at = int(np.argmax(np.abs(np.log(ratio))))
     return float(ratio[at]), int(steps[first[at]]), int(steps[at])
 

@@ -110,6 +110,8 @@ def partings(comparison: Comparison) -> list[PartingRow]:
 
 def _row(comparison: Comparison, item: Parting) -> PartingRow:
     good, bad = _number(item.good), _number(item.bad)
+    if item.how not in ("not finite", "stops"):
+        good, bad = good or "NaN or inf", bad or "NaN or inf"
     if item.good is not None and item.bad is not None:
         low, high = ends(*sorted((item.good, item.bad)))
         good, bad = (low, high) if item.good <= item.bad else (high, low)
@@ -178,7 +180,8 @@ def findings_apart(comparison: Comparison) -> str:
     alone = [leaf for leaf in dict.fromkeys(bad) if not any(leaf in one for one in good)]
     lacking = [leaf for leaf in dict.fromkeys(good[0]) if leaf not in bad and all(leaf in one for one in good)]
     parts = [f"found in the bad run alone: {', '.join(alone)}"] if alone else []
-    parts += [f"in the good runs alone: {', '.join(lacking)}"] if lacking else []
+    where = "run" if len(good) == 1 else "runs"
+    parts += [f"in the good {where} alone: {', '.join(lacking)}"] if lacking else []
     return "; ".join(parts)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LEAF, KEY = 20, 24  # columns of a screen
 NAMED = 3  # runs or faults of a list that are named; the others are counted
 NAME = 60
+ENOUGH = 30  # runs, with which none that alarms leaves up to about a tenth
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -125,7 +126,7 @@ def _left_out(page: Page, calibration: Calibration) -> None:
     for name, reason in calibration.excluded[:NAMED]:
         page.item(("left out", "dim"), [(f"{name}  {reason}", "")], indent=1, head_width=10)
     if (more := len(calibration.excluded) - NAMED) > 0:
-        page.line((f"and {more} more", "dim"), indent=11)
+        page.line((f"and {more} more: --json names all", "dim"), indent=11)
     if calibration.broken:
         page.line(("--trust takes runs that look broken for healthy", "dim"), indent=11)
 
@@ -158,7 +159,10 @@ def _counted(calibration: Calibration) -> str:
     runs = f"{of:,} healthy run{'s' if of != 1 else ''}"
     if not alarmed:
         return f"{runs}, and none alarms: nothing to set."
-    return f"{runs}: {alarmed:,} alarm{'s' if alarmed == 1 else ''} now, {still:,} with what is set below."
+    now = f"{runs}: {alarmed:,} alarm{'s' if alarmed == 1 else ''} now"
+    if not calibration.changes:
+        return f"{now}, and no threshold is to be set for it."
+    return f"{now}, {f'{still:,}' if still else 'none'} with what is set below."
 
 
 def _expected(calibration: Calibration) -> str:
@@ -166,9 +170,9 @@ def _expected(calibration: Calibration) -> str:
     told = f"False alarms to expect: {share.count} of {share.of} when each run is left out in turn"
     low = f"{share.low:.1%} to " if share.count else "at most "
     bound = f"{told}; with 95% confidence {low}{share.high:.1%} of such runs."
-    if share.count:
+    if share.count or share.of >= ENOUGH:
         return bound
-    return f"{bound} {share.of} run{'s' if share.of != 1 else ''} can't tell less than about 3/{share.of}."
+    return f"{bound} So few runs can't tell less; {ENOUGH} of which none alarms would tell at most 12%."
 
 
 def _given_up(calibration: Calibration) -> str:

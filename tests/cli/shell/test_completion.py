@@ -46,6 +46,12 @@ from tests.cli.command import environment, failed, run
         (["baseline", "--output", "js"], []),
         (["baseline", "--ignore", "spike-m"], ["spike-minor"]),
         (["diagnose", "--set", "nothing.of"], []),
+        (["compare", "--by", ""], ["step", "time", "tokens"]),
+        (["compare", "--output", ""], ["headline", "json", "markdown", "screen"]),
+        (["calibrate", "--output", "t"], ["toml"]),
+        (["calibrate", "--level", ""], ["note", "warning"]),
+        (["scan", "--output", "p"], []),
+        (["scan", "--by", "l"], ["leaf"]),
     ],
 )
 def test_what_fits_is_offered(words: list[str], offered: list[str]) -> None:

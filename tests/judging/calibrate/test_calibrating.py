@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stabtree.calibrate.calibrating import calibrate
 from stabtree.calibrate.faults import faults_of, load_faults
+from stabtree.calibrate.knobs import Tunable
 from stabtree.calibrate.walks import Walks
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
@@ -193,3 +194,9 @@ def test_every_fault_that_comes_with_it_is_caught() -> None:
     faults = faults_of(load_faults(None, {}), walks)
     assert len(faults.runs) >= 29
     assert set(faults.caught()) == set(faults.runs)
+
+
+def test_a_count_is_not_tried_at_none() -> None:
+    """A whole number ends at 1, below which it would be refused."""
+    assert Tunable("O14.repeat.values_most", 5.0, 5.0, whole=True, question="O14.repeat").least == 1
+    assert Tunable("spike.sigma", 5.0, 5.0, whole=False, question="Q2.1").least == 0.5

@@ -57,7 +57,7 @@ def test_each_line_says_what_it_rests_on(team: Path) -> None:
     (line,) = [line for line in text.splitlines() if line.startswith("H1.level = ")]
     for part in ("# shipped 5;", "needed by 2 runs, most by louder: 9.", "margin for runs to come"):
         assert part in line
-    assert "3 healthy runs: 2 alarm now, 0 with what is set below." in text
+    assert "3 healthy runs: 2 alarm now, none with what is set below." in text
     assert "1 of 3 when each run is left out" in text
     assert tomllib.loads(text)["set"]["H1"]["level"] > 9
 
@@ -87,6 +87,28 @@ def test_settings_that_exist_are_not_written_over(team: Path, monkeypatch: pytes
     for name in ("pyproject.toml", "house.yaml"):
         assert "already" in failed("calibrate", "good", "--tree", "house.yaml", "--output", f"toml={name}")
     assert (team / "pyproject.toml").read_text(encoding="utf-8") == "[project]\n"
+
+
+def test_a_log_is_not_written_over(team: Path) -> None:
+    """Neither one that was read, nor a fault, nor one that can't be read: the runs are all there as before."""
+    empty = team / "empty.csv"
+    empty.touch()
+    files = [file for folder in ("good", "bad") for file in (team / folder).rglob("*") if file.is_file()]
+    before = [file.read_bytes() for file in files]
+    for file in (*files, empty):
+        told = ("calibrate", str(team / "good"), str(empty), "--faults", str(team / "bad"))
+        assert "is a file of the run itself" in failed(*told, "--output", f"toml={file}")
+    assert [file.read_bytes() for file in files] == before
+    assert not empty.stat().st_size
+
+
+def test_faults_that_can_not_be_read_are_told(team: Path) -> None:
+    """Where there is none that can be, that is an error; one of several is named."""
+    assert "there is no such file" in failed("calibrate", str(team / "good"), "--faults", str(team / "nowhere"))
+    (team / "bad" / "torn").mkdir()
+    (team / "bad" / "torn" / "metrics.csv").write_text("step,loss\n1,x\n", encoding="utf-8")
+    found = json.loads(calibrate(team, "--faults", str(team / "bad"), "--json"))
+    assert [one["reason"][:35] for one in found["excluded"]] == ["a labelled fault that can't be read"]
 
 
 def test_a_level_that_there_is_not_is_an_error() -> None:

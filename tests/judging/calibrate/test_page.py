@@ -30,4 +30,4 @@ def test_the_commands_of_the_page_silence_healthy_runs(tmp_path: Path, monkeypat
     (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     done = [run(*shlex.split(line.removeprefix("$ stabtree "))) for line in block.splitlines()]
     assert [one.returncode for one in done] == [0, 0, 0]
-    assert "4 healthy runs: 3 alarm now, 0 with what is set below." in done[0].stdout
+    assert "4 healthy runs: 3 alarm now, none with what is set below." in done[0].stdout
