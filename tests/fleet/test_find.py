@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from stabtree.fleet import find
 from stabtree.fleet.find import Unit
 from tests.cli.command import run
+from tests.conftest import FIXTURES
 from tests.fleet import logs
 from tests.fleet.walk import names
 from tests.loaders.make_binary import events
@@ -161,3 +163,15 @@ def test_two_printed_logs_beside_events_are_looked_at(tmp_path: Path) -> None:
     assert names(tmp_path) == ["."]
     logs.printed(tmp_path / "later.log", 4)
     assert names(tmp_path) == [".", "later.log", "train.log"]
+
+
+def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> None:
+    """The log in the folder itself hides no run below it; a copy of it below is no run of its own."""
+    (tmp_path / "sub" / "a").mkdir(parents=True)
+    (tmp_path / "copy").mkdir()
+    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "metrics.csv")
+    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "copy" / "again.csv")
+    shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", tmp_path / "sub" / "a" / "metrics.csv")
+    done = run("diagnose", str(tmp_path), "-q")
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL"]
