@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LONGEST_PATH = 4096
 TIMEOUT_SECONDS = 120.0
+LONGEST_SECONDS = 1e8  # three years; a clock takes no more, and no limit is meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def failed(unit: Unit, error: StabtreeError) -> Record:
 def _at_most(seconds: float) -> Iterator[None]:
     """Raise what nothing catches where it takes longer; only the main thread of a process can be stopped so."""
     able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not able or seconds <= 0:
+    if not able or not 0 < seconds <= LONGEST_SECONDS:
         yield
         return
 

@@ -15,6 +15,7 @@ from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.json import trainer_state
 from stabtree.loaders.paths.metrics_file import OTHERS
 from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.wandb.loader import of_one_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -194,7 +195,7 @@ def parts(folder: str, names: Sequence[str]) -> list[Unit]:
 
 def is_logged(folder: str, listing: Listing) -> bool:
     """Whether this is the folder of one run of W&B or of MLflow, of which all within is a part."""
-    if any(name.endswith(".wandb") for name in listing.files):
+    if of_one_run(listing.folders, listing.files):
         return True
     if _LOGGED.fullmatch(Path(folder).name) and "files" in listing.folders:
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 import zlib
@@ -244,7 +245,8 @@ def _connected(name: str) -> sqlite3.Connection:
 
 def _key(unit: Unit, rules: str) -> str:
     folder = unit.folder if is_address(unit.folder) else str(Path(unit.folder).absolute())
-    return "\0".join((rules, folder, *unit.files, "", *unit.above, "", *unit.read))
+    key = "\0".join((rules, folder, *unit.files, "", *unit.above, "", *unit.read))
+    return key.encode("utf-8", "backslashreplace").decode()  # a name need not be text
 
 
 def _folder(path: str) -> str:
@@ -273,10 +275,16 @@ def _unit(held: dict[str, Any]) -> Unit:
 def _dumps(value: Any) -> bytes:
     import orjson
 
-    return orjson.dumps(value)
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # names of files that are no text
+        return json.dumps(value).encode()
 
 
 def _loads(text: bytes) -> Any:
     import orjson
 
-    return orjson.loads(text)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)

@@ -18,6 +18,7 @@ from stabtree.loaders.unpack import chunks
 from stabtree.loaders.wandb.records import MAGIC, Log
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -125,9 +126,18 @@ def _runs(path: Path) -> dict[str, Path]:
     return {}
 
 
+def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
+    """Whether a folder's `.wandb` files are of one run: there is one, or W&B's own `files` lies beside them.
+
+    Those of many runs that were gathered in one folder are a run each.
+    """
+    logs = sum(name.endswith(".wandb") for name in files)
+    return logs == 1 or (logs > 1 and "files" in folders)
+
+
 def _is_run(place: Path) -> bool:
     folders, files = entries(place)
-    if any(name.endswith(".wandb") for name in files):
+    if of_one_run(folders, files):
         return True
     inner = entries(place / "files")[1] if "files" in folders else []
     return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
