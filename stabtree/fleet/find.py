@@ -12,6 +12,7 @@ from stabtree.common.text import masked
 from stabtree.fleet.remote import expanded as expanded_address
 from stabtree.fleet.remote import is_address
 from stabtree.loaders.assemble.ranks import RANK_NAME
+from stabtree.loaders.folder import made_up
 from stabtree.loaders.json import trainer_state
 from stabtree.loaders.paths.metrics_file import OTHERS
 from stabtree.loaders.paths.several import expanded
@@ -91,7 +92,10 @@ def place(folder: str, name: str) -> str:
 
 
 def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
-    """What a folder holds. A link to what lies below one of the roots is left out: it is come upon there.
+    """What a folder holds.
+
+    A link to what lies below one of the roots is left out: it is come upon there. So is one to a folder above them,
+    from which everything would be read, and one to what the kernel makes up.
 
     Raises:
         OSError: where it may not be looked at.
@@ -102,7 +106,7 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
             if entry.name.startswith(".") or entry.name in PASSED_BY:
                 continue
             link = entry.is_symlink()
-            if link and _told_elsewhere(entry.path, roots):
+            if link and (_told_elsewhere(entry.path, roots) or _leads_out(entry.path, roots)):
                 continue
             try:
                 if entry.is_dir():
@@ -124,6 +128,12 @@ def _told_elsewhere(path: str, roots: Sequence[str]) -> bool:
             below = Path(target[len(root) :]).parts
             return not any(part.startswith(".") or part in PASSED_BY for part in below)
     return False
+
+
+def _leads_out(path: str, roots: Sequence[str]) -> bool:
+    """Whether a link leads above a root, or to what the kernel makes up."""
+    target = Path(os.path.realpath(path))
+    return made_up(target) or any(target in Path(root).parents for root in roots)
 
 
 def ending(name: str) -> str:

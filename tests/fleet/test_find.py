@@ -14,7 +14,7 @@ from tests.cli.command import run
 from tests.conftest import FIXTURES
 from tests.fleet import logs
 from tests.fleet.walk import names
-from tests.loaders.make_binary import events
+from tests.loaders.make_binary import events, wandb
 from tests.loaders.tensorboard.test_events import rows as event_rows
 
 if TYPE_CHECKING:
@@ -108,6 +108,14 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert names(top) == ["out", "run"]
 
 
+@pytest.mark.parametrize("target", ["/proc/self", "/"])
+def test_links_to_what_is_no_folder_of_runs_are_left_out(tmp_path: Path, target: str) -> None:
+    """One to the kernel's own folders, and one from which everything would be read."""
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    (tmp_path / "a" / "out").symlink_to(target)
+    assert names(tmp_path) == ["a"]
+
+
 def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) -> None:
     """Of a folder of many logs none is lost, and the ranks of a run are read together."""
     for seed in range(find.MOST_LOOSE + 6):
@@ -175,3 +183,23 @@ def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> Non
     done = run("diagnose", str(tmp_path), "-q")
     assert done.returncode == 1
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its names are always text")
+def test_a_folder_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
+    """What other machines called it ends no scan."""
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)  # noqa: PTH102 - a path of bytes
+    logs.csv(tmp_path / "b.csv", 2)
+    os.rename(os.fsencode(tmp_path / "b.csv"), odd + b"/metrics.csv")  # noqa: PTH104 - as above
+    done = run("scan", str(tmp_path), "--no-cache", "--output", "jsonl")
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_each_wandb_file_of_many_in_a_folder_is_a_run(tmp_path: Path) -> None:
+    """Files that somebody put together are runs of their own, as other logs are."""
+    for number in range(3):
+        rows = [{"_step": step, "loss": 2.0 / (step + 1) + number} for step in range(30)]
+        (tmp_path / f"run-{number}.wandb").write_bytes(wandb(rows))
+    assert len(names(tmp_path)) == 3
