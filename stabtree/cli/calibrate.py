@@ -25,8 +25,7 @@ from stabtree.cli.outputs import emit_all, spare, spare_unread, wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
-from stabtree.render.outputs import SCREEN
-from stabtree.render.sections.calibration import OUTPUTS
+from stabtree.render.outputs import CALIBRATIONS, SCREEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +62,7 @@ Outputs = Annotated[
     typer.Option(
         "--output",
         metavar="NAME[=FILE]",
-        help=f"Print {', '.join(OUTPUTS)} (default: screen), or write it to FILE; may be given several times.",
+        help=f"Print {', '.join(CALIBRATIONS)} (default: screen), or write it to FILE; may be given several times.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -103,7 +102,7 @@ def calibrate(
     said = {"tree": tree, "trees": trees, "set": set_, "column": column, "step_column": step_column}
     settings = read_settings(config).without(said)
     severity = _severity(level)
-    places = wanted(output, json=json, quiet=False, known=OUTPUTS)
+    places = wanted(output, json=json, quiet=False, known=CALIBRATIONS)
     judging = Judging(settings, tree, trees, literal, set=tuple(set_ or ()), ignore=tuple(ignore or ()))
     _spare(places, judging.rules)
     busy = Busy(wanted=places.get(None) == SCREEN)
@@ -119,7 +118,7 @@ def calibrate(
     with busy.doing(f"calibrating on {len(given):,} runs"):
         walks = Walks(judging)
         found = calibrated(given, walks, faults_of(labelled, walks), level=severity, trust=trust)
-    emit_all(lambda name, look: OUTPUTS[name](found, look), places)
+    emit_all(lambda name, look: CALIBRATIONS[name](found, look), places)
     if not found.runs:
         raise typer.Exit(NOT_JUDGED)
 

@@ -33,7 +33,6 @@ from stabtree.cli.options import (
 )
 from stabtree.cli.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
 from stabtree.cli.reports import address, write_reports
-from stabtree.cli.shell.bar import Bar
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.cli.shell.printing import tell
 from stabtree.common.errors import StabtreeError
@@ -168,6 +167,8 @@ def scan(
     there = {place for place in places if place and place.exists()}
     how = reading(column, step_column, dtype, checkpoint_every, format, None, settings)
     ends = stretch_of(steps)
+    from stabtree.cli.shell.bar import Bar
+
     with Bar() as bar:
         fleet = scanned(
             *paths,

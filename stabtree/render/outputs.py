@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from stabtree.calibrate.result import Calibration
     from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
@@ -39,6 +40,13 @@ class ComparisonOutput(Protocol):
     """Writes where runs part."""
 
     def __call__(self, comparison: Comparison, look: Look, /) -> str:
+        """The whole text, as of an `Output`."""
+
+
+class CalibrationOutput(Protocol):
+    """Writes which thresholds healthy runs call for."""
+
+    def __call__(self, calibration: Calibration, look: Look, /) -> str:
         """The whole text, as of an `Output`."""
 
 
@@ -113,6 +121,12 @@ COMPARISONS: dict[str, ComparisonOutput] = {
     MARKDOWN: _in("stabtree.render.markdown.comparison", "markdown"),
 }
 """The outputs of `compare`."""
+CALIBRATIONS: dict[str, CalibrationOutput] = {
+    SCREEN: _in("stabtree.render.sections.calibration", "screen"),
+    "toml": _in("stabtree.render.sections.calibration", "toml"),
+    JSON: _in("stabtree.render.sections.calibration", "data"),
+}
+"""The outputs of `calibrate`."""
 
 
 def tables() -> dict[str, TableOutput]:

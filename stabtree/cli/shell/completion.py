@@ -226,10 +226,9 @@ def _levels(_start: str) -> list[str]:
 
 def _outputs(command: Any) -> Iterable[str]:
     """The outputs of a command; `baseline` is given a file alone."""
-    from stabtree.render.outputs import COMPARISONS, FLEET, OUTPUTS
-    from stabtree.render.sections import calibration
+    from stabtree.render.outputs import CALIBRATIONS, COMPARISONS, FLEET, OUTPUTS
 
-    own = {"baseline": FILES, "calibrate": calibration.OUTPUTS, "compare": COMPARISONS, "scan": FLEET}
+    own = {"baseline": FILES, "calibrate": CALIBRATIONS, "compare": COMPARISONS, "scan": FLEET}
     return own.get(command.name, OUTPUTS)
 
 

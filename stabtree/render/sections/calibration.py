@@ -12,7 +12,7 @@ from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from stabtree.calibrate.result import Calibration, Change, Left
     from stabtree.render.page import Page
@@ -89,10 +89,6 @@ def data(calibration: Calibration, _look: Look = LOOK) -> str:
         },
     }
     return json.dumps(found, indent=1)
-
-
-OUTPUTS: Mapping[str, Callable[[Calibration, Look], str]] = {"screen": screen, "toml": toml, "json": data}
-"""The outputs of `calibrate`, by their names."""
 
 
 def _shortened(calibration: Calibration) -> Calibration:
