@@ -32,6 +32,12 @@ settings.register_profile(
 )
 settings.load_profile("stabtree")
 
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes name no test: a packed file holds the second in which it was packed, and workers must agree on the names."""
+    return argname if isinstance(val, bytes) else None
+
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 
