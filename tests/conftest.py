@@ -34,7 +34,7 @@ settings.load_profile("stabtree")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes name no test: a packed file holds the second in which it was packed, and workers must agree on the names."""
+    """Bytes name no test: a packed file holds the second in which it was packed, and workers must agree on names."""
     return argname if isinstance(val, bytes) else None
 
 
