@@ -10,7 +10,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/p
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test test-floors test-pythons bench mutate gates peers readme clean
+.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -44,6 +44,17 @@ FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project
 
 test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies that are allowed
 	.venv/floors/bin/$(PYTEST) -p no:cacheprovider $(TESTS)
+
+# Some gigabytes, so an environment of its own; where the trainers can't be installed their tests are skipped, and say so.
+.venv/integrations/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv/integrations
+	.venv/integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	.venv/integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-integrations]' \
+		|| echo "the trainers can't be installed here: their tests are skipped"
+	touch $@
+
+test-integrations: .venv/integrations/.installed  ## the callbacks with the real trainers
+	.venv/integrations/bin/$(PYTEST) -p no:cacheprovider tests/live/integrations
 
 test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
 	@set -e; for python in $(PYTHONS); do \

@@ -13,6 +13,7 @@ from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
+    from stabtree.common.monitor import NaNMonitor, NonFiniteError
     from stabtree.comparing.compare import compare
     from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis, Finding
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from stabtree.fleet.scan import Fleet, scan
     from stabtree.judging.stable import assert_stable
     from stabtree.loaders import load_run, load_runs
-    from stabtree.monitor import NaNMonitor, NonFiniteError
     from stabtree.run import Run, Series
     from stabtree.tree.load import load_tree, load_trees
 
@@ -51,8 +51,8 @@ _HOMES = {
     "Finding": "stabtree.diagnosis.result",
     "Run": "stabtree.run",
     "Series": "stabtree.run",
-    "NaNMonitor": "stabtree.monitor",
-    "NonFiniteError": "stabtree.monitor",
+    "NaNMonitor": "stabtree.common.monitor",
+    "NonFiniteError": "stabtree.common.monitor",
     "load_run": "stabtree.loaders",
     "load_runs": "stabtree.loaders",
     "load_tree": "stabtree.tree.load",

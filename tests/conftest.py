@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from stabtree.answer import Answer
+    from stabtree.common.answer import Answer
     from stabtree.facts.registry import Facts
     from stabtree.tree.params import Asking
 

@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
 from stabtree.calibrate.faults import NAN
 from stabtree.calibrate.knobs import knobs_of, way_to
 from stabtree.calibrate.least import away, least
 from stabtree.calibrate.result import BROKEN, Calibration, Change, Left, typed
 from stabtree.calibrate.share import Share
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.tree.model import Severity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.predicates import predicate_named
 from stabtree.tree.overrides import declared, overridden
 from stabtree.tree.params import facts_behind, liked, resolved

@@ -15,7 +15,6 @@ import typer
 
 from stabtree.cli.baseline import baseline
 from stabtree.cli.calibrate import calibrate
-from stabtree.cli.command import TypedCommand, TypedGroup
 from stabtree.cli.compare import compare
 from stabtree.cli.config import config
 from stabtree.cli.diagnose import diagnose
@@ -23,6 +22,7 @@ from stabtree.cli.explain import explain
 from stabtree.cli.inspect import formats, inspect
 from stabtree.cli.scan import scan
 from stabtree.cli.schema import schema
+from stabtree.cli.shell.command import TypedCommand, TypedGroup
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
 from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG

@@ -26,7 +26,7 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import spare, write
+from stabtree.cli.output.outputs import spare, write
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.cli.shell.printing import emit, tell
 from stabtree.cli.shell.progress import Busy

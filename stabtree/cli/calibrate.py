@@ -21,7 +21,7 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import emit_all, spare, spare_unread, wanted
+from stabtree.cli.output.outputs import emit_all, spare, spare_unread, wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError

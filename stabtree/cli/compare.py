@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.options import ColumnOpt, ConfigOpt, Dtype, Format, Json, StepColumn, reading
-from stabtree.cli.outputs import NoPlots, Quiet, deliver_comparison, spare, wanted
+from stabtree.cli.output.outputs import NoPlots, Quiet, deliver_comparison, spare, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError

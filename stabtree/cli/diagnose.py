@@ -38,7 +38,7 @@ from stabtree.cli.options import (
     WhyNotOpt,
     reading,
 )
-from stabtree.cli.outputs import (
+from stabtree.cli.output.outputs import (
     Full,
     NoPlots,
     OutputOpt,
@@ -52,7 +52,7 @@ from stabtree.cli.outputs import (
     summarize,
     wanted,
 )
-from stabtree.cli.plot import PlotOpt, picture, save
+from stabtree.cli.output.plot import PlotOpt, picture, save
 from stabtree.cli.shell.printing import tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError

@@ -31,8 +31,8 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
-from stabtree.cli.reports import address, write_reports
+from stabtree.cli.output.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
+from stabtree.cli.output.reports import address, write_reports
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.cli.shell.printing import tell
 from stabtree.common.errors import StabtreeError

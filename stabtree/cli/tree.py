@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.command import TypedCommand, TypedGroup
+from stabtree.cli.shell.command import TypedCommand, TypedGroup
 from stabtree.cli.shell.printing import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, UNKNOWN
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN
 from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.timeline import leader

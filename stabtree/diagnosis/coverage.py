@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.visits import Walked, WalkedTree
 from stabtree.tree.document import Part
 from stabtree.tree.model import Severity

@@ -18,7 +18,7 @@ from stabtree.tree.model import Severity, Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.fixes import Filling
     from stabtree.diagnosis.result import Finding, Restart
     from stabtree.facts.registry import Facts

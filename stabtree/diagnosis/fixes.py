@@ -18,7 +18,7 @@ from stabtree.tree.knobs import KNOBS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import CauseState, JudgedCause
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf

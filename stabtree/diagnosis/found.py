@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.events import Seen
 from stabtree.diagnosis.fixes import Filling, advised, told_causes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.visits import LogNext, Missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN, Evidence
+from stabtree.common.answer import UNKNOWN, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

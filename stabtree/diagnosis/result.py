@@ -8,14 +8,14 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.facts.checkpoints import ASSUMED, Told
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.diagnosis.why.model import WhyNot

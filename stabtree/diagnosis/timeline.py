@@ -13,7 +13,7 @@ from stabtree.facts.movers import LOST
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Finding
     from stabtree.facts.movers import Movers
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stabtree.answer import Answer
+    from stabtree.common.answer import Answer
     from stabtree.tree.model import Question, Section
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.common.answer import NO, UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 from stabtree.diagnosis.coverage import lacking_for_ok, walked, walked_trees

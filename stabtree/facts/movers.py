@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import Evidence
+from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven

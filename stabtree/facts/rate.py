@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, Evidence
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.common.lazy import np
 from stabtree.facts.registry import fact, finite
 

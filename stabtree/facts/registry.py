@@ -19,7 +19,7 @@ from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 
 if TYPE_CHECKING:
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.common.lazy import Floats, Ints
 
 P = ParamSpec("P")

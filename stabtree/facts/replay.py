@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree.answer import Evidence
+from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact

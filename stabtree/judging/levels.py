@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
 from stabtree.judging.outcome import UNREAD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
 from stabtree.common.text import against

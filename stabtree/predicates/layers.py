@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import ends_and_trend, median
 from stabtree.common.text import against

@@ -6,7 +6,7 @@ import re
 from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles, row_medians
 from stabtree.common.text import against, clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import stretches
 from stabtree.facts.loss_break import last_finite_before

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import resolution, stretches
 from stabtree.facts.registry import finite

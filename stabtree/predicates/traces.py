@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median
 from stabtree.common.text import against

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, YES, Answer, Evidence
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.facts.registry import finite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.judging.outcome import UNREAD
 from stabtree.tree.model import Severity
 

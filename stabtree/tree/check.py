@@ -6,7 +6,7 @@ import re
 import string
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
 from stabtree.facts import FACTS
 from stabtree.facts.circumstances import WORDS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, YES
+from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.predicates import predicate_named
 from stabtree.tree.document import Part
 from stabtree.tree.model import Cause, Leaf, Question, Section, Severity, Signature, Tree

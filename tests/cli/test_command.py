@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from stabtree.cli.command import TypedCommand
+from stabtree.cli.shell.command import TypedCommand
 from stabtree.common.errors import StabtreeError
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import stabtree
 from stabtree.common.errors import StabtreeError
-from stabtree.monitor import MAX_NAN_STEPS, NaNMonitor, NonFiniteError
+from stabtree.common.monitor import MAX_NAN_STEPS, NaNMonitor, NonFiniteError
 
 NAN, INF = math.nan, math.inf
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree.answer import Evidence
+from stabtree.common.answer import Evidence
 from stabtree.diagnosis.fixes import Filling, advised, told_causes
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stabtree.common.monitor import NaNMonitor
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.replay import replay
 from stabtree.loaders import load_run
-from stabtree.monitor import NaNMonitor
 from stabtree.render.data.machine import to_dict, to_json
 from stabtree.render.look import Look
 from stabtree.render.sections.full import full

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.answer import NO, UNKNOWN, Answer
+from stabtree.common.answer import NO, UNKNOWN, Answer
 from stabtree.facts import FACTS
 from stabtree.metrics.pace import TIMES
 from stabtree.metrics.table import by_name

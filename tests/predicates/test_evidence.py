@@ -15,7 +15,7 @@ from tests.conftest import ask_node, falling, make_run
 from tests.leaves import convergence, diagnosed, phase19
 
 if TYPE_CHECKING:
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Diagnosis
 
 TREES = load_trees()

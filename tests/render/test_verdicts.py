@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.judging.levels import fails, levels_of
 from stabtree.judging.outcome import UNREAD
 from stabtree.loaders.config import _DTYPE_SPELLINGS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.answer import NO, UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.walk import diagnose
 from stabtree.predicates.cross_entropy import double_softmax
 from stabtree.tree.load import load_trees

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.answer import NO, UNKNOWN, YES
 from stabtree.cli.shell.printing import screen, tell
+from stabtree.common.answer import NO, UNKNOWN, YES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -218,7 +218,7 @@ def _nodes(_start: str) -> list[str]:
 
 
 def _levels(_start: str) -> list[str]:
-    from stabtree.answer import UNKNOWN
+    from stabtree.common.answer import UNKNOWN
     from stabtree.judging.levels import LEVELS, NEVER
 
     return [*LEVELS, UNKNOWN, NEVER]

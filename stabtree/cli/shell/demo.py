@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.cli.diagnose import diagnose
 from stabtree.cli.options import Json  # noqa: TC001 - typer reads it
-from stabtree.cli.outputs import OutputOpt, Quiet  # noqa: TC001
+from stabtree.cli.output.outputs import OutputOpt, Quiet  # noqa: TC001
 from stabtree.cli.shell.printing import tell
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.diagnosis.why.ways import end_of, target

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN, Answer
+from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.diagnosis.walk import answering
 from stabtree.diagnosis.why.model import Flip
 from stabtree.predicates import predicate_named

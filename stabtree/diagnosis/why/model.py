@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.visits import Visit
     from stabtree.facts.registry import Param
 

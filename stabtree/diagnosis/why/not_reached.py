@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, YES, unknown
+from stabtree.common.answer import NO, UNKNOWN, YES, unknown
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.diagnosis.missing import how_to_log, lacking
@@ -19,7 +19,7 @@ from stabtree.diagnosis.why.ways import end_of, nearest_way, target
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from stabtree.answer import Answer, Evidence
+    from stabtree.common.answer import Answer, Evidence
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.diagnosis.walk import Overrides
     from stabtree.diagnosis.why.model import Flip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO
+from stabtree.common.answer import NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from stabtree.answer import Answer
+    from stabtree.common.answer import Answer
     from stabtree.diagnosis.visits import Visit
     from stabtree.tree.model import Question, Section, Tree
 

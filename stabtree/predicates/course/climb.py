@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import blocks, median
 from stabtree.common.text import against

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 from stabtree.common.text import against

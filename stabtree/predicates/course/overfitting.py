@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import change_noise, interval, median, medians_of_three
 from stabtree.common.text import against

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import Answer, Evidence
+from stabtree.common.answer import Answer, Evidence
 from stabtree.common.stats import median, span
 from stabtree.facts.levels import turned
 from stabtree.facts.registry import Absent, Unknown, finite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 from stabtree.common.text import against

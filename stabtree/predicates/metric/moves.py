@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 from stabtree.common.text import against

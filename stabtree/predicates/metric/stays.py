@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import against

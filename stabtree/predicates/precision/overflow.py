@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, stretches, true_at_end
 from stabtree.facts.loss_break import Break, storm_start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
 from stabtree.facts.loss_break import Break
 from stabtree.facts.registry import Absent, Unknown, finite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence
 from stabtree.common.stats import interval, median
 from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite

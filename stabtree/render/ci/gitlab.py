@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.judging.outcome import UNREAD, Outcome
 from stabtree.render.ci.problems import Problem, named, problems
 from stabtree.render.data.machine import written

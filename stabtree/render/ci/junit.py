@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
@@ -18,7 +18,7 @@ from stabtree.render.report.words import title
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.answer import Answer
+    from stabtree.common.answer import Answer
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.visits import Walked
 

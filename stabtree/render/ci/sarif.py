@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from stabtree._version import __version__
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
 from stabtree.judging.fingerprint import VERSION
 from stabtree.judging.outcome import UNREAD, Outcome

@@ -6,7 +6,7 @@ this very version; who checks documents of later ones lets further keys pass.
 
 from __future__ import annotations
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.why.model import Came
 from stabtree.render.data.shapes import (

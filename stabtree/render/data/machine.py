@@ -15,14 +15,14 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.render.look import LOOK, Look
 from stabtree.render.report.words import clock
 from stabtree.run import Input
 
 if TYPE_CHECKING:
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.visits import Visit

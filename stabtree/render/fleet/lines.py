@@ -6,7 +6,7 @@ import json
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.render.data.machine import SCHEMA, written

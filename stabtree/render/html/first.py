@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import SILENT
 from stabtree.render.html.node import ending, turns
 from stabtree.render.html.tags import NOTHING, Markup, folded, items, joined, prose, tag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN, YES
+from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
 from stabtree.render.report.advice import MOST_TO_DO, do_now
 from stabtree.render.report.model import Action, CauseRow, Open, Report, Tick, Turn, Walk

@@ -6,7 +6,7 @@ import shlex
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
 from stabtree.comparing.result import Axis, Method, Parted
 from stabtree.render.figure.numbers import ends, short

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.render.report.words import MOST_KNOWN, grouped, known
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import SILENT
 from stabtree.render.look import LOOK, Look
 from stabtree.render.page import new_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.answer import NO
+from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import MOST_KNOWN, counted, known, span, title, unchecked

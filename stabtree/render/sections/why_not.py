@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import against, in_words
 from stabtree.diagnosis.why.model import Came
 from stabtree.render.report.words import answer_of

@@ -30,7 +30,7 @@ from tests.render.ci import reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from stabtree.answer import Evidence
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Diagnosis, Finding
 
 HOSTILE = (

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from stabtree.cli.outputs import write
+from stabtree.cli.output.outputs import write
 from stabtree.cli.shell.printing import tell
 from stabtree.common.errors import StabtreeError
 

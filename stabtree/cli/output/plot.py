@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.outputs import write
+from stabtree.cli.output.outputs import write
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.common.errors import StabtreeError
 

@@ -1,0 +1,1 @@
+"""Where the commands deliver: screens, files, pictures, reports beside a table."""
