@@ -1,0 +1,41 @@
+"""What a single row says at once: a sign calls for a judgement of the log, and never speaks for itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FINITE = ("loss", "grad_norm")
+NEVER_ZERO = ("loss", "grad_norm")
+LEAST_SCALE = 1.0
+"""Below it a loss scale divides: seeds/phase19, section 3."""
+
+
+def signs(row: Mapping[str, float]) -> frozenset[str]:
+    """What is out of the ordinary in a row, each as `metric what`; empty for an ordinary row.
+
+    Args:
+        row: metric -> value; what was not logged is not there.
+    """
+    found = {f"{metric} is not finite" for metric in FINITE if not math.isfinite(row.get(metric, 0.0))}
+    found |= {f"{metric} is 0" for metric in NEVER_ZERO if row.get(metric, 1.0) == 0.0}
+    if not row.get("loss_scale", LEAST_SCALE) >= LEAST_SCALE:
+        found.add(f"loss_scale is below {LEAST_SCALE:g}")
+    return frozenset(found)
+
+
+class Signs:
+    """The rows of one log in a row: which of them calls for a judgement."""
+
+    def __init__(self) -> None:
+        self._before: frozenset[str] = frozenset()
+
+    def call(self, row: Mapping[str, float]) -> bool:
+        """Whether a row shows what the row before it did not; a row that goes on as before calls for nothing."""
+        found = signs(row)
+        new = not found <= self._before
+        self._before = found
+        return new

@@ -1,0 +1,72 @@
+"""One log while it grows: which row makes a judging point, what is found there, what of that is told."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from stabtree.live.cadence import Cadence
+from stabtree.live.news import Announcer
+from stabtree.live.signs import Signs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from stabtree.judging.outcome import Outcome
+    from stabtree.live.news import News
+
+
+class Watching:
+    """Judges a growing log at its judging points, each time whole, as `diagnose` would judge it then.
+
+    Args:
+        judge: reads the log as it is now, and judges its runs.
+        cadence: when it is judged.
+        announcer: what of it is told, and when.
+        clock: seconds that do not go back.
+    """
+
+    def __init__(
+        self,
+        judge: Callable[[], Sequence[Outcome]],
+        *,
+        cadence: Cadence | None = None,
+        announcer: Announcer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._judge = judge
+        self._cadence = cadence or Cadence()
+        self._announcer = announcer or Announcer()
+        self._clock = clock
+        self._signs = Signs()
+        self._rows = 0
+        self.outcomes: Sequence[Outcome] = ()
+
+    def grown(self, rows: Iterable[Mapping[str, float]], size: int) -> tuple[News, ...]:
+        """Take in new rows; judge the log where they make a judging point.
+
+        Args:
+            rows: what is new, each metric -> value; empty where the log can't be read row by row.
+            size: how long the log is now, in rows or bytes, the same unit always.
+        """
+        called = False
+        for row in rows:
+            self._rows += 1
+            called |= self._signs.call(row)
+        until = self._announcer.waits_until()
+        called |= until is not None and self._rows >= until
+        if not self._cadence.due(size, self._clock(), called=called):
+            return ()
+        return self._judged(size)
+
+    def ended(self, size: int) -> tuple[News, ...]:
+        """Judge the log for the last time: nothing is waited for."""
+        return self._judged(size, final=True)
+
+    def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:
+        began = self._clock()
+        self.outcomes = self._judge()
+        told = self._announcer.judged(self.outcomes, final=final)
+        self._rows = self._announcer.rows or self._rows
+        self._cadence.judged(size, began, self._clock())
+        return told

@@ -1,0 +1,48 @@
+"""A log that grows: what is told of it, and at which row."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.judging.judge import Judging
+from stabtree.live.news import HOLD_ROWS, Announcer
+from stabtree.live.watching import Watching
+from stabtree.loaders import load_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stabtree.judging.outcome import Outcome
+
+
+def told_at(file: Path, loss: Sequence[float]) -> list[tuple[str, int]]:
+    """Each leaf that is told while a log is written row by row, with the number of rows at that time."""
+    judging = Judging()
+
+    def judge() -> list[Outcome]:
+        return [judging.outcome(item) for item in load_runs(file)]
+
+    watching = Watching(judge, announcer=Announcer(), clock=lambda: 0.0)
+    found = []
+    with file.open("w", encoding="utf-8") as log:
+        log.write("step,loss\n")
+        for step, value in enumerate(loss):
+            log.write(f"{step},{value}\n")
+            log.flush()
+            found += [(told.finding.leaf.id, told.rows) for told in watching.grown([{"loss": value}], step + 1)]
+    return found
+
+
+def test_nan_is_told_once_after_it_held(tmp_path: Path) -> None:
+    """A loss that turns NaN for good is told when it has stayed so for some rows, and never again."""
+    loss = [
+        *(2 + np.exp(-np.arange(300) / 50) + 0.02 * np.random.default_rng(0).standard_normal(300)),
+        *[math.nan] * 50,
+    ]
+    found = told_at(tmp_path / "a.csv", loss)
+    assert [rows for _, rows in found][:1] == [301 + HOLD_ROWS]
+    assert len({leaf for leaf, _ in found}) == len(found)
