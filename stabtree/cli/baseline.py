@@ -79,7 +79,7 @@ def baseline(
     Warnings and worse are accepted, notes with --fail-on note. The file keeps what it holds of other runs, and the
     reasons and dates that people wrote into it.
     """
-    from stabtree.judging.baseline import Recorder, changed, folder_of, placed, read_baseline, written
+    from stabtree.judging.baseline import BaselineWriter, changed, folder_of, placed, read_baseline, written
     from stabtree.judging.judge import Judging
     from stabtree.judging.levels import levels_of
     from stabtree.judging.settings import read_settings
@@ -96,7 +96,7 @@ def baseline(
         raise StabtreeError("a baseline is kept in a file", where="--output -", hint=hint)
     old = read_baseline(file) if update or Path(file).exists() else None
     kept = [entry for entries in old.runs.values() for entry in entries] if old else []
-    record = Recorder(file, levels_of(fail_on or list(settings.fail_on)) | {Severity.WARNING})
+    record = BaselineWriter(file, levels_of(fail_on or list(settings.fail_on)) | {Severity.WARNING})
     judging = Judging(
         *(settings, tree, trees, literal), set=tuple(set_ or ()), ignore=tuple(ignore or ()), baseline=record
     )

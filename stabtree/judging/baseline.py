@@ -98,7 +98,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorder:
+class BaselineWriter:
     """Stands in for a baseline that accepts whatever is bad enough, and keeps what that was.
 
     Attributes:

@@ -20,7 +20,7 @@ from stabtree.judging.baseline import (
     VERSION,
     Baseline,
     KnownFinding,
-    Recorder,
+    BaselineWriter,
     baseline_of,
     changed,
     read_baseline,
@@ -47,7 +47,7 @@ LEVELS = frozenset({str(Severity.WARNING)})
 
 def accepting(run: Run, file: str = "base.json") -> Baseline:
     """A baseline of all that is found in a run."""
-    record = Recorder(file, LEVELS)
+    record = BaselineWriter(file, LEVELS)
     Judging(baseline=record).diagnosed(run)
     return baseline_of(file, record.found.values())
 
