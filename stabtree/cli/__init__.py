@@ -13,22 +13,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.cli.baseline import baseline
-from stabtree.cli.calibrate import calibrate
-from stabtree.cli.compare import compare
-from stabtree.cli.config import config
-from stabtree.cli.diagnose import diagnose
-from stabtree.cli.explain import explain
-from stabtree.cli.inspect import formats, inspect
-from stabtree.cli.scan import scan
-from stabtree.cli.schema import schema
-from stabtree.cli.shell.command import TypedCommand, TypedGroup
-from stabtree.cli.shell.completion import ASK, complete, completion
-from stabtree.cli.shell.demo import demo
-from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
+from stabtree.cli.shell.commands import COMMANDS, Program
+from stabtree.cli.shell.help import ROOT_EPILOG
 from stabtree.cli.shell.printing import emit, tell
 from stabtree.cli.shell.routes import HELP, routed
-from stabtree.cli.tree import tree_app
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.codes import OUR_FAULT, UNUSABLE
@@ -38,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="stabtree",
-    cls=TypedGroup,
+    cls=Program,
     help="Finds out what went wrong in a training run, from its logs.",
     no_args_is_help=True,
     add_completion=False,
@@ -47,20 +35,6 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
     epilog=ROOT_EPILOG,
 )
-app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
-app.command(cls=TypedCommand, short_help="Diagnose all runs below folders.", epilog=SCAN_EPILOG)(scan)
-app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
-app.command(cls=TypedCommand, short_help="Tell where a run parts from good ones.", epilog=COMPARE_EPILOG)(compare)
-app.command(cls=TypedCommand, short_help="Set thresholds by your own healthy runs.")(calibrate)
-app.command(cls=TypedCommand, short_help="Explain a question, a finding or a metric.")(explain)
-app.command(cls=TypedCommand, short_help="Show how a run's files are read.")(inspect)
-app.command(cls=TypedCommand, short_help="Accept what is found now, so that only new findings count.")(baseline)
-app.command(cls=TypedCommand, short_help="Show what is in force here, and where it is from.")(config)
-app.command(cls=TypedCommand, short_help="List the formats that are read.")(formats)
-app.command(cls=TypedCommand, short_help="Print the JSON Schema of --json.")(schema)
-app.command(cls=TypedCommand, short_help="Print the completion for bash, zsh or fish.")(completion)
-app.command(ASK, cls=TypedCommand, hidden=True)(complete)
-app.add_typer(tree_app, name="tree")
 
 
 @app.callback(invoke_without_command=True)
@@ -83,12 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: what stands after the program's name; `sys.argv[1:]` when not given.
     """
-    command = _command()
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        words = routed(words, command.commands)
+        words, command = routed(words, COMMANDS), _program()
         # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
         with command.make_context("stabtree", words) as context:
             command.invoke(context)
@@ -137,10 +110,10 @@ def _as_json(error: StabtreeError) -> int:
 
 
 @cache
-def _command() -> TypedGroup:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TypedGroup)  # noqa: S101 - for the type checker: the app says so above
-    return command
+def _program() -> Program:
+    program = typer.main.get_command(app)
+    assert isinstance(program, Program)  # noqa: S101 - for the type checker: the app says so above
+    return program
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,9 +172,17 @@ def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> 
 
     remote = any("://" in path for path in paths)
     loaded = [*(_remote if remote else load_runs)(*paths, **how)]
-    if not (how["ranks"] or how["run"] or how["format"]) and any(map(os.path.isdir, paths)):
-        loaded = _with_lost(paths, loaded, how)
+    nested = [path for path in paths if _holds_folders(path)]
+    if nested and not (how["ranks"] or how["run"] or how["format"]):
+        loaded = _with_lost(nested, loaded, how)
     return [cut(item, ends) for item in loaded]
+
+
+def _holds_folders(path: str) -> bool:
+    """Whether a path is a folder with more below it; most folders hold one run and nothing below it."""
+    with suppress(OSError, ValueError), os.scandir(path) as entries:  # a file; a NUL in its name
+        return any(not entry.is_file() for entry in entries)
+    return False
 
 
 def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any]) -> list[Loaded]:
@@ -181,7 +190,7 @@ def _with_lost(paths: Sequence[str], loaded: list[Loaded], how: Mapping[str, Any
     from stabtree.fleet.read import with_lost
 
     options = {key: value for key, value in how.items() if key != "ranks"}
-    for path in filter(os.path.isdir, paths):
+    for path in paths:
         own = [item for item in loaded if item.path == path or Path(path) in Path(item.path).parents]
         found = with_lost(path, own, options)
         if found is not own:

@@ -93,9 +93,12 @@ Scheduler = Annotated[
     typer.Option("--scheduler", metavar="ADDRESS", help="The Dask scheduler of --engine dask.", rich_help_panel=INPUT),
 ]
 Timeout = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--timeout", metavar="SECONDS", help="How long one log or run's folder may take.", rich_help_panel=INPUT
+        "--timeout",
+        metavar="SECONDS",
+        help="How long one log or run's folder may take (default: 120); not with --engine dask.",
+        rich_help_panel=INPUT,
     ),
 ]
 Cache = Annotated[
@@ -133,7 +136,7 @@ def scan(
     jobs: Jobs = None,
     engine: EngineOpt = "processes",
     scheduler: Scheduler = "",
-    timeout: Timeout = 120.0,
+    timeout: Timeout = None,
     cache: Cache = None,
     no_cache: NoCache = False,
     trees: TreesOpt = None,
@@ -154,7 +157,8 @@ def scan(
     settings, passed = project.without(said), accept_partial or project.accept_partial
     levels = levels_of(fail_on or list(settings.fail_on))
     places = wanted(output, json=json, quiet=quiet, known=FLEET)
-    _check(by=by, worst=worst, jobs=jobs, timeout=timeout)
+    _check(by=by, worst=worst)
+    kept = _kept(cache, no_cache=no_cache)
     judging = Judging(
         *(settings, tree, trees, literal),
         set=tuple(set_ or ()),
@@ -178,7 +182,7 @@ def scan(
             engine=engine,
             address=scheduler,
             timeout=timeout,
-            cache=None if no_cache else cache or default_cache(),
+            cache=kept,
             tell=bar.tell,
             **how,
         )
@@ -243,7 +247,20 @@ def default_cache() -> Path:
     return Path(home) / "stabtree" / CACHE
 
 
-def _check(*, by: str, worst: int | None, jobs: int | None, timeout: float) -> None:
+def _kept(cache: Path | None, *, no_cache: bool) -> Path | None:
+    """The file that results are kept in, if any.
+
+    Raises:
+        StabtreeError: where one is named and none is wanted.
+    """
+    if no_cache and cache is not None:
+        raise StabtreeError(
+            "keeps nothing", where="--no-cache", hint=f"leave out one of --no-cache and --cache {cache}"
+        )
+    return None if no_cache else cache or default_cache()
+
+
+def _check(*, by: str, worst: int | None) -> None:
     """Refuse numbers and words that mean nothing.
 
     Raises:
@@ -251,11 +268,8 @@ def _check(*, by: str, worst: int | None, jobs: int | None, timeout: float) -> N
     """
     if by not in BY:
         raise StabtreeError(f"{by!r} is nothing to group by", where="--by", hint=f"type one of {', '.join(BY)}")
-    for option, number in (("--worst", worst), ("--jobs", jobs)):
-        if number is not None and number < 1:
-            raise StabtreeError(f"{number} is too few", where=option, hint="give a number from 1 on")
-    if not timeout > 0:
-        raise StabtreeError(f"{timeout:g} seconds are too few", where="--timeout", hint="give a number above 0")
+    if worst is not None and worst < 1:
+        raise StabtreeError(f"{worst} is too few", where="--worst", hint="give a number from 1 on")
 
 
 def _check_rules(judging: Judging) -> None:

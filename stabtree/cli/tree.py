@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from stabtree.tree.model import Cause, Signature
 
-tree_app = typer.Typer(
-    cls=TypedGroup, help="List, show, draw, check and test decision trees.", no_args_is_help=True, rich_markup_mode=None
-)
+tree_app = typer.Typer(cls=TypedGroup, no_args_is_help=True, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")]
 

@@ -50,3 +50,7 @@ class SeveralRunsError(StabtreeError):
 
 class NoLogError(StabtreeError):
     """A folder in which no log lies."""
+
+
+class NoRowsError(StabtreeError):
+    """A log whose header names metrics, with nothing below it."""

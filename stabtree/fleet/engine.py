@@ -97,6 +97,9 @@ ENGINES: dict[str, Engine] = {
 }
 """The engines by name."""
 
+CLUSTERS = ("dask",)
+"""Those that are reached at an address; their workers' threads can't be stopped at a log that takes too long."""
+
 
 def usable_cores() -> int:
     """How many cores this process may use."""

@@ -19,9 +19,9 @@ from stabtree.fleet import find
 from stabtree.fleet.engine import ENGINES, usable_cores
 from stabtree.fleet.examine import TIMEOUT_SECONDS, Examined, Examiner, failed, fault
 from stabtree.fleet.find import Unit
+from stabtree.fleet.options import check_judging, check_paths, check_reading, check_work
 from stabtree.fleet.store import Store
 from stabtree.judging.judge import Judging
-from stabtree.loaders import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,7 +129,7 @@ def scan(
     jobs: int | None = None,
     engine: str = "processes",
     address: str = "",
-    timeout: float = TIMEOUT_SECONDS,
+    timeout: float | None = None,
     cache: str | Path | None = None,
     tell: Callable[[Progress], None] | None = None,
     **how: Any,
@@ -146,7 +146,8 @@ def scan(
         jobs: processes; as many as there are cores where not given.
         engine: what does the work: `processes`, `serial`, or what `stabtree.fleet.engine.ENGINES` names besides.
         address: of what is running already, where the engine is of that kind.
-        timeout: seconds that one log, or one folder of a run, may take.
+        timeout: seconds that one log, or one folder of a run, may take; 120 where not given. Workers of a cluster
+            can't be stopped so.
         cache: a file that keeps what was found, so that the next scan need not look again; none where not given.
         tell: is told how far it is, now and then.
         how: how logs are read: options of `load_run`.
@@ -157,21 +158,17 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    if not paths:
-        raise StabtreeError("no folder to scan", hint="name the folder that the runs lie in")
-    if any(str(path) == "-" for path in paths):
-        raise StabtreeError("standard input is one log", where="-", hint="diagnose it alone: stabtree -")
-    if any(str(path) == "" for path in paths):
-        raise StabtreeError("an empty path names no log", hint="name the folder that the runs lie in")
-    check_options(**how)
+    check_paths(paths)
+    check_work(engine=engine, address=address, jobs=jobs, timeout=timeout, cache=cache)
+    check_reading(how)
+    check_judging(judging, ends)
     judging = judging or Judging()
     units = find.units([str(path) for path in paths])
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    examiner = Examiner(judging, how, roots, ends, timeout)
+    examiner = Examiner(judging, how, roots, ends, timeout or TIMEOUT_SECONDS)
     store = Store(Path(cache) if cache is not None else None)
-    jobs = max(jobs or usable_cores(), 1)
     try:
-        loop = Loop(examiner, store, rules_of(examiner), jobs, tell)
+        loop = Loop(examiner, store, rules_of(examiner), jobs or usable_cores(), tell)
         loop.waiting.extend(units)
         loop.run(engine, address)
     except BaseException:
@@ -206,8 +203,6 @@ class Loop:
 
     def run(self, engine: str, address: str = "") -> None:
         """Examine all that waits, and what is found meanwhile; where a worker dies, go on with new ones."""
-        if engine not in ENGINES:
-            raise StabtreeError(f"{engine!r} is not an engine", where="--engine", hint=f"{', '.join(ENGINES)}")
         try:
             while self.waiting or self.suspects:
                 first = self._next_batch() if not self.suspects else []

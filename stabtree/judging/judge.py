@@ -151,12 +151,14 @@ def accepted_by(baseline: str | None, settings: Settings) -> Baseline | None:
     Raises:
         StabtreeError: where that is no baseline.
     """
+    if baseline is None and not settings.baseline:
+        return None
     from stabtree.judging.baseline import read_baseline
 
     if baseline is not None:
         return read_baseline(baseline)
     try:
-        return read_baseline(settings.baseline) if settings.baseline else None
+        return read_baseline(settings.baseline)
     except StabtreeError as error:
         where = f"{settings.source}: baseline"
         raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None

@@ -16,11 +16,9 @@ from stabtree.render.report.build import report
 from stabtree.render.sections.act import FEW_EVENTS, MOST_EVENTS, do_now, events, head, last_line
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.causes import FEW_CAUSES, LINES_OF_A_CAUSE, MOST_CAUSES, causes
-from stabtree.render.sections.full import full
 from stabtree.render.sections.healthy import healthy
 from stabtree.render.sections.path import path_chain, path_rows
 from stabtree.render.sections.rest import MOST_NOTES, MOST_OPEN, also, not_checked, notes
-from stabtree.render.sections.why_not import why_not_text
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
 
@@ -46,12 +44,16 @@ FOLDS = (
 def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     """A diagnosis for a terminal: on one screen, or all of it."""
     if diagnosis.why_not:
+        from stabtree.render.sections.why_not import why_not_text
+
         page = new_page(look)
         page.line((headline(diagnosis, look), ""))
         page.blank()
         why_not_text(page, diagnosis)
         return page.text()
     if look.length is Length.FULL:
+        from stabtree.render.sections.full import full
+
         return full(diagnosis, look)
     told = report(diagnosis, exit_code=look.exit_code)
     if told.badge == Severity.OK:

@@ -1,27 +1,39 @@
-"""The documentation's tree loads, finds what it says, and passes its own tests."""
+"""What the documentation shows works: its tree, and what it tells agents to type and to read."""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
+import yaml
 
+from stabtree.cli.shell.commands import COMMANDS
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
+from stabtree.render.data.contract import VERDICTS, schema
 from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
-from tests.conftest import falling, make_run
+from tests.conftest import FIXTURES, ROOT, falling, make_run
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-tree.md"
+PAGE = ROOT / "docs" / "write-a-tree.md"
+SKILL = ROOT / "skills" / "stabtree" / "SKILL.md"
+FOR_AGENTS = (ROOT / "AGENTS.md", SKILL)
+MOST_LINES = 60
+LOGS = ("trainer_state.json", "wandb")
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of the page."""
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(language: str, page: Path = PAGE) -> list[str]:
+    """The fenced blocks of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_the_tree_of_the_page_works() -> None:
@@ -82,3 +94,63 @@ def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
     assert "note: H1.long: no `mend`" in noted
     path.write_text(path.read_text().replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"))
     assert "note" not in run("tree", "check", str(path)).stdout
+
+
+@pytest.mark.parametrize("page", FOR_AGENTS, ids=lambda page: page.name)
+def test_a_page_for_agents_is_short(page: Path) -> None:
+    """It costs an agent little to read."""
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_the_skill_says_what_it_is_for() -> None:
+    """Its front matter has the name of its folder, and a description that fits into a list of skills."""
+    _, front, _ = SKILL.read_text(encoding="utf-8").split("---\n", 2)
+    said = yaml.safe_load(front)
+    assert set(said) == {"name", "description"}
+    assert said["name"] == SKILL.parent.name
+    assert 100 < len(said["description"]) <= 1024
+
+
+@pytest.mark.parametrize(
+    "line", [line for page in FOR_AGENTS for block in blocks("bash", page) for line in block.splitlines()]
+)
+def test_what_an_agent_is_told_to_type_works(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command ends in a verdict, not in an error, and prints JSON where it says so."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", "run.csv")
+    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", "good.csv")
+    shutil.copytree(FIXTURES / "phase19" / "lr-rising", "runs/lr-rising")
+    program, *words = shlex.split(line, comments=True)
+    assert program == "stabtree"
+    done = run(*words)
+    assert done.returncode == (words[0] in ("diagnose", "scan", "compare")), done.stderr
+    if "--json" in words or "jsonl" in words:
+        assert all(json.loads(text) for text in (done.stdout.splitlines() if "jsonl" in words else [done.stdout]))
+    for file in re.findall(r"=(\S+\.\w+)", line):
+        assert Path(file).stat().st_size
+
+
+@pytest.mark.parametrize("page", FOR_AGENTS, ids=lambda page: page.name)
+def test_what_an_agent_is_told_to_read_is_there(page: Path) -> None:
+    """Every field is one of the contract, and every option one of a command; all verdicts and states are named."""
+    text = page.read_text(encoding="utf-8")
+    said = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```|^---.*?^---", "", text, flags=re.DOTALL | re.MULTILINE))
+    known = set(keys(schema())) | {str(word) for word in VERDICTS}
+    states = {str(state).replace(" ", "_") for state in CauseState}
+    for phrase in said:
+        if re.fullmatch(r"[a-z_.\[\]]+", phrase) and phrase not in (*COMMANDS, *LOGS):
+            assert {*re.findall(r"[a-z_]+", phrase)} <= known | states, phrase
+    options = "".join(run(name, "--help").stdout for name in ("diagnose", "scan"))
+    assert all(option in options for phrase in said for option in re.findall(r"^--[a-z-]+", phrase))
+    assert {str(word) for word in VERDICTS} <= {*said}
+    if page.name == "AGENTS.md":
+        assert states <= {*said}
+
+
+def keys(node: Any) -> Iterator[str]:
+    """The names of all fields of a schema."""
+    if isinstance(node, dict):
+        yield from node.get("properties", ())
+    for held in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from keys(held)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from stabtree.cli.shell.commands import COMMANDS
+
 PACKAGE = Path(__file__).resolve().parents[2] / "stabtree"
 HEALTHY = str(PACKAGE.parent / "fixtures" / "phase19" / "healthy")
 ORDER = (
@@ -46,6 +48,20 @@ LOADERS_ORDER = (
 )
 FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
 MOST_IN_A_FOLDER = 16
+HEAVY = ("pandas", "numpy", "rich", "yaml", "pydantic")
+ROOMS = (
+    "run",
+    "metrics",
+    "loaders",
+    "facts",
+    "predicates",
+    "tree",
+    "diagnosis",
+    "judging.judge",
+    "live",
+    "render",
+    "fleet",
+)
 UNCOUNTED = {"__init__.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
 
 
@@ -166,15 +182,21 @@ def test_only_the_command_line_prints_or_exits(path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--help"], ["pandas", "numpy", "rich", "yaml"]),
-        (["diagnose", "--help"], ["pandas", "numpy", "rich", "yaml"]),
+        (["--help"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS)]),
+        (["-V"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS)]),
+        (["--help"], [f"stabtree.cli.{home.place.partition(':')[0]}" for home in COMMANDS.values()]),
+        (["diagnose", "--help"], [*HEAVY, "stabtree.diagnosis", "stabtree.facts", "stabtree.cli.scan"]),
+        (["_complete", "bash", "--", ""], [*HEAVY, "stabtree.tree", "stabtree.cli.diagnose", "stabtree.cli.scan"]),
         (["explain", "Q2.3"], ["pandas", "numpy", "pydantic"]),
-        (["diagnose", HEALTHY, "--checkpoint-every", "50"], ["pandas", "pydantic"]),
+        (
+            ["diagnose", HEALTHY, "--checkpoint-every", "50"],
+            ["pandas", "pydantic", "numpy.ma", "stabtree.fleet", "stabtree.judging.baseline"],
+        ),
         (["tree", "graph", "--format", "dot"], ["pandas", "numpy", "pydantic"]),
     ],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], absent: list[str]) -> None:
-    """Help imports none of the heavy libraries, explain no array library, a small log no pandas."""
+    """Help imports no heavy library, nothing that reads or judges, no command; a small log no pandas, nor a scan."""
     assert imported(arguments, absent) == ""
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stabtree.cli.shell.printing import emit
-from stabtree.cli.shell.routes import USUAL
+from stabtree.cli.shell.routes import ASK, USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-ASK = "_complete"
 FILES: tuple[str, ...] = ()  # a shell completes files where nothing else fits
 
 
@@ -109,7 +108,7 @@ def candidates(words: Sequence[str], root: Any) -> list[str]:
     *before, last = words
     command, before = _command(root, before)
     if command is root and last.startswith("-"):
-        command = root.commands[USUAL]
+        command = root.get_command(None, USUAL)
     options = {name: param for param in command.params for name in param.opts if name.startswith("-")}
     name, equals, _ = last.partition("=")
     if equals and name in options:
@@ -119,8 +118,7 @@ def candidates(words: Sequence[str], root: Any) -> list[str]:
     if last.startswith("-"):
         return _fitting([*options, "--help"], last)
     if hasattr(command, "commands"):
-        shown = [key for key, item in command.commands.items() if not item.hidden]
-        return _fitting([*shown, *(["help"] if command is root else [])], last)
+        return _fitting([*command.list_commands(None), *(["help"] if command is root else [])], last)
     return _fitting(_arguments(command, root), last)
 
 
@@ -129,9 +127,9 @@ def _command(root: Any, words: list[str]) -> tuple[Any, list[str]]:
     command, rest = root, [*words]
     if rest[:1] == ["help"]:
         del rest[0]
-    while rest and rest[0] in getattr(command, "commands", {}):
-        command = command.commands[rest.pop(0)]
-    return (command.commands[USUAL], rest) if command is root and rest else (command, rest)
+    while rest and hasattr(command, "commands") and (inner := command.get_command(None, rest[0])):
+        command, rest = inner, rest[1:]
+    return (root.get_command(None, USUAL), rest) if command is root and rest else (command, rest)
 
 
 def _fitting(items: Iterable[str], start: str) -> list[str]:

@@ -15,6 +15,7 @@ USUAL = "diagnose"
 HELP = ("-h", "--help")
 ROOT_OPTIONS = (*HELP, "-V", "--version")
 STDIN = "-"
+ASK = "_complete"  # what a shell asks at each Tab
 PATTERN = "*?["
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import SETTINGS, size_of
-from stabtree.loaders.formats import picked
+from stabtree.loaders.formats import choose, picked
 from stabtree.loaders.json import manifest
 from stabtree.loaders.source import glimpse, open_source
 
@@ -89,7 +89,7 @@ def pick_file(folder: Path, names: Names) -> tuple[Path, tuple[str, ...]]:
         others = ", ".join(clean(file.name, 60) for file in candidates[1:])
         same = (f"Not read, because they seem to be the same run in another format: {others}.",) if others else ()
         return candidates[0], (*notes, *same)
-    raise _several(shown, candidates, 0) if candidates else _none(shown, files, unseen)
+    raise _several(shown, candidates, 0) if candidates else _header_alone(files, names) or _none(shown, files, unseen)
 
 
 def _logs_among(files: list[Path], names: Names) -> tuple[list[Path], list[str], int]:
@@ -143,6 +143,21 @@ def _several(shown: str, candidates: list[Path], unseen: int) -> StabtreeError:
         files=tuple(str(file) for file in candidates[:MAX_JUDGED]),
         unseen=unseen + max(len(candidates) - MAX_JUDGED, 0),
     )
+
+
+def _header_alone(files: list[Path], names: Names) -> StabtreeError | None:
+    """What is said of the first log among files that was begun and never written to."""
+    for file in files[:MAX_WHOLE]:
+        if file.name in OTHERS or not 0 < size_of(file) <= GLIMPSE_BYTES:
+            continue
+        try:
+            source = glimpse(file, GLIMPSE_BYTES)
+            choose(source, names).read(source, names)
+        except NoRowsError as error:
+            return NoLogError(error.problem, where=error.where, hint=error.hint)
+        except StabtreeError:
+            continue
+    return None
 
 
 def _none(shown: str, files: list[Path], unseen: int) -> StabtreeError:

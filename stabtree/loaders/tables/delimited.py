@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
@@ -108,7 +108,8 @@ def read(source: Source, names: Names) -> Table:
         )
     table = _read(source, layout, names)
     if not table.rows:
-        raise StabtreeError(
+        kind = NoRowsError if any(map(names.metric, layout.names)) else StabtreeError
+        raise kind(
             "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows",
             where=source.path,
             hint="check that the run logged anything before it stopped",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO
 from stabtree.common.lazy import np
+from stabtree.common.stats import median
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import MOST_KNOWN, counted, known, span, title, unchecked
 from stabtree.render.sections.fit import clipped
@@ -74,10 +75,9 @@ def _parts(report: Report) -> Iterator[list[Piece]]:
 def _levels(run: Run) -> str:
     """The loss at the beginning and at the end."""
     loss = run.get("loss")
-    values = loss.values[np.isfinite(loss.values)] if loss is not None else ()
-    if len(values) < 2:
+    if loss is None or len(values := loss.values[np.isfinite(loss.values)]) < 2:
         return ""
-    return f"loss {float(np.median(values[:ROWS_OF_A_LEVEL])):.3g} → {float(np.median(values[-ROWS_OF_A_LEVEL:])):.3g}"
+    return f"loss {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
 
 
 def _path(page: Page, report: Report) -> None:

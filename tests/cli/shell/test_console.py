@@ -13,7 +13,8 @@ from unittest import mock
 
 import pytest
 
-from stabtree.cli import app, main
+from stabtree.cli import main
+from stabtree.cli.shell.commands import COMMANDS
 from stabtree.cli.shell.console import VIRTUAL_TERMINAL, switched
 from stabtree.cli.shell.printing import tell
 from tests.cli.command import COMMAND, environment, run
@@ -21,9 +22,8 @@ from tests.conftest import FIXTURES
 
 RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
 NAN = str(FIXTURES / "phase19" / "nan-forward")
-COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands if command.callback)
 TREE = ("list", "show", "graph", "schema", "predicates", "check", "test")
-HELPS = [["-h"], ["tree", "-h"], *([name, "-h"] for name in COMMANDS), *(["tree", name, "-h"] for name in TREE)]
+HELPS = [["-h"], ["tree", "-h"], *([name, "-h"] for name in sorted(COMMANDS)), *(["tree", name, "-h"] for name in TREE)]
 LISTS = [["formats"], *(["tree", *words] for words in (["list"], ["show"], ["show", "--thresholds"], ["predicates"]))]
 MISTAKES = [
     ["nosuch"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import NoLogError, StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
@@ -177,3 +177,21 @@ def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: st
     (tmp_path / "progress.csv").write_text(f"rollout/ep_rew_mean,time/total_timesteps,train/loss\n{rows}")
     (tmp_path / "train.log").write_text(f"made the environment\n{end}")
     assert any("ValueError" in line.text for line in load_run(tmp_path).lines) is told
+
+
+def test_a_folder_says_of_a_log_with_a_header_alone_what_the_file_says(tmp_path: Path) -> None:
+    """Also beside settings and notes; a line of prose with a comma is no such log."""
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("hello, world\n", encoding="utf-8")
+    (folder / "config.json").write_text('{"lr": 0.001}', encoding="utf-8")
+    with pytest.raises(NoLogError, match="holds no file that stabtree can read"):
+        load_run(folder)
+    file = folder / "metrics.csv"
+    file.write_text("step,loss,lr\n", encoding="utf-8")
+    said = []
+    for path in (file, folder):
+        with pytest.raises(StabtreeError, match="has a header but no rows") as caught:
+            load_run(path)
+        said.append((caught.value.where, caught.value.hint))
+    assert said == [(str(file), "check that the run logged anything before it stopped")] * 2
