@@ -71,7 +71,9 @@ def averages_too_slowly(run: Run) -> Answer:
     return judged(run, ("beta2", "max_steps"), bar, found=span > total, observed=span, limit=total)
 
 
-@predicate(source="convergence O10", rule="epsilon below {fp16:g} where the optimizer reckons in fp16, {bf16:g} in bf16")
+@predicate(
+    source="convergence O10", rule="epsilon below {fp16:g} where the optimizer reckons in fp16, {bf16:g} in bf16"
+)
 def epsilon_vanishes(run: Run, *, fp16: float, bf16: float) -> Answer:
     """Is epsilon too small for the format that the optimizer reckons in?
 
@@ -112,6 +114,8 @@ def groups_split(run: Run) -> Answer:
 
     Without the number of processes only a yes of theirs is open: what one process holds may divide by itself.
     """
+    if apart := stands_apart(run, "task", "grpo ?"):
+        return apart
     group, micro = number(run, "num_generations"), number(run, "micro_batch_size")
     steps, world = number(run, "accumulation_steps"), number(run, "world_size")
     keys = ("num_generations", "micro_batch_size", "accumulation_steps", "world_size")

@@ -13,7 +13,7 @@ from stabtree.common.text import in_words
 if TYPE_CHECKING:
     from stabtree.run import Run
 
-UNSAID = "?"  # among the values of a condition: also where nothing is said
+ANY, UNSAID = "*", "?"  # among the values of a condition: any value, and none
 _EXPONENT = re.compile(r"e([+-])0*(?=\d)")
 
 
@@ -86,11 +86,14 @@ def stands_apart(run: Run, where: str, being: str) -> Answer | None:
     Args:
         run: the configuration.
         where: the setting; empty where the rule holds for all.
-        being: the values that it holds for, apart by blanks, with `*` for any letters; `?` where it is not said.
+        being: the values that it holds for, apart by blanks, with `*` for any letters; `?` where it is not said. A rule
+            for any value at all is of no matter where there is none.
     """
     if not where:
         return None
     words, value = being.lower().split(), word(run, where)
+    if not value and ANY in words:
+        return inapplicable(f"{where} is not said")
     if not value:
         return None if UNSAID in words else unsaid(run, where)
     if any(fnmatchcase(value, pattern) for pattern in words):

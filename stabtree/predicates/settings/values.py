@@ -31,7 +31,7 @@ def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str
         return apart or unsaid(run, key)
     value, known = number(run, key), word(run, key)
     found = any(_same(value, wanted) or fnmatchcase(known, wanted) for wanted in values.lower().split())
-    return judged(run, _keys(key, where), f"looked for: {values}", found=found, observed=value)
+    return judged(run, _keys(key, where), "" if found else f"looked for: {values}", found=found, observed=value)
 
 
 def _same(value: float | None, wanted: str) -> bool:
@@ -76,13 +76,11 @@ def setting_matches(run: Run, *, key: str, pattern: Pattern, where: str = "", be
     if apart or key not in run.config:
         return apart or unsaid(run, key)
     found = re.search(pattern, word(run, key), re.IGNORECASE) is not None
-    return judged(run, _keys(key, where), f"looked for: {pattern}", found=found)
+    return judged(run, _keys(key, where), "" if found else f"looked for: {pattern}", found=found)
 
 
 @predicate(source="the documents that a tree names", rule="{key} is more than {factor:g} times {other}")
-def setting_exceeds(
-    run: Run, *, key: str, other: str, factor: float = 1.0, where: str = "", being: str = ""
-) -> Answer:
+def setting_exceeds(run: Run, *, key: str, other: str, factor: float = 1.0, where: str = "", being: str = "") -> Answer:
     """Is a setting larger than another one?
 
     More than `factor` times it.
