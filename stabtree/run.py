@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Floats, Ints
 
-OTHERS = ("lines", "rerun")  # what a section may wait for besides metrics
+CONFIG = "config"
+OTHERS = ("lines", "rerun", CONFIG)  # what a section may wait for besides metrics
 PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
@@ -255,7 +256,12 @@ class Run:
     places: Mapping[int, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
-        """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any."""
+        """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any.
+
+        `config` stands for a run that has not begun: there is nothing but its configuration.
+        """
+        if name == CONFIG:
+            return bool(self.config) and not self.series
         if name in OTHERS:
             return bool(getattr(self, name))
         return name in self.series or any(key.startswith(f"{name}/") for key in self.series)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.visits import Walked, WalkedTree
+from stabtree.run import CONFIG
 from stabtree.tree.document import Part
 from stabtree.tree.model import Severity
 
@@ -87,6 +88,8 @@ def _presence(name: str, *, here: bool) -> str:
     """Whether a section's metric, or what else it waits for, was there."""
     if name == "lines":
         return f"the log is {'a text log with lines to read' if here else 'no text log, or has no such lines'}"
+    if name == CONFIG:
+        return "a configuration alone was given" if here else "it is a run with a log, not a configuration alone"
     if name == "rerun":
         return "a rerun was given" if here else "no rerun was given (--rerun)"
     return f"{name} was {'' if here else 'not '}logged"

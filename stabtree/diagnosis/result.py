@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.facts.checkpoints import ASSUMED, Told
+from stabtree.run import CONFIG
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -267,6 +268,11 @@ class Diagnosis:
         page = html.escape(_rendered("html.page", "html")(self))
         style = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
+
+    @property
+    def before_run(self) -> bool:
+        """Whether it is of a configuration alone, before its run."""
+        return CONFIG in self.tree.when
 
     @property
     def reached(self) -> tuple[Finding, ...]:

@@ -75,13 +75,17 @@ class Judging:
         Raises:
             StabtreeError: where a tree can't be read, or something is set, answered or ignored that does not exist.
         """
+        return self.judged(run, self._tree(run), asker)
+
+    def judged(self, run: Run, tree: Tree, asker: Asker | None = None) -> Diagnosis:
+        """What a tree finds in a run; all else as in `diagnosed`."""
         from stabtree.diagnosis.ignored import check_ignored
         from stabtree.diagnosis.walk import diagnose
         from stabtree.judging.accepted import Accepting
         from stabtree.judging.overrides import overrides
+        from stabtree.judging.preflight import of_tree
 
-        settings = self.settings
-        tree = self._tree(run)
+        settings = of_tree(self.settings, tree)
         with settings.blamed("ignore"):
             check_ignored(tree, settings.ignore)
         with settings.blamed("accept"):

@@ -46,37 +46,43 @@ def dtype(value: object) -> str:
     )
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A text that is not empty; this and the readers below raise a ValueError that says what was expected."""
     if not isinstance(value, str) or not clean(value):
         raise ValueError("a text")
     return clean(value, 80)
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
+    """A finite number."""
     number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     if not math.isfinite(number):
         raise ValueError("a number")
     return number
 
 
-def _count(value: Any, least: int = 0) -> int:
-    number = _number(value)
+def count_of(value: Any, least: int = 0) -> int:
+    """A whole number of at least `least`."""
+    number = number_of(value)
     if number != int(number) or not least <= number < 2**53:
         raise ValueError("a positive whole number" if least else "a whole number")
     return int(number)
 
 
-def _positive(value: Any) -> int:
-    return _count(value, 1)
+def positive_of(value: Any) -> int:
+    """A whole number above 0."""
+    return count_of(value, 1)
 
 
-def _steps(value: Any) -> tuple[int, ...]:
+def steps_of(value: Any) -> tuple[int, ...]:
+    """A list of steps, in order."""
     if not isinstance(value, list):
         raise ValueError("a list of steps")
-    return tuple(sorted({_count(step) for step in value}))
+    return tuple(sorted({count_of(step) for step in value}))
 
 
-def _dtype(value: Any) -> str:
+def dtype_of(value: Any) -> str:
+    """A precision, by its canonical name."""
     if not isinstance(value, str | int):
         raise ValueError("a precision")
     try:
@@ -85,7 +91,8 @@ def _dtype(value: Any) -> str:
         raise ValueError("one of " + ", ".join(PRECISIONS)) from None
 
 
-def _flag(value: Any) -> bool:
+def flag_of(value: Any) -> bool:
+    """True or false."""
     word = str(value).lower()
     if word not in ("true", "false"):
         raise ValueError("true or false")
@@ -94,61 +101,61 @@ def _flag(value: Any) -> bool:
 
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
-    "name": (_text, "run_name run_id experiment experiment_name display_name"),
+    "name": (text_of, "run_name run_id experiment experiment_name display_name"),
     "dtype": (
-        _dtype,
+        dtype_of,
         "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype",
     ),
-    "optimizer": (_text, "optim optimizer_name optimizer_type opt"),
-    "lr": (_number, "learning_rate peak_lr max_lr base_lr initial_lr"),
-    "lr_schedule": (_text, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
-    "lr_milestones": (_steps, "milestones lr_decay_steps lr_steps decay_milestones"),
+    "optimizer": (text_of, "optim optimizer_name optimizer_type opt"),
+    "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr"),
+    "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
+    "lr_milestones": (steps_of, "milestones lr_decay_steps lr_steps decay_milestones"),
     "warmup_steps": (
-        _count,
+        count_of,
         "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates",
     ),
-    "weight_decay": (_number, "wd"),
+    "weight_decay": (number_of, "wd"),
     "batch_size": (
-        _positive,
+        positive_of,
         "global_batch_size train_batch_size total_batch_size per_device_train_batch_size",
     ),
     "max_steps": (
-        _positive,
+        positive_of,
         "total_steps num_steps train_steps max_iters train_iters num_training_steps max_updates",
     ),
-    "epochs": (_number, "num_epochs max_epochs num_train_epochs total_epochs n_epochs"),
+    "epochs": (number_of, "num_epochs max_epochs num_train_epochs total_epochs n_epochs"),
     "grad_clip": (
-        _number,
+        number_of,
         "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm",
     ),
-    "log_interval": (_positive, "log_every logging_steps log_every_n_steps log_freq log_steps"),
-    "log_reduce": (_text, "log_reduction loss_reduce log_aggregation"),
-    "eval_every": (_positive, "eval_interval eval_steps val_check_interval val_every eval_freq"),
+    "log_interval": (positive_of, "log_every logging_steps log_every_n_steps log_freq log_steps"),
+    "log_reduce": (text_of, "log_reduction loss_reduce log_aggregation"),
+    "eval_every": (positive_of, "eval_interval eval_steps val_check_interval val_every eval_freq"),
     "checkpoint_every": (
-        _positive,
+        positive_of,
         (
             "checkpoint_interval save_every save_steps save_interval ckpt_every ckpt_interval"
             " checkpoint_steps every_n_train_steps save_freq checkpoint_freq"
         ),
     ),
-    "save_strategy": (_text, "save_policy"),
-    "always_save_checkpoint": (_flag, ""),
-    "save_total_limit": (_positive, "keep_checkpoints max_to_keep keep_last"),
-    "checkpoints": (_steps, "checkpoint_steps_list saved_steps checkpoint_list"),
-    "n_classes": (_positive, "num_classes classes num_labels n_labels"),
-    "vocab_size": (_positive, "vocab n_vocab padded_vocab_size"),
+    "save_strategy": (text_of, "save_policy"),
+    "always_save_checkpoint": (flag_of, ""),
+    "save_total_limit": (positive_of, "keep_checkpoints max_to_keep keep_last"),
+    "checkpoints": (steps_of, "checkpoint_steps_list saved_steps checkpoint_list"),
+    "n_classes": (positive_of, "num_classes classes num_labels n_labels"),
+    "vocab_size": (positive_of, "vocab n_vocab padded_vocab_size"),
     "accumulation_steps": (
-        _positive,
+        positive_of,
         "gradient_accumulation_steps grad_accum grad_accumulation accumulate_grad_batches",
     ),
     "max_completion_length": (
-        _positive,
+        positive_of,
         "max_response_length max_new_tokens generate_max_len max_tokens_per_completion",
     ),
-    "task": (_text, "task_type task_name"),
-    "device": (lambda value: _text(str(value)), "gpu_name device_name"),
-    "overlap_comm": (_flag, "zero_overlap_comm"),
-    "seed": (_count, "random_seed"),
+    "task": (text_of, "task_type task_name"),
+    "device": (lambda value: text_of(str(value)), "gpu_name device_name"),
+    "overlap_comm": (flag_of, "zero_overlap_comm"),
+    "seed": (count_of, "random_seed"),
 }
 _PLACE = {
     spelling: (key, place) for key, (_, others) in KEYS.items() for place, spelling in enumerate((key, *others.split()))

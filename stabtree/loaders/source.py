@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
-from stabtree.loaders.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
+from stabtree.loaders.packed.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

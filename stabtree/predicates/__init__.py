@@ -18,6 +18,8 @@ from stabtree.predicates.course import climb, drift, end, overfitting, plateau, 
 from stabtree.predicates.metric import moves, stays
 from stabtree.predicates.precision import overflow, scale
 from stabtree.predicates.registry import Predicate
+from stabtree.predicates.settings import course as planned
+from stabtree.predicates.settings import values, watching
 from stabtree.predicates.spikes import cause, panels, spike
 
 PREDICATES: dict[str, Predicate] = {
@@ -139,6 +141,23 @@ PREDICATES: dict[str, Predicate] = {
         climb.grad_norm_climbs,
         log.throughput_collapses,
         log.stalled,
+        values.setting_says,
+        values.setting_outside,
+        values.setting_matches,
+        values.setting_exceeds,
+        planned.starts_at_peak,
+        planned.warms_up_beyond,
+        planned.warms_up_briefly,
+        planned.averages_too_slowly,
+        planned.epsilon_vanishes,
+        planned.batch_differs,
+        planned.groups_split,
+        watching.eval_never,
+        watching.saves_never,
+        watching.saves_rarely,
+        watching.keeps_too_few,
+        watching.logs_too_little,
+        watching.logs_too_rarely,
     )
 }
 

@@ -129,6 +129,33 @@ CALIBRATIONS: dict[str, CalibrationOutput] = {
 """The outputs of `calibrate`."""
 
 
+def checks() -> dict[str, TableOutput]:
+    """The outputs of `check`, which are handed one configuration or several."""
+    known = tables()
+    here: dict[str, tuple[Output, TableOutput]] = {
+        SCREEN: _both("stabtree.render.sections.preflight", "screen"),
+        MARKDOWN: _both("stabtree.render.markdown.preflight", "markdown"),
+        **{name: (OUTPUTS[name], known[name]) for name in (HEADLINE, JSON, JSONL, *SERVICES)},
+    }
+    return {name: _either(one, several) for name, (one, several) in here.items()}
+
+
+def _both(module: str, name: str) -> tuple[Output, TableOutput]:
+    return _in(module, name), _in(module, "several")
+
+
+def _either(one: Output, several: TableOutput) -> TableOutput:
+    def written(outcomes: Sequence[Outcome], look: Look, /) -> str:
+        from stabtree.common.errors import StabtreeError
+
+        first = outcomes[0].found
+        if len(outcomes) > 1 or isinstance(first, StabtreeError):
+            return several(outcomes, look)
+        return one(first, look)
+
+    return written
+
+
 def tables() -> dict[str, TableOutput]:
     """The same outputs for several runs."""
     shown = {**FLEET, SCREEN: _in("stabtree.render.fleet.table", "whole")}

@@ -23,6 +23,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.common.yaml12 import parse
 from stabtree.predicates import predicate_named
+from stabtree.run import CONFIG
 from stabtree.tree.build import Builder
 from stabtree.tree.check import check
 from stabtree.tree.compose import compose
@@ -44,6 +45,9 @@ _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
 MAIN = "phase19"
 DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "errors")
+PREFLIGHT = "preflight"
+KNOWN = (*DEFAULT, PREFLIGHT)
+"""All that can be explained; a log is walked through the default ones, a configuration through the last."""
 
 
 def shipped() -> dict[str, Path]:
@@ -73,13 +77,32 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     }
     if folder is None:
         return _together(tuple(name for name in heads if name not in out))
-    own = [load_tree(path) for path in _files(Path(folder))]
+    own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
     used = {name for tree in own for name in tree.uses}
     out = {name: head for name, head in out.items() if name not in used}
     trees = [load_tree(name) for name in heads if name not in out]
     trees += [_yielding(_without_used(tree), trees[0]) for tree in own]
+    return _composed(trees, folder, tuple(out.values()))
+
+
+def load_preflight(folder: str | Path | None = None) -> Tree:
+    """The trees that `check` walks over a configuration: ours, and those of a folder that wait for `config`.
+
+    Raises:
+        StabtreeError: where a tree of the folder is no tree, or has an id that another one has.
+    """
+    ours = load_tree(PREFLIGHT)
+    own = [tree for tree in _in_folder(folder) if CONFIG in tree.when] if folder else []
+    return _composed([ours, *(_yielding(_without_used(tree), ours) for tree in own)], folder) if own else ours
+
+
+def _in_folder(folder: str | Path) -> list[Tree]:
+    return [load_tree(path) for path in _files(Path(folder))]
+
+
+def _composed(trees: list[Tree], folder: str | Path | None, left_out: tuple[Part, ...] = ()) -> Tree:
     try:
-        return compose(trees, tuple(out.values()))
+        return compose(trees, left_out)
     except ValueError as error:
         raise StabtreeError(str(error), where=str(folder), hint="give its nodes ids of their own") from None
 
@@ -153,7 +176,7 @@ def load_defining(word: str) -> Tree | None:
     id_ = re.escape(word.strip())
     mark = re.compile(rf"\bid: [\"']?{id_}[\"']?\s*[,\n}}]|\bleaf: {id_}\s*[,\n]|\bof: \[[^]]*\b{id_}\b")
     known = shipped()
-    texts = {name: known[name].read_text(encoding="utf-8") for name in DEFAULT if name in known}
+    texts = {name: known[name].read_text(encoding="utf-8") for name in KNOWN if name in known}
     trees = [load_tree(name) for name, text in texts.items() if word.strip() in text and mark.search(text)]
     return compose(trees, (Part("others", "", loaded=False),)) if trees else None
 
@@ -284,7 +307,7 @@ def _lacking(tree: Tree, node: Asking) -> set[str]:
 def stated_for(test: str) -> Mapping[str, Param]:
     """What the shipped trees state for a predicate: the parameters of the first node that asks it."""
     mark = re.compile(rf"\btest: {re.escape(test)}\b")
-    for name in DEFAULT:
+    for name in KNOWN:
         if mark.search(shipped()[name].read_text(encoding="utf-8")):
             tree = load_tree(name)
             node = next((node for node in asking(tree) if node.test == test), None)

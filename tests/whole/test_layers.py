@@ -32,9 +32,10 @@ ORDER = (
     ("fleet",),
     ("cli", "__init__", "__main__"),
 )
-# Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files.
+# Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files,
+# what reads a configuration that has no log yet.
 LOADERS_ORDER = (
-    ("unpack", "protobuf", "config"),
+    ("packed", "config"),
     ("source",),
     ("table",),
     ("points", "folder"),
@@ -44,6 +45,7 @@ LOADERS_ORDER = (
     ("assemble",),
     ("formats",),
     ("paths",),
+    ("configs",),
     ("__init__",),
 )
 FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")

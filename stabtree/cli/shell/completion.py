@@ -159,7 +159,8 @@ def _arguments(command: Any, root: Any) -> Iterable[str]:
         from stabtree.predicates import predicate_names
 
         return predicate_names()
-    return shipped() if command is not root and command.name in ("show", "graph", "check", "test") else FILES
+    trees = [root.commands["tree"].commands[name] for name in ("show", "graph", "check", "test")]
+    return shipped() if command in trees else FILES
 
 
 def _ids() -> list[str]:
@@ -203,9 +204,9 @@ def _questions() -> list[str]:
 
 
 def _leaves(_start: str) -> list[str]:
-    from stabtree.tree.load import load_trees
+    from stabtree.tree.load import load_preflight, load_trees
 
-    return [*load_trees().leaves]
+    return [*load_trees().leaves, *load_preflight().leaves]
 
 
 def _nodes(_start: str) -> list[str]:
@@ -224,9 +225,9 @@ def _levels(_start: str) -> list[str]:
 
 def _outputs(command: Any) -> Iterable[str]:
     """The outputs of a command; `baseline` is given a file alone."""
-    from stabtree.render.outputs import CALIBRATIONS, COMPARISONS, FLEET, OUTPUTS
+    from stabtree.render.outputs import CALIBRATIONS, COMPARISONS, FLEET, OUTPUTS, checks
 
-    own = {"baseline": FILES, "calibrate": CALIBRATIONS, "compare": COMPARISONS, "scan": FLEET}
+    own = {"check": checks(), "baseline": FILES, "calibrate": CALIBRATIONS, "compare": COMPARISONS, "scan": FLEET}
     return own.get(command.name, OUTPUTS)
 
 

@@ -25,6 +25,21 @@ Exit codes:
   3  too little was logged to judge
   4  stabtree itself failed; --debug shows where
 """
+CHECK_EPILOG = """\b
+Examples:
+  stabtree check config.yaml                 before a GPU is touched
+  stabtree check train.yaml zero3.json --merge   one configuration in two files
+  stabtree check 'configs/*.yaml' -q         a line each
+  stabtree check config.yaml --trees rules/  with the rules of a team
+
+\b
+Exit codes:
+  0  judged, nothing at or above --fail-on
+  1  something is
+  2  a mistake in what was typed, or a file that is no configuration
+  3  no rule could be judged by what it says
+  4  stabtree itself failed; --debug shows where
+"""
 COMPARE_EPILOG = """\b
 Examples:
   stabtree compare good.csv bad.csv        the last one is the bad one

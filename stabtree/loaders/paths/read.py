@@ -13,13 +13,13 @@ from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.folder import entries, made_up, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
 from stabtree.loaders.json import manifest
+from stabtree.loaders.packed.unpack import unreadable
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of, pick_file
 from stabtree.loaders.paths.printed_beside import ending_of
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.loaders.table import Asked
-from stabtree.loaders.unpack import unreadable
 from stabtree.run import Setting
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
+from stabtree.loaders.packed.unpack import MAX_BYTES, chunks
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Table
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
 from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
-from stabtree.loaders.unpack import MAX_BYTES, chunks
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:

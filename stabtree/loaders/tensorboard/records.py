@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
-from stabtree.loaders.unpack import MAX_BYTES
+from stabtree.loaders.packed.unpack import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

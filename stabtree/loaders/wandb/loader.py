@@ -12,9 +12,9 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.packed.unpack import chunks
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.unpack import chunks
 from stabtree.loaders.wandb.records import MAGIC, Log
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.loaders.json.lines import parse
-from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
+from stabtree.loaders.packed.protobuf import BYTES, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,6 +11,7 @@ from stabtree.common.text import clean, inert
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
 from stabtree.render.ci.problems import Problem, named, problems
 from stabtree.render.look import LOOK, Look
+from stabtree.render.markdown import preflight
 from stabtree.render.markdown.page import markdown
 from stabtree.render.markdown.text import escape, paged, table
 from stabtree.render.report.words import badge, counted, headline
@@ -49,7 +50,7 @@ def summary(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """The job's summary: the report of one run, else a table of the worst."""
     first = outcomes[0].found
     if len(outcomes) == 1 and not isinstance(first, StabtreeError):
-        return markdown(first, look)
+        return preflight.markdown(first, look) if first.before_run else markdown(first, look)
     ordered = sorted(outcomes, key=lambda one: ORDER.index(_badge(one)))
     more = len(ordered) - len(ordered[:MOST_RUNS])
     return paged(

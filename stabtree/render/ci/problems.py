@@ -11,6 +11,7 @@ from stabtree.common.text import clean
 from stabtree.judging.fingerprint import fingerprint
 from stabtree.judging.outcome import UNREAD, Outcome
 from stabtree.render.report.advice import do_now
+from stabtree.render.report.preflight import line_of
 from stabtree.render.report.words import briefed, calm, step_of, title
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
     return Problem(
         run=run,
         file=file,
-        line=diagnosis.run.places.get(finding.onset_step) if finding.onset_step is not None else None,
+        line=_line(diagnosis, finding),
         rule=clean(finding.leaf.id),
         severity=str(finding.leaf.severity),
         title=told(finding),
@@ -104,6 +105,13 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
         ignored=ignored,
         accepted=accepted(finding),
     )
+
+
+def _line(diagnosis: Diagnosis, finding: Finding) -> int | None:
+    """The line in which it begins: of its first step in a log, of what decided in a configuration."""
+    if finding.onset_step is not None:
+        return diagnosis.run.places.get(finding.onset_step)
+    return line_of(diagnosis, finding) if diagnosis.before_run else None
 
 
 def told(finding: Finding) -> str:

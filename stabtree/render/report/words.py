@@ -28,6 +28,7 @@ MOST_KNOWN = 3  # findings that a screen names of those that are accepted
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
 MOST_BRIEF = 90  # characters: with the words around them two lines of a screen
 TOO_LITTLE = "Too little was logged to judge this run"
+NOTHING_SAID = "No rule could be judged by what it says"
 
 
 def main_finding(diagnosis: Diagnosis) -> Finding | None:
@@ -127,10 +128,14 @@ def _at(finding: Finding) -> str:
 
 def _title(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == UNKNOWN:
+        if diagnosis.before_run:
+            return NOTHING_SAID
         return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
     if diagnosis.verdict in (Severity.OK, Severity.NOTE) and waived(diagnosis):
         return "Nothing else was found"
     finding = main_finding(diagnosis)
+    if finding and diagnosis.before_run:
+        return briefed(finding) + (f" (and {len(diagnosis.findings) - 1} more)" if diagnosis.findings[1:] else "")
     if finding:
         return briefed(finding)
     open_ = [visit.question.id for visit in diagnosis.path if unasked(visit)]

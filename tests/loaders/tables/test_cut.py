@@ -53,7 +53,7 @@ def test_a_nan_in_a_line_that_is_cut_counts(tmp_path: Path) -> None:
 
 def test_what_is_cut_is_told_wherever_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows above may have been read long ago."""
-    from stabtree.loaders import unpack
+    from stabtree.loaders.packed import unpack
 
     for size in (50, 97, 1000):
         monkeypatch.setattr(unpack, "CHUNK_BYTES", size)

@@ -1,0 +1,177 @@
+"""A configuration file as plain values: JSON, YAML, TOML, or the assignments of a Python file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import operator
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common import yaml12
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, masked
+from stabtree.loaders.source import open_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.loaders.source import Source
+
+# The whole configuration of a large model fits many times.
+MAX_BYTES = 4 << 20
+DEEPEST = yaml12.DEEPEST
+HINT = "name the configuration of a run: JSON, YAML, TOML, or Python assignments"
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A configuration file that was read.
+
+    Attributes:
+        name: the file's own name, safe to print.
+        values: its top-level object.
+        lines: the line of each value by its path of keys, where the format tells.
+        notes: what was wrong but readable.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    lines: Mapping[Path_, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_document(path: Path) -> ConfigFile:
+    """Read one configuration file, whatever its name.
+
+    Raises:
+        StabtreeError: where it can't be read, or holds no settings.
+    """
+    source = open_source(path)
+    if source.binary:
+        raise StabtreeError(f"is {source.binary}, not a configuration", where=source.path, hint=HINT)
+    text, notes = _text(source)
+    found = _parser(path.suffix.lower(), text)(text, source)
+    if not isinstance(found.values, Mapping) or not found.values:
+        raise StabtreeError("holds no settings", where=source.path, hint=HINT)
+    return ConfigFile(found.name, _unwrapped(found.values), found.lines, (*notes, *found.notes))
+
+
+def _unwrapped(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of W&B's `config.yaml`, in which each stands as `{value: ...}`."""
+    wrapped = {key: one["value"] for key, one in values.items() if isinstance(one, Mapping) and "value" in one}
+    return wrapped if len(wrapped) >= len(values) - 1 else values
+
+
+def _text(source: Source) -> tuple[str, tuple[str, ...]]:
+    """The whole text of a source, and what had to be replaced in it."""
+    lines = source.lines()
+    parts: list[str] = []
+    size = 0
+    for block in lines.blocks():
+        size += len(block)
+        if size > MAX_BYTES:
+            raise StabtreeError("is larger than any configuration (4 MiB)", where=source.path, hint=HINT)
+        parts.append(block)
+    return "".join(parts), tuple(lines.notes)
+
+
+def _parser(suffix: str, text: str) -> Callable[[str, Source], ConfigFile]:
+    if suffix == ".py":
+        return _python
+    if suffix == ".toml":
+        return _toml
+    if suffix == ".json" or text.lstrip()[:1] == "{":
+        return _json
+    return _yaml
+
+
+def _json(text: str, source: Source) -> ConfigFile:
+    repeated: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            repeated.extend(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        return found
+
+    try:
+        values = json.loads(text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        where = f"{source.path}:{error.lineno}"
+        raise StabtreeError(f"is not valid JSON: {error.msg}", where=where, hint="correct that line") from None
+    except (RecursionError, ValueError):
+        raise StabtreeError("nests too deeply to be read", where=source.path, hint=HINT) from None
+    notes = tuple(_twice(source.name, key) for key in dict.fromkeys(repeated))
+    return ConfigFile(source.name, values, {}, notes)
+
+
+def _yaml(text: str, source: Source) -> ConfigFile:
+    try:
+        document = yaml12.parse(text, source.path)
+    except StabtreeError as error:
+        raise StabtreeError(error.problem, where=error.where, hint=HINT) from None
+    notes = tuple(f"{source.name}:{line}: {clean(text, 120)}: the last one counts." for line, text in document.mistakes)
+    return ConfigFile(source.name, document.value, document.lines, notes)
+
+
+def _toml(text: str, source: Source) -> ConfigFile:
+    try:
+        return ConfigFile(source.name, tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StabtreeError(f"is not valid TOML: {clean(error, 120)}", where=source.path, hint=HINT) from None
+
+
+def _python(text: str, source: Source) -> ConfigFile:
+    """The literals that a Python file assigns at its top level, as a `config.py` does; nothing is run."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{source.path}:{line}" if line else source.path
+        raise StabtreeError("is not valid Python", where=where, hint=HINT) from None
+    values: dict[str, Any] = {}
+    lines: dict[Path_, int] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        target = node.target if isinstance(node, ast.AnnAssign) else target
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(target, ast.Name) and value is not None:
+            # What is assigned again counts, also where it can't be read.
+            values.pop(target.id, None)
+            try:
+                values[target.id] = _literal(value)
+            except (ValueError, TypeError, RecursionError, MemoryError, OverflowError, ArithmeticError):
+                continue
+            lines[(target.id,)] = node.lineno
+    return ConfigFile(source.name, values, lines)
+
+
+_MOST = 2**53
+_SIGNS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+}
+
+
+def _literal(node: ast.expr) -> Any:
+    """A literal, or what signs make of numbers: `5 * 8`, `512 * 1024`.
+
+    Raises:
+        ValueError: where it is neither.
+    """
+    if isinstance(node, ast.BinOp) and (sign := _SIGNS.get(type(node.op))):
+        pair = _literal(node.left), _literal(node.right)
+        if not all(isinstance(one, int | float) and abs(one) < _MOST for one in pair):
+            raise ValueError
+        return sign(*pair)
+    return ast.literal_eval(node)
+
+
+def _twice(name: str, key: str) -> str:
+    return f"{name}: the key {masked(clean(key, 40))!r} is given twice: the last one counts."

@@ -1,0 +1,100 @@
+"""The known settings among the values of a configuration, wherever they nest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stabtree.loaders.configs.framework import OWN, plain_word
+from stabtree.loaders.configs.keys import ALSO, INNER, LOCAL, PLACE, SECTIONS
+from stabtree.loaders.configs.precision import precision_told
+
+if TYPE_CHECKING:
+    from stabtree.loaders.configs.document import Path_
+
+# How a value says that somebody else will decide.
+_OPEN = ("auto", "none", "null", "", "???")
+_DEEPER = 10  # how much worse a spelling is one section further in
+_PRECISION = 5  # how much worse a bare dtype is than what names itself
+_MODEL = 5  # how much worse one is among those of a model, which may be there for something else
+_DEEPEST = 6
+_PARTS = re.compile(r"[./]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A value of a configuration that a key of ours is spelled by.
+
+    Attributes:
+        key: the canonical key.
+        rank: how good its spelling is; the lowest counts.
+        path: where it stands in the file.
+        value: as it stands there.
+    """
+
+    key: str
+    rank: int
+    path: Path_
+    value: Any
+
+
+def is_open(value: Any) -> bool:
+    """Whether a value is not there: null, `auto`, or what another setting is to fill in (`${...}`)."""
+    return value is None or (isinstance(value, str) and (value.strip().lower() in _OPEN or "${" in value))
+
+
+def spelled_in(values: Mapping[str, Any], framework: str) -> list[Spelled]:
+    """All values that a key of ours is spelled by, best spelling first."""
+    return sorted(_section(values, "top", (), framework), key=lambda one: one.rank)
+
+
+def _section(values: Mapping[str, Any], kind: str, path: Path_, framework: str) -> Iterator[Spelled]:
+    if any(values.get(word) is False for word in ("enabled", "enable")):
+        return
+    for spelling, value in values.items():
+        here = (*path, spelling)
+        *sections, word = (plain_word(part) for part in _PARTS.split(str(spelling)))
+        inner = _inside(kind, sections)
+        if not inner:
+            continue
+        if isinstance(value, Mapping):
+            deeper = _inside(inner, [word])
+            if deeper and len(here) <= _DEEPEST:
+                yield from _section(value, deeper, here, framework)
+        else:
+            yield from _leaf(word, inner, here, value, framework)
+
+
+def _inside(kind: str, words: list[str]) -> str:
+    """The kind of a section within others; empty where one is not known."""
+    for word in words:
+        kind = kind if word in INNER and kind != "top" else SECTIONS.get(word, "")
+        if not kind:
+            break
+    return kind
+
+
+def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iterator[Spelled]:
+    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model")
+    if word == "betas" and kind in ("top", "training", "optimizer") and isinstance(value, list | tuple):
+        for place, beta in enumerate(value[:2]):
+            yield Spelled(f"beta{place + 1}", depth, path, beta)
+        return
+    told = {} if is_open(value) else precision_told(word, kind, value, framework)
+    for key, inner in told.items():
+        yield Spelled(key, depth + _PRECISION * (word == "dtype"), path, inner)
+    if not told and (found := _key(word, kind, framework)):
+        yield Spelled(found[0], found[1] + depth, path, value)
+
+
+def _key(word: str, kind: str, framework: str) -> tuple[str, int] | None:
+    """(canonical key, rank) of a word in a section of some kind."""
+    own = OWN.get(framework, {})
+    if word in own and kind not in ("optimizer", "schedule"):
+        return (own[word], 0) if own[word] else None
+    if word in LOCAL[kind]:
+        return LOCAL[kind][word], 0
+    found = PLACE.get(word)
+    return found if found and (found[0] in ALSO[kind] or "*" in ALSO[kind]) else None

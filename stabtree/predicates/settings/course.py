@@ -1,0 +1,128 @@
+"""How the rate, the optimizer and the batches are planned: warm-up, averages, formats, products."""
+
+from __future__ import annotations
+
+from stabtree.common.answer import Answer, inapplicable
+from stabtree.predicates.registry import predicate
+from stabtree.predicates.settings.said import judged, number, quoted, shown, stands_apart, unsaid, word
+from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
+
+ADAM = "*adam*"
+HALF = ("fp16", "bf16")
+BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
+
+
+@predicate(source="precision P12", rule="the optimizer is of the Adam family, and its rate begins at its peak")
+def starts_at_peak(run: Run) -> Answer:
+    """Does Adam begin at its peak rate, with no warm-up?"""
+    apart = stands_apart(run, "optimizer", ADAM)
+    steps, share = number(run, "warmup_steps"), number(run, "warmup_ratio")
+    if apart or (steps is None and share is None):
+        return apart or unsaid(run, "warmup_steps")
+    longest = max(steps or 0.0, share or 0.0)
+    keys = ("warmup_steps", "warmup_ratio", "optimizer")
+    return judged(run, keys, "a warm-up above 0 is needed", found=longest <= 0, observed=longest, limit=0.0)
+
+
+@predicate(source="precision P12", rule="the warm-up takes more than {share:.0%} of the run")
+def warms_up_beyond(run: Run, *, share: float) -> Answer:
+    """Does the warm-up take a larger share of the run than this?"""
+    known = _warmup_share(run)
+    if known is None:
+        return unsaid(run, "warmup_steps", "max_steps")
+    keys = ("warmup_steps", "warmup_ratio", "max_steps")
+    bar = f"{known:.3g} of the run; more than {share:g} is too much"
+    return judged(run, keys, bar, found=known > share, observed=known, limit=share)
+
+
+@predicate(source="precision P12", rule="a warm-up below {share:.0%} of the run, and below {enough_steps} steps")
+def warms_up_briefly(run: Run, *, share: float, enough_steps: int) -> Answer:
+    """Is the warm-up a smaller share of the run than this, and short?"""
+    apart = stands_apart(run, "optimizer", ADAM)
+    known, total = _warmup_share(run), number(run, "max_steps")
+    if apart or known is None or total is None:
+        return apart or unsaid(run, "warmup_steps", "max_steps")
+    steps = known * total
+    keys = ("warmup_steps", "warmup_ratio", "max_steps")
+    bar = f"{known:.2g} of the run; {share:g}, or {enough_steps} steps, is enough"
+    found = 0 < known < share and steps < enough_steps
+    return judged(run, keys, bar, found=found, observed=known, limit=share)
+
+
+def _warmup_share(run: Run) -> float | None:
+    """The share of the run that its warm-up takes; steps that are said go before a share, as in trainers."""
+    steps, share, total = number(run, "warmup_steps"), number(run, "warmup_ratio"), number(run, "max_steps")
+    if steps and total:
+        return steps / total
+    return None if steps or (steps is None and share is None) else share or 0.0
+
+
+@predicate(source="convergence O10", rule="1 / (1 - beta2) steps are more than the run has")
+def averages_too_slowly(run: Run) -> Answer:
+    """Is the run shorter than the time over which Adam averages squared gradients?"""
+    apart = stands_apart(run, "optimizer", ADAM)
+    beta, total = number(run, "beta2"), number(run, "max_steps")
+    if apart or beta is None or total is None:
+        return apart or unsaid(run, "beta2", "max_steps")
+    if not 0 <= beta < 1:
+        return inapplicable(f"{quoted(run, 'beta2')} is no average")
+    span = 1 / (1 - beta)
+    bar = f"squared gradients are averaged over {span:.4g} steps"
+    return judged(run, ("beta2", "max_steps"), bar, found=span > total, observed=span, limit=total)
+
+
+@predicate(
+    source="convergence O10", rule="epsilon below {fp16:g} where the optimizer reckons in fp16, {bf16:g} in bf16"
+)
+def epsilon_vanishes(run: Run, *, fp16: float, bf16: float) -> Answer:
+    """Is epsilon too small for the format that the optimizer reckons in?
+
+    The format is that of the optimizer's state, or of all where weights are in half precision, too.
+    """
+    key = "optimizer_state_dtype"
+    if key not in run.config:
+        pure = run.setting("mixed") is False and "dtype" in run.config
+        if not pure:
+            return unsaid(run, *(["epsilon"] if "epsilon" not in run.config else []), key)
+        key = "dtype"
+    form, value = word(run, key), number(run, "epsilon")
+    if form not in HALF:
+        return judged(run, (key,), "wide enough for any epsilon", found=False)
+    if value is None:
+        return unsaid(run, "epsilon")
+    limit = fp16 if form == HALF[0] else bf16
+    bar = f"{form} takes {shown(limit)} or more"
+    return judged(run, ("epsilon", key), bar, found=value < limit, observed=value, limit=limit)
+
+
+@predicate(source="axolotl, loss spikes", rule="micro batch × accumulation × processes is not the batch that is said")
+def batch_differs(run: Run) -> Answer:
+    """Is the batch size that is said another than its parts make?"""
+    stated, micro, steps, world = (number(run, key) for key in BATCH)
+    if stated is None or micro is None or steps is None or world is None:
+        return unsaid(run, *BATCH)
+    made = micro * steps * world
+    bar = f"{micro:g} × {steps:g} × {world:g} = {made:g}"
+    return judged(run, BATCH, bar, found=made != stated, observed=stated, limit=made)
+
+
+@predicate(
+    source="axolotl, common errors", rule="the answers of a batch can't be shared out in groups of num_generations"
+)
+def groups_split(run: Run) -> Answer:
+    """Is the batch of answers no multiple of the answers a prompt gets?
+
+    Without the number of processes only a yes of theirs is open: what one process holds may divide by itself.
+    """
+    if apart := stands_apart(run, "task", "grpo ?"):
+        return apart
+    group, micro = number(run, "num_generations"), number(run, "micro_batch_size")
+    steps, world = number(run, "accumulation_steps"), number(run, "world_size")
+    keys = ("num_generations", "micro_batch_size", "accumulation_steps", "world_size")
+    if not group or micro is None or steps is None:
+        return unsaid(run, *keys[:3])
+    made = micro * steps * (world or 1)
+    if made % group and world is None:
+        return unsaid(run, *keys)
+    bar = f"{made:g} answers a step in groups of {group:g}"
+    return judged(run, keys, bar, found=bool(made % group), observed=made, limit=group)

@@ -1,0 +1,126 @@
+"""What will be seen of the run, and what will be left of it: logging, evaluation, checkpoints."""
+
+from __future__ import annotations
+
+from stabtree.common.answer import NO, YES, Answer, inapplicable
+from stabtree.common.stats import LARGEST
+from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.settings.said import judged, number, quoted, unsaid, word
+from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
+
+OFF, BY_STEPS = "no", ("", "steps")
+FEW, COARSE, ONCE = "few", "coarse", "once"
+SAVES = ("save_strategy", "checkpoint_every", "max_steps")
+LOGS = ("log_strategy", "log_interval", "max_steps")
+
+
+@predicate(source="axolotl, key metrics for SFT", labels=(YES, ONCE, NO), rule="no evaluation before the run ends")
+def eval_never(run: Run) -> Answer:
+    """Will the run end without an evaluation?
+
+    `once` where every sample is seen once at most: its training loss then tells nearly as much.
+    """
+    if "num_generations" in run.config:
+        return inapplicable("its reward tells how it does")
+    how, every, total = word(run, "eval_strategy"), number(run, "eval_every"), number(run, "max_steps")
+    if not how and every is None:
+        return unsaid(run, "eval_strategy")
+    late = how in BY_STEPS and every is not None and total is not None and every > total
+    epochs = number(run, "epochs")
+    found = YES if how == OFF or late else NO
+    if found == YES and epochs is not None and epochs <= 1:
+        found = ONCE
+    keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
+    return judged(run, keys, "", found=found)
+
+
+@predicate(source="Phase-19 Q2.4", rule="no checkpoint before the run ends")
+def saves_never(run: Run) -> Answer:
+    """Will there be no checkpoint before the run ends?"""
+    how, every, total = word(run, SAVES[0]), number(run, SAVES[1]), number(run, SAVES[2])
+    if how == OFF:
+        return judged(run, SAVES[:1], "", found=True)
+    if how not in BY_STEPS:
+        return judged(run, SAVES[:1], "", found=False)
+    if every is None or total is None:
+        return unsaid(run, *SAVES[1:])
+    return judged(run, SAVES, "", found=every >= total, observed=every, limit=total)
+
+
+@predicate(source="Phase-19 Q2.4", rule="more than {usual_steps} steps between checkpoints, and {share:.0%} of the run")
+def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
+    """Are the checkpoints far apart?"""
+    how, every, total = word(run, SAVES[0]), number(run, SAVES[1]), number(run, SAVES[2])
+    if how not in BY_STEPS:
+        return inapplicable(f"{quoted(run, SAVES[0])}: not by steps")
+    if every is None or (every > usual_steps and total is None):
+        return unsaid(run, *SAVES[1:])
+    limit = max(float(usual_steps), share * (total or 0.0))
+    bar = f"up to {limit:g} steps apart is usual"
+    return judged(run, SAVES, bar, found=every > limit, observed=every, limit=limit)
+
+
+@predicate(source="Phase-19 Q4.1; NaN detection, rollback", rule="those kept span fewer than {fault_steps} steps")
+def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
+    """Will all checkpoints that are kept be younger than a fault is when it shows?
+
+    The oldest of n is at least n - 1 intervals old. A best one that is kept besides is older.
+    """
+    keys = ("save_total_limit", "checkpoint_every", "load_best", "max_steps")
+    kept, every, total = number(run, keys[0]), number(run, keys[1]), number(run, keys[3])
+    how = word(run, "save_strategy")
+    if kept is None:
+        return unsaid(run, keys[0])
+    if how == OFF or kept <= 0:
+        return inapplicable(f"{quoted(run, 'save_strategy', keys[0])}: none is dropped")
+    if run.setting("load_best") is True:
+        return judged(run, keys[:3], "the best one is kept besides", found=False)
+    if kept > 1 and (every is None or how not in BY_STEPS):
+        return unsaid(run, "checkpoint_every") if every is None else inapplicable(f"{quoted(run, 'save_strategy')}")
+    span = (kept - 1) * (every or 0.0)
+    dropped = total is None or every is None or kept * every < total
+    bar = f"the oldest kept is {span:g} steps old or more; a slow fault takes {fault_steps} to show"
+    found = dropped and span < fault_steps
+    return judged(run, keys, bar, found=found, observed=span, limit=float(fault_steps))
+
+
+@predicate(
+    source="the windows of the trees: 40 rows", labels=(YES, FEW, NO), rule="no row at all, or fewer than {rows} rows"
+)
+def logs_too_little(run: Run, *, rows: Count) -> Answer:
+    """Will the log have too few rows to judge the run by?
+
+    Yes where it has none; `few` below `rows` ones, unless every step is logged.
+    """
+    how, every, total = word(run, LOGS[0]), number(run, LOGS[1]), number(run, LOGS[2])
+    if how == OFF:
+        return judged(run, LOGS[:1], "nothing is logged", found=True)
+    if how not in BY_STEPS:
+        return inapplicable(f"{quoted(run, LOGS[0])}: not by steps")
+    if not every or total is None:
+        return unsaid(run, *LOGS[1:])
+    count = min(total // every, LARGEST)
+    found = YES if count < 1 else FEW if count < rows and every > 1 else NO
+    bar = f"{count:g} rows; windows take {rows}"
+    return judged(run, LOGS, bar, found=found, observed=count, limit=float(rows))
+
+
+@predicate(
+    source="Phase-19 Q2.1 and Q2.2",
+    labels=(YES, COARSE, NO),
+    rule="more than {recovery_steps} steps between rows; coarse above {fine_steps}",
+)
+def logs_too_rarely(run: Run, *, recovery_steps: int, fine_steps: int) -> Answer:
+    """Are the rows of the log too far apart for what the trees look for?
+
+    Yes where a spike is over before the next row; `coarse` where a window of 100 steps has fewer than ten rows.
+    """
+    how, every = word(run, LOGS[0]), number(run, LOGS[1])
+    if how not in BY_STEPS:
+        return inapplicable(f"{quoted(run, LOGS[0])}: not by steps")
+    if every is None:
+        return unsaid(run, LOGS[1])
+    found = YES if every > recovery_steps else COARSE if every > fine_steps else NO
+    bar = f"a spike is over within {recovery_steps} steps; {fine_steps} or fewer show it"
+    limit = float(recovery_steps if found == YES else fine_steps)
+    return judged(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
