@@ -25,10 +25,11 @@ from stabtree.cli.schema import schema
 from stabtree.cli.shell.command import TypedCommand, TypedGroup
 from stabtree.cli.shell.completion import ASK, complete, completion
 from stabtree.cli.shell.demo import demo
-from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG
+from stabtree.cli.shell.help import COMPARE_EPILOG, DIAGNOSE_EPILOG, ROOT_EPILOG, SCAN_EPILOG, WATCH_EPILOG
 from stabtree.cli.shell.printing import emit, tell
 from stabtree.cli.shell.routes import HELP, routed
 from stabtree.cli.tree import tree_app
+from stabtree.cli.watch import watch
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.codes import OUR_FAULT, UNUSABLE
@@ -49,6 +50,7 @@ app = typer.Typer(
 )
 app.command(cls=TypedCommand, short_help="Tell what went wrong in a run.", epilog=DIAGNOSE_EPILOG)(diagnose)
 app.command(cls=TypedCommand, short_help="Diagnose all runs below folders.", epilog=SCAN_EPILOG)(scan)
+app.command(cls=TypedCommand, short_help="Follow a growing log.", epilog=WATCH_EPILOG)(watch)
 app.command(cls=TypedCommand, short_help="Diagnose a failed run that comes with stabtree.")(demo)
 app.command(cls=TypedCommand, short_help="Tell where a run parts from good ones.", epilog=COMPARE_EPILOG)(compare)
 app.command(cls=TypedCommand, short_help="Set thresholds by your own healthy runs.")(calibrate)
