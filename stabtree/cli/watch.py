@@ -170,8 +170,8 @@ def watch(
             sleep=stop.sleep,
         )
         with teller:
-            for turn in session.turns():
-                teller.tell(turn)
+            for round_ in session.rounds():
+                teller.tell(round_)
     outcomes = session.outcomes
     code = exit_code(verdicts_of(outcomes, accept_partial=passed), levels)
     if session.end in (End.FOUND, End.STALLED):

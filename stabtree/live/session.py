@@ -61,7 +61,7 @@ class Pulse:
     quiet_seconds: float = 0.0
 
 
-class Turn(NamedTuple):
+class Round(NamedTuple):
     """What one look brought: what is told, what is out of the ordinary with the files, and how the run goes."""
 
     news: tuple[News, ...]
@@ -110,17 +110,17 @@ class Session:
         """What was last found."""
         return self._judged
 
-    def turns(self) -> Iterator[Turn]:
+    def rounds(self) -> Iterator[Round]:
         """What each look brings; the last one is after the log was judged once more, as it is at the end."""
         while True:
             growth = self._follower.look()
             news = self._watching.grown(growth.rows, growth.size) if growth.there else ()
-            yield self._turn(growth, news)
+            yield self._round(growth, news)
             if self._ends(news):
                 break
             self._sleep(self._every)
         growth = self._follower.look()
-        yield self._turn(growth, self._watching.ended(growth.size))
+        yield self._round(growth, self._watching.ended(growth.size))
 
     def _ends(self, news: Sequence[News]) -> bool:
         if any(map(self._until, news)):
@@ -133,7 +133,7 @@ class Session:
             return self._stopped()
         return True
 
-    def _turn(self, growth: Growth, news: tuple[News, ...]) -> Turn:
+    def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
         now = self._clock()
         if growth.size != self._size or growth.rows:
             self._size, self._grew = growth.size, now
@@ -150,7 +150,7 @@ class Session:
         for row in growth.rows if len(self._judged) < 2 else ():
             step, loss = int(row.get("step", step or 0)), row.get("loss", loss)
         self._shown = Pulse(growth.there, step, loss, losses, self._judged, self._rate(now), now - self._grew)
-        return Turn(news, growth.notes, self._shown)
+        return Round(news, growth.notes, self._shown)
 
     def _rate(self, now: float) -> float | None:
         if not self._judged:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stabtree.cli.shell.hook import Hook
     from stabtree.judging.outcome import Outcome
     from stabtree.live.news import News
-    from stabtree.live.session import Session, Turn
+    from stabtree.live.session import Session, Round
     from stabtree.render.look import Look
 
 _WHY = {
@@ -57,16 +57,16 @@ class Teller:
             self._notes(self._hook.wait())
         self._hook.kill()
 
-    def tell(self, turn: Turn) -> None:
+    def tell(self, round_: Round) -> None:
         """Print what is told, the notes, and how the run goes."""
-        if not (turn.pulse.there or self._waits):
+        if not (round_.pulse.there or self._waits):
             self._waits = True
             self._notes([f"waiting for {self._name}, which is not there yet"])
-        self._notes(turn.notes)
-        for news in turn.news:
+        self._notes(round_.notes)
+        for news in round_.news:
             self._tell(news)
         self._notes(self._hook.ended())
-        self._status.show(lambda look: status(turn.pulse, self._name, look))
+        self._status.show(lambda look: status(round_.pulse, self._name, look))
 
     def end(self, session: Session, outcomes: Sequence[Outcome], look: Look) -> None:
         """Print the last verdicts, and why the watch ended.
