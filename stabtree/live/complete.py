@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 TAIL_BYTES = 4096
 # What trainers write last: the Trainer's summary, Lightning, and the words of most others.
 _LAST = re.compile(
-    rb"train_runtime\W|`?Trainer\.fit`? stopped: `?max_\w+=|\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b",
+    rb"train_runtime\W|`?Trainer\.fit`? stopped: `?max_\w+="
+    rb"|\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b",
     re.IGNORECASE,
 )
 

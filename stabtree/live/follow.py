@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.live.growing import GrowingFile
 from stabtree.live.rows import LineRows
-from stabtree.live.tail import Tail
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import by_name
 from stabtree.loaders.paths.metrics_file import OTHERS, loader_of
@@ -64,7 +64,7 @@ class Follower:
         self._paths = paths
         self._names = named(columns, step_column)
         self._forced = by_name(format) if format else None
-        self._logs: dict[str, tuple[Tail, LineRows]] = {}
+        self._logs: dict[str, tuple[GrowingFile, LineRows]] = {}
         self._read: dict[str, None] = {}
         self._sizes: dict[str, int] = {}  # of what is no log, when it was looked into
         self._problems: dict[str, str] = {}
@@ -84,17 +84,17 @@ class Follower:
         self._looks += 1
         rows: list[Row] = []
         notes: list[str] = []
-        for path, (tail, lines) in self._logs.items():
-            came = tail.look()
-            notes += self._told(path, came.problem, known=bool(tail.size))
+        for path, (file, lines) in self._logs.items():
+            came = file.look()
+            notes += self._told(path, came.problem, known=bool(file.size))
             if came.anew:
                 notes.append(f"{clean(path)} was written anew: it is followed from its beginning")
             if came.anew or came.head:
                 lines.begin(came.head)
             if came.text:
                 rows += lines.take(came.text)
-                tail.lines &= lines.by_line
-        size = sum(tail.size for tail, _ in self._logs.values())
+                file.lines &= lines.by_line
+        size = sum(file.size for file, _ in self._logs.values())
         return Growth(tuple(rows), size, size > 0, tuple(notes))
 
     def _told(self, path: str, problem: str, *, known: bool) -> Iterator[str]:
@@ -117,8 +117,8 @@ class Follower:
             found.update(dict.fromkeys(_all_below(Path(path)) if _is_folder(path) else [path]))
         self._logs = {path: self._logs.get(path) or self._new(path) for path in [*found][:MOST_FILES]}
 
-    def _new(self, path: str) -> tuple[Tail, LineRows]:
-        return Tail(Path(path)), LineRows(Path(path), self._names, self._forced)
+    def _new(self, path: str) -> tuple[GrowingFile, LineRows]:
+        return GrowingFile(Path(path)), LineRows(Path(path), self._names, self._forced)
 
     def _below(self, folder: Path) -> Iterator[str]:
         return (path for path in _all_below(folder) if path in self._logs or self._is_log(Path(path)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stabtree.cli.shell.hook import Hook
     from stabtree.judging.outcome import Outcome
     from stabtree.live.news import News
-    from stabtree.live.session import Session, Round
+    from stabtree.live.session import Round, Session
     from stabtree.render.look import Look
 
 _WHY = {

@@ -25,7 +25,7 @@ MOST_REST = 1 << 20  # a longer line is no row
 LOOKS_AFTER = 3
 
 
-class Came(NamedTuple):
+class NewLines(NamedTuple):
     """What a look found.
 
     Attributes:
@@ -41,7 +41,7 @@ class Came(NamedTuple):
     problem: str = ""
 
 
-class Tail:
+class GrowingFile:
     """One file that grows, by plain looks at its size, time and place: no disk is asked for more.
 
     Args:
@@ -64,35 +64,35 @@ class Tail:
         self._encoding, self._bom = "utf-8", 0
         self._decoder = self._new_decoder()
 
-    def look(self) -> Came:
+    def look(self) -> NewLines:
         """What came since the last look; what goes wrong is told, and tried again at the next one."""
         try:
             status = self.path.stat()
             if not stat.S_ISREG(status.st_mode):
-                return Came(problem="is not a regular file")
+                return NewLines(problem="is not a regular file")
             mark = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
             self._looks = self._looks + 1 if mark == self._mark else 0
             if self._looks > LOOKS_AFTER:
-                return Came()
+                return NewLines()
             shrunk = status.st_size < self.size
             self._mark, self.size = mark, status.st_size
             self.lines |= shrunk  # what is written anew may be of another kind
-            return self._read() if self.lines and self.size else Came()
+            return self._read() if self.lines and self.size else NewLines()
         except (OSError, ValueError) as error:
             self._mark = ()
-            return Came(problem=getattr(error, "strerror", None) or str(error))
+            return NewLines(problem=getattr(error, "strerror", None) or str(error))
         except StabtreeError as error:
             self._mark = ()
-            return Came(problem=error.problem)
+            return NewLines(problem=error.problem)
 
-    def _read(self) -> Came:
+    def _read(self) -> NewLines:
         with self.path.open("rb") as stream:
             anew = not self._goes_on(stream)
             if anew:
                 self._forget()
             fresh, head = not self._offset, ""
             if fresh and not self._begun():
-                return Came(anew=anew)
+                return NewLines(anew=anew)
             jumps = self.size - self._offset > MOST_NEW
             if jumps:
                 if fresh:
@@ -100,7 +100,7 @@ class Tail:
                 self._jump((self.size - REST_BYTES) & ~3)  # no character is cut in one of two or four bytes
             stream.seek(self._offset)
             data = stream.read(MOST_NEW)
-        return Came(self._whole(data, cut=jumps), head, anew)
+        return NewLines(self._whole(data, cut=jumps), head, anew)
 
     def _goes_on(self, stream: BinaryIO) -> bool:
         """Whether the file begins as before, and holds what was last read where it was."""
