@@ -79,7 +79,7 @@ class Follower:
 
     def look(self) -> Growth:
         """What came since the last look."""
-        if self._looks % LISTED_EVERY == 0 or not self._logs:
+        if self._looks % LISTED_EVERY == 0 or not any(file.size for file, _ in self._logs.values()):
             self._list()
         self._looks += 1
         rows: list[Row] = []
@@ -87,13 +87,12 @@ class Follower:
         for path, (file, lines) in self._logs.items():
             came = file.look()
             notes += self._told(path, came.problem, known=bool(file.size))
-            if came.anew:
+            if came.anew and lines.found:
                 notes.append(f"{clean(path)} was written anew: it is followed from its beginning")
             if came.anew or came.head:
                 lines.begin(came.head)
-            if came.text:
-                rows += lines.take(came.text)
-                file.lines &= lines.by_line
+            rows += lines.take(came.text)
+            file.lines &= lines.by_line
         size = sum(file.size for file, _ in self._logs.values())
         return Growth(tuple(rows), size, size > 0, tuple(notes))
 

@@ -112,12 +112,13 @@ class GrowingFile:
         return same
 
     def _begun(self) -> bool:
-        """Find out how the file is to be decoded; False for one that is not read line by line."""
+        """Find out how the file is to be decoded; False for one that is not read line by line, or not yet."""
         source = glimpse(self.path, SNIFFED)
-        self.lines = not (source.packed or source.binary)
+        # Half a letter alone looks like no text.
+        self.lines = not (source.packed or (source.binary and self.size >= KEPT_BYTES))
         self._encoding, self._bom = source.encoding, source.bom
         self._decoder = self._new_decoder()
-        return self.lines
+        return not (source.packed or source.binary)
 
     def _new_decoder(self) -> io.IncrementalNewlineDecoder:
         return io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._encoding)("replace"), translate=True)

@@ -49,6 +49,8 @@ class LineRows:
         self._head = ""
         self._known: list[Row] = []
         self._full = False
+        self.found = False
+        """Whether any row was read."""
         if head:
             self.take(head)
             self._full = True
@@ -56,7 +58,7 @@ class LineRows:
     def take(self, text: str) -> list[Row]:
         """The rows of new whole lines: metric -> value, with `step` where the log holds steps."""
         whole = self._head + text
-        if not whole.strip():
+        if not text or not whole.strip():
             return []
         rows = self._read(whole)
         known = len(self._known)
@@ -65,9 +67,13 @@ class LineRows:
             # What was logged of the last step may go on in the next line.
             late = {name: value for name, value in rows[known - 1].items() if name not in self._known[-1]}
             new = [late, *new] if late else new
+        self.found |= bool(rows)
         if not self._full:
             self._head, self._known = whole, rows
             self._full = len(whole) >= HEAD_CHARS and whole.count("\n") >= HEAD_LINES
+            if self._full:
+                self._head = _first_lines(whole, HEAD_CHARS if self.found else 0)
+                self._known = self._read(self._head)
         return new
 
     def _read(self, text: str) -> list[Row]:
@@ -86,6 +92,14 @@ class LineRows:
             return [row for table in tables for row in _rows(to_rows(table, self._names))]
         except StabtreeError:
             return []  # it is told when the log is judged
+
+
+def _first_lines(text: str, chars: int) -> str:
+    """The first whole lines, and more of them up to so many characters."""
+    end = 0
+    for _ in range(HEAD_LINES):
+        end = text.index("\n", end) + 1
+    return text[: max(end, text.find("\n", chars) + 1)]
 
 
 def _rows(found: MetricRows) -> Iterator[Row]:

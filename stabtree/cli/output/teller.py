@@ -59,7 +59,7 @@ class Teller:
 
     def tell(self, round_: Round) -> None:
         """Print what is told, the notes, and how the run goes."""
-        if not (round_.pulse.there or self._waits):
+        if not (round_.pulse.there or self._waits or self._status.wanted):
             self._waits = True
             self._notes([f"waiting for {self._name}, which is not there yet"])
         self._notes(round_.notes)

@@ -22,16 +22,19 @@ class StatusLine:
 
     Args:
         wanted: False where nothing may be shown.
+
+    Attributes:
+        wanted: whether there is a line at all.
     """
 
     def __init__(self, *, wanted: bool) -> None:
         capable = os.environ.get("TERM") != "dumb" and takes_escapes()
-        self._wanted = wanted and capable and sys.stderr is not None and sys.stderr.isatty()
+        self.wanted = wanted and capable and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
 
     def show(self, text: Callable[[Look], str]) -> None:
         """Write the line anew, as a text that is as wide as the terminal is now."""
-        if self._wanted:
+        if self.wanted:
             self._write(f"\r\x1b[2K{text(self._look())}")
             self._shown = True
 

@@ -46,12 +46,12 @@ def told(news: News, time: datetime, look: Look) -> str:
     page.line(
         (f"{step_of(finding)}{finding.leaf.title}", "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT
     )
-    back = "" if finding.restart is None else "".join(text for text, _ in restart_line(finding.restart))
-    actions = [action.text for action in do_now(finding, news.diagnosis.timeline) if not action.strong]
-    first = next((text for text in actions if text != back), "")
-    for head, text in (("Do first", first), ("Restart", back)):
-        if text:
-            page.item((head, "number"), [(text, "")], indent=INDENT, head_width=10)
+    back = [] if finding.restart is None else restart_line(finding.restart)
+    said = "".join(text for text, _ in back)
+    first = [action.text for action in do_now(finding, news.diagnosis.timeline) if action.text != said][:1]
+    for head, pieces in (("First", [(text, "") for text in first]), ("Then" if first else "First", back)):
+        if pieces:
+            page.item((head, "dim"), pieces, indent=INDENT, head_width=7)
     return page.text()
 
 
