@@ -135,7 +135,7 @@ def diagnose(
     busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):
-        loaded = _loaded(paths, {**how, "ranks": ranks}, ends)
+        loaded = loaded_runs(paths, {**how, "ranks": ranks}, ends)
         again = reading(column, step_column, dtype, None, format, None, settings)
         other = _rerun(rerun, paths, again, ends) if rerun else None
     _check_alone(
@@ -152,7 +152,7 @@ def diagnose(
             spare([*places, drawing], item.run)
         with busy.doing(f"judging {item.name}"):
             outcomes.append(located(judging.outcome(item, asker if interactive else None), places))
-    code = 0 if exit_zero else exit_code(_told(outcomes, accept_partial=passed), levels)
+    code = 0 if exit_zero else exit_code(verdicts_of(outcomes, accept_partial=passed), levels)
     length = Length.FULL if full else Length.SCREEN
     look = Look(length=length, plots=not no_plots, exit_code=code, fail_on=levels, accept_partial=passed)
     if len(outcomes) > 1:
@@ -165,7 +165,7 @@ def diagnose(
         raise typer.Exit(code)
 
 
-def _loaded(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> list[Loaded]:
+def loaded_runs(paths: Sequence[str], how: Mapping[str, Any], ends: Ends | None) -> list[Loaded]:
     """The runs that paths hold, cut to the steps that are judged."""
     from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
@@ -226,7 +226,7 @@ def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
     return replace(loaded, run=run)
 
 
-def _told(outcomes: Sequence[Outcome], *, accept_partial: bool) -> list[str]:
+def verdicts_of(outcomes: Sequence[Outcome], *, accept_partial: bool) -> list[str]:
     """The verdicts that the exit code is made of."""
     from stabtree.tree.model import Severity
 

@@ -222,6 +222,16 @@ def glimpse(file: Path, most: int) -> Source:
     return _look(Source(shown, file, data, len(data), data=data))
 
 
+def in_memory(path: str | Path, text: str) -> Source:
+    """A text as if it were all that a file holds.
+
+    Raises:
+        StabtreeError: where it is empty.
+    """
+    data = text.encode("utf-8", "replace")
+    return _look(Source(clean(path), None, data, len(data), data=data[:HEAD_BYTES]))
+
+
 def _look(bare: Source) -> Source:
     """The source with what its first bytes tell."""
     if not bare.data:

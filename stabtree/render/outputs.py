@@ -127,6 +127,8 @@ CALIBRATIONS: dict[str, CalibrationOutput] = {
     JSON: _in("stabtree.render.sections.calibration", "data"),
 }
 """The outputs of `calibrate`."""
+WATCHES = (SCREEN, HEADLINE, JSONL)
+"""The outputs of `watch`, which are written as things are found."""
 
 
 def checks() -> dict[str, TableOutput]:

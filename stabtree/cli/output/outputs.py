@@ -192,10 +192,10 @@ def emit_all(text: Callable[[str, Look], str], places: Mapping[Path | None, str]
         if place is not None:
             write(place, text(name, look))
     if None in places:
-        emit(text(places[None], _on_the_terminal(look)))
+        emit(text(places[None], on_the_terminal(look)))
 
 
-def _on_the_terminal(look: Look) -> Look:
+def on_the_terminal(look: Look) -> Look:
     """The look with what standard output can show."""
     width, color = screen()
     encoding = (sys.stdout.encoding or "utf-8") if sys.stdout is not None else "utf-8"
@@ -222,7 +222,7 @@ def deliver_pieces(
         if place is not None:
             write_pieces(place, (piece.encode("utf-8", "replace") for piece in pieces(name, look)))
     if None in places:
-        for piece in pieces(places[None], _on_the_terminal(look)):
+        for piece in pieces(places[None], on_the_terminal(look)):
             if piece:
                 emit(piece)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import typer
 
 from stabtree.cli.shell.command import TypedCommand, TypedGroup
-from stabtree.cli.shell.help import CHECK_EPILOG, COMPARE_EPILOG, DIAGNOSE_EPILOG, SCAN_EPILOG
+from stabtree.cli.shell.help import CHECK_EPILOG, COMPARE_EPILOG, DIAGNOSE_EPILOG, SCAN_EPILOG, WATCH_EPILOG
 from stabtree.cli.shell.routes import ASK
 
 
@@ -26,6 +26,7 @@ class Home(NamedTuple):
 COMMANDS = {
     "diagnose": Home("diagnose:diagnose", "Tell what went wrong in a run.", DIAGNOSE_EPILOG),
     "scan": Home("scan:scan", "Diagnose all runs below folders.", SCAN_EPILOG),
+    "watch": Home("watch:watch", "Follow a growing log.", WATCH_EPILOG),
     "check": Home("check:check", "Check a configuration before its run.", CHECK_EPILOG),
     "demo": Home("shell.demo:demo", "Diagnose a failed run that comes with stabtree."),
     "compare": Home("compare:compare", "Tell where a run parts from good ones.", COMPARE_EPILOG),

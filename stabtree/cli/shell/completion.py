@@ -225,9 +225,10 @@ def _levels(_start: str) -> list[str]:
 
 def _outputs(command: Any) -> Iterable[str]:
     """The outputs of a command; `baseline` is given a file alone."""
-    from stabtree.render.outputs import CALIBRATIONS, COMPARISONS, FLEET, OUTPUTS, checks
+    from stabtree.render.outputs import CALIBRATIONS, COMPARISONS, FLEET, OUTPUTS, WATCHES, checks
 
-    own = {"check": checks(), "baseline": FILES, "calibrate": CALIBRATIONS, "compare": COMPARISONS, "scan": FLEET}
+    own: dict[str, Iterable[str]] = {"baseline": FILES, "calibrate": CALIBRATIONS, "compare": COMPARISONS}
+    own |= {"check": checks(), "scan": FLEET, "watch": WATCHES}
     return own.get(command.name, OUTPUTS)
 
 

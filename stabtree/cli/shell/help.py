@@ -67,6 +67,17 @@ What did not change since the last scan is not read again.
 Exit codes are those of diagnose.
 """
 
+WATCH_EPILOG = """\b
+Examples:
+  stabtree watch run.jsonl                     until Ctrl-C
+  stabtree watch run.jsonl --until-found --stall 30m && next-job
+  stabtree watch runs/7 --exec ./alarm --json  a line of JSON an event
+
+\b
+Exit codes are those of diagnose, for the log as it is at the end;
+1 also for what --until-found waited for, and for a stall.
+"""
+
 
 def write_groups(params: Iterable[Any], context: Any, formatter: Any) -> None:
     """Write arguments, then what a run is read from, how it is judged and what is printed, then all other options."""

@@ -53,8 +53,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "path": [_visit(visit) for visit in diagnosis.path],
         "end": {"id": diagnosis.end.id, "of": diagnosis.end.of, "title": diagnosis.end.title},
         "findings": [
-            *(_finding(finding, diagnosis.run) for finding in diagnosis.findings),
-            *(_finding(finding, diagnosis.run, ignored=True) for finding in diagnosis.ignored),
+            *(finding_dict(finding, diagnosis.run) for finding in diagnosis.findings),
+            *(finding_dict(finding, diagnosis.run, ignored=True) for finding in diagnosis.ignored),
         ],
         "timeline": [
             {"step": event.step, "metric": event.metric, "text": event.text, "first": event.first}
@@ -187,7 +187,8 @@ def _visit(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
+def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
+    """A finding as plain values; `ignored` says whether it counts for nothing."""
     leaf, restart, known = finding.leaf, finding.restart, finding.accepted
     time = clock(run, finding.onset_step) if finding.onset_step is not None else None
     return {

@@ -1,0 +1,103 @@
+"""What a watch prints: findings on standard output as they are told, notes and the status line on standard error."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from stabtree.cli.output.outputs import on_the_terminal
+from stabtree.cli.shell.printing import emit, tell
+from stabtree.cli.shell.status import StatusLine
+from stabtree.common.errors import StabtreeError
+from stabtree.live.session import End
+from stabtree.render.data.events import end_event, finding_event, note_event
+from stabtree.render.look import LOOK
+from stabtree.render.outputs import HEADLINE, JSONL
+from stabtree.render.report.told import closing, duration, status, told, told_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stabtree.cli.shell.hook import Hook
+    from stabtree.judging.outcome import Outcome
+    from stabtree.live.news import News
+    from stabtree.live.session import Round, Session
+    from stabtree.render.look import Look
+
+_WHY = {
+    End.ASKED: "stopped",
+    End.FOUND: "found what --until-found waits for",
+    End.STALLED: "stalled: nothing was written for {}, and the log does not say that the run is complete",
+    End.COMPLETE: "the run is complete",
+}
+
+
+class Teller:
+    """Prints what each look brings; while it lasts, commands that were started may still run.
+
+    Args:
+        form: the output: a screen, a line a finding, or a line of JSON an event.
+        name: what to call the log while it is not there.
+        hook: what is run for each finding.
+        now: the time of the day.
+    """
+
+    def __init__(self, form: str, name: str, hook: Hook, now: Callable[[], datetime] | None = None) -> None:
+        self._form, self._name, self._hook = form, name, hook
+        self._now = now or (lambda: datetime.now().astimezone())
+        self._status = StatusLine(wanted=form not in (JSONL, HEADLINE))
+        self._waits = False
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._status.clear()
+        if kind is None:
+            self._notes(self._hook.wait())
+        self._hook.kill()
+
+    def tell(self, round_: Round) -> None:
+        """Print what is told, the notes, and how the run goes."""
+        if not (round_.pulse.there or self._waits or self._status.wanted):
+            self._waits = True
+            self._notes([f"waiting for {self._name}, which is not there yet"])
+        self._notes(round_.notes)
+        for news in round_.news:
+            self._tell(news)
+        self._notes(self._hook.ended())
+        self._status.show(lambda look: status(round_.pulse, self._name, look))
+
+    def end(self, session: Session, outcomes: Sequence[Outcome], look: Look) -> None:
+        """Print the last verdicts, and why the watch ended.
+
+        Raises:
+            StabtreeError: the error of a log alone that can't be read, where a person is told.
+        """
+        why = _WHY[session.end]
+        if session.end is End.STALLED:
+            why = why.format(duration(session.stall or 0.0))
+        if self._form == JSONL:
+            emit(end_event(outcomes, why, look.exit_code or 0, self._now()))
+            return
+        if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError) and session.end is not End.STALLED:
+            raise outcomes[0].found
+        emit(closing(outcomes, "" if self._form == HEADLINE else why, on_the_terminal(look)))
+
+    def _tell(self, news: News) -> None:
+        self._status.clear()
+        time = self._now()
+        event = finding_event(news, time)
+        if self._form == JSONL:
+            emit(event)
+        else:
+            emit((told_line if self._form == HEADLINE else told)(news, time, on_the_terminal(LOOK)))
+        self._notes(self._hook.start(event))
+
+    def _notes(self, notes: Iterable[str]) -> None:
+        for text in notes:
+            self._status.clear()
+            if self._form == JSONL:
+                emit(note_event(text, self._now()))
+            else:
+                tell(f"note: {text}")

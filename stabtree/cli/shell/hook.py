@@ -1,0 +1,111 @@
+"""`--exec CMD`: a command of the user's, run for each finding, which it gets as JSON on standard input.
+
+No shell is between, and nothing of a log stands in the command's words or in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LIMIT_SECONDS = 60.0
+PAUSE_SECONDS = 0.02
+
+
+class Hook:
+    """Starts the command and goes on; whatever becomes of it is a note.
+
+    Args:
+        command: as it was typed; without any, nothing is run.
+        limit_seconds: after which it is ended.
+        clock: seconds that do not go back.
+
+    Raises:
+        StabtreeError: where there is no such command.
+    """
+
+    def __init__(
+        self,
+        command: str | None,
+        *,
+        limit_seconds: float = LIMIT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._words = _words(command) if command is not None else []
+        self._limit = limit_seconds
+        self._clock = clock
+        self._running: list[tuple[subprocess.Popen[bytes], float]] = []
+
+    def start(self, told: str) -> Iterator[str]:
+        """Run the command with a text on its standard input; the note where it can't be started."""
+        if not self._words:
+            return
+        with tempfile.TemporaryFile() as given:  # a pipe would have to be written to for as long as nobody reads it
+            given.write(told.encode())
+            given.seek(0)
+            try:
+                # What it prints must not come between results: it goes where notes go.
+                made = subprocess.Popen(self._words, stdin=given, stdout=2, start_new_session=True)  # noqa: S603
+            except OSError as error:
+                yield f"--exec could not be run: {error.strerror or error}"
+                return
+        self._running.append((made, self._clock()))
+
+    def ended(self) -> Iterator[str]:
+        """The notes on what failed since, or took too long."""
+        for item in list(self._running):
+            made, began = item
+            code = made.poll()
+            if code is None and self._clock() - began < self._limit:
+                continue
+            self._running.remove(item)
+            if code is None:
+                _kill(made)
+                yield f"--exec took longer than {self._limit:g} seconds, and was ended"
+            elif code:
+                yield f"--exec failed with exit code {code}"
+
+    def wait(self) -> Iterator[str]:
+        """Wait for what still runs, and end what takes too long."""
+        while self._running:
+            yield from self.ended()
+            if self._running:
+                time.sleep(PAUSE_SECONDS)
+
+    def kill(self) -> None:
+        """End all that still runs."""
+        while self._running:
+            _kill(self._running.pop()[0])
+
+
+def _kill(made: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it started."""
+    with suppress(OSError):
+        if os.name == "posix":
+            os.killpg(made.pid, signal.SIGKILL)
+        else:
+            made.kill()
+    made.wait()
+
+
+def _words(command: str) -> list[str]:
+    hint = "name one that reads JSON from its standard input; pipes need --exec \"sh -c '...'\""
+    try:
+        words = shlex.split(command, posix=os.name == "posix")
+    except ValueError as error:
+        raise StabtreeError(f"can't be read: {error}", where="--exec", hint=hint) from None
+    if not words or shutil.which(words[0]) is None:
+        raise StabtreeError(f"there is no command {words[0] if words else ''!r}", where="--exec", hint=hint)
+    return words

@@ -1,0 +1,176 @@
+"""A watch: looks at the logs at intervals, has them judged, and says how the run goes, until something ends it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.stats import LARGEST
+from stabtree.live.complete import is_complete
+from stabtree.live.news import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stabtree.common.lazy import Floats
+    from stabtree.judging.outcome import Outcome
+    from stabtree.live.follow import Follower, Growth
+    from stabtree.live.news import News
+    from stabtree.live.watching import Watching
+    from stabtree.run import Run
+
+EVERY_SECONDS = 1.0
+RATE_SECONDS = 60.0  # the rows of the last minute make the rate
+POINTS = 64  # of the loss that is drawn
+
+
+class End(StrEnum):
+    """What ended a watch."""
+
+    ASKED = "stopped"
+    FOUND = "found"
+    STALLED = "stalled"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How a watched run goes.
+
+    Attributes:
+        there: whether there is anything to watch yet.
+        step: the last step that was logged; None where the log holds none.
+        loss: the last one; None where none was logged.
+        losses: the loss from the beginning on, thinned out; None where it was not finite.
+        outcomes: what was last found.
+        rate: rows a second; None where that is not known yet.
+        quiet_seconds: since anything was written.
+    """
+
+    there: bool = False
+    step: int | None = None
+    loss: float | None = None
+    losses: tuple[float | None, ...] = ()
+    outcomes: Sequence[Outcome] = ()
+    rate: float | None = None
+    quiet_seconds: float = 0.0
+
+
+class Round(NamedTuple):
+    """What one look brought: what is told, what is out of the ordinary with the files, and how the run goes."""
+
+    news: tuple[News, ...]
+    notes: tuple[str, ...]
+    pulse: Pulse
+
+
+class Session:
+    """One watch over the logs of some paths.
+
+    Args:
+        follower: looks at them.
+        watching: judges them.
+        every: seconds between two looks.
+        stall: seconds without anything written that end it; None for never.
+        until: whether a finding that is told ends it.
+        stopped: whether it was asked to end.
+        clock: seconds that do not go back.
+        sleep: waits for so many seconds, or until it was asked to end.
+    """
+
+    def __init__(
+        self,
+        follower: Follower,
+        watching: Watching,
+        *,
+        every: float = EVERY_SECONDS,
+        stall: float | None = None,
+        until: Callable[[News], bool] = lambda _news: False,
+        stopped: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._follower, self._watching = follower, watching
+        self._every, self.stall, self._until, self._stopped = every, stall, until, stopped
+        self._clock, self._sleep = clock, sleep
+        self._judged: Sequence[Outcome] = ()
+        self._shown = Pulse()
+        self._rows = self._size = 0
+        self._counts: deque[tuple[float, int]] = deque()
+        self._grew = clock()
+        self.end = End.ASKED
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """What was last found."""
+        return self._judged
+
+    def rounds(self) -> Iterator[Round]:
+        """What each look brings; the last one is after the log was judged once more, as it is at the end."""
+        while True:
+            growth = self._follower.look()
+            news = self._watching.grown(growth.rows, growth.size) if growth.there else ()
+            yield self._round(growth, news)
+            if self._ends(news):
+                break
+            self._sleep(self._every)
+        growth = self._follower.look()
+        yield self._round(growth, self._watching.ended(growth.size))
+
+    def _ends(self, news: Sequence[News]) -> bool:
+        if any(map(self._until, news)):
+            self.end = End.FOUND
+        elif self.stall is not None and self._clock() - self._grew >= self.stall:
+            runs = [item.found for item in self._judged]
+            whole = bool(runs) and all(not isinstance(one, StabtreeError) and is_complete(one.run) for one in runs)
+            self.end = End.COMPLETE if whole else End.STALLED
+        else:
+            return self._stopped()
+        return True
+
+    def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
+        now = self._clock()
+        if growth.size != self._size or growth.rows:
+            self._size, self._grew = growth.size, now
+        self._rows += len(growth.rows)
+        shown = self._shown
+        step, loss, losses = shown.step, shown.loss, shown.losses
+        if self._watching.outcomes is not self._judged:
+            self._judged = self._watching.outcomes
+            runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
+            self._follower.reads(source.path for run in runs for source in run.sources)
+            self._rows = sum(map(rows_of, runs))
+            if runs:
+                step, loss, losses = _state(runs[0])
+        for row in growth.rows if len(self._judged) < 2 else ():
+            step, loss = int(row.get("step", step or 0)), row.get("loss", loss)
+        self._shown = Pulse(growth.there, step, loss, losses, self._judged, self._rate(now), now - self._grew)
+        return Round(news, growth.notes, self._shown)
+
+    def _rate(self, now: float) -> float | None:
+        if not self._judged:
+            return None
+        counts = self._counts
+        counts.append((now, self._rows))
+        while len(counts) > 2 and counts[1][0] <= now - RATE_SECONDS:
+            counts.popleft()
+        since, rows = counts[0]
+        return max(0, self._rows - rows) / (now - since) if now > since else None
+
+
+def _state(run: Run) -> tuple[int | None, float | None, tuple[float | None, ...]]:
+    """The last step of a run, its last loss, and its loss thinned out."""
+    series = run.get("loss")
+    if series is None or not len(series):
+        return run.last_step, None, ()
+    blocks = np.array_split(series.values, min(POINTS, len(series)))
+    return run.last_step, float(series.values[-1]), tuple(map(_mean, blocks))
+
+
+def _mean(values: Floats) -> float | None:
+    return float(np.clip(values, -LARGEST, LARGEST).mean()) if np.isfinite(values).all() else None
