@@ -53,8 +53,8 @@ _MARKS: tuple[tuple[str, str], ...] = (
 HOSTED = ("huggingface", "trl", "axolotl", "llamafactory")
 # What a word means to a trainer, where that is another thing than to all others; "" for nothing that is known.
 OWN: Mapping[str, Mapping[str, str]] = {
-    "axolotl": {"rl": "task", "epsilon": ""},
-    "llamafactory": {"stage": "task"},
+    "axolotl": {"rl": "task"},
+    "deepspeed": {"steps_per_print": "log_interval"},
     "torchtune": {"batch_size": "micro_batch_size"},
     "nanogpt": {"batch_size": "micro_batch_size"},
     "lightning": {"batch_size": "micro_batch_size"},

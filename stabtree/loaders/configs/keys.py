@@ -125,7 +125,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         "accumulation_steps", "grad_accum_steps accumulation gradient_accumulation accum_steps grad_acc_steps"
     ),
     "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node"),
-    "max_steps": _same("max_steps", "training_steps num_iterations max_train_steps num_train_steps"),
+    "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps"),
     "epochs": _same("epochs"),
     "log_interval": _same("log_interval", "log_every_steps print_freq print_interval log_iter"),
     "log_strategy": (strategy_of, "logging_strategy"),
@@ -204,7 +204,7 @@ ALSO: Mapping[str, tuple[str, ...]] = {
     "top": ("*",),
     "training": ("*",),
     "optimizer": ("lr", "weight_decay", "beta1", "beta2", "optimizer_state_dtype", "grad_clip"),
-    "schedule": ("warmup_steps", "warmup_ratio", "min_lr", "lr_milestones"),
+    "schedule": ("warmup_steps", "warmup_ratio", "min_lr"),
     "fp16": ("scale_window", "min_loss_scale"),
     "bf16": (),
     "zero": ("overlap_comm",),
@@ -212,7 +212,10 @@ ALSO: Mapping[str, tuple[str, ...]] = {
     "logging": ("log_interval", "logs"),
     "evaluation": ("eval_every", "eval_strategy"),
     "adapter": ("lora_rank", "lora_alpha"),
-    "model": ("lr", "weight_decay", "lora_rank", "lora_alpha", "weights_dtype", "optimizer", "max_seq_length"),
+    "model": (
+        *("lr", "weight_decay", "lora_rank", "lora_alpha", "weights_dtype", "optimizer", "max_seq_length"),
+        *("batch_size", "micro_batch_size"),
+    ),
     "data": ("batch_size", "micro_batch_size", "max_seq_length", "sample_packing", "train_on_inputs"),
 }
 SECTIONS: Mapping[str, str] = {

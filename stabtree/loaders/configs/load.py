@@ -6,35 +6,99 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.configs.document import HINT, read_document
-from stabtree.loaders.configs.settle import settings_of
+from stabtree.common.text import clean, masked
+from stabtree.loaders.assemble.run import run_of
+from stabtree.loaders.configs.document import HINT
+from stabtree.loaders.configs.folder import SUFFIXES, Configured, beside, configured, in_folder
+from stabtree.loaders.configs.keys import KEYS
+from stabtree.loaders.configs.settle import completed
+from stabtree.loaders.paths.read import read_files
+from stabtree.metrics.names import named
 from stabtree.run import FileUse, Run
 
 if TYPE_CHECKING:
-    from stabtree.run import Setting
+    from stabtree.loaders.configs.settle import Settings
+
+# What the configuration of a model says too.
+_NOT_TRAINING = ("vocab_size", "n_classes", "weights_dtype")
+_NEITHER = "is no configuration, and no log whose header says how it was trained"
+# What the header of a log may call the batch of one device or that of all, and it does not say which.
+_VAGUE = ("batch_size",)
 
 
 def load_config(*paths: str | Path) -> Run:
     """Read what a run is going to be from its configuration, before it starts.
 
     Args:
-        paths: the files of one configuration, or its folder; what a later file says goes before an earlier one's.
+        paths: the files of one configuration, or its folder. What a later one says goes before an earlier one's.
 
     Returns:
-        A run without series. Its `config` holds what the files say and nothing else.
+        A run without series. Its `config` holds what the files say and what follows from that, nothing else.
 
     Raises:
         StabtreeError: where a file can't be read, or none holds a setting that is known.
     """
     if not paths:
         raise StabtreeError("no configuration to read", hint=HINT)
-    settings: dict[str, Setting] = {}
+    settings: Settings = {}
     notes: list[str] = []
-    sources = []
+    sources: list[FileUse] = []
     for path in map(Path, paths):
-        file = read_document(path)
-        more, wrong = settings_of(file)
-        settings |= more
-        notes += (*file.notes, *wrong)
-        sources.append(FileUse(str(path), "configuration", 0))
-    return Run(Path(paths[0]).stem, {}, settings, sources=tuple(sources), notes=tuple(notes))
+        found, more = _read(path)
+        notes += more
+        for one in found:
+            notes += (*one.notes, *_otherwise(settings, one.settings))
+            settings |= one.settings
+            sources.append(FileUse(masked(clean(one.path)), _format(one), 0))
+    if not settings.keys() - {*_NOT_TRAINING, "framework", "name"}:
+        where = masked(clean(paths[0]))
+        raise StabtreeError("holds no setting of a training that stabtree knows", where=where, hint=HINT)
+    name = settings.pop("name", None)
+    return Run(
+        str(name.value) if name else Path(sources[-1].path).stem,
+        {},
+        completed(settings),
+        sources=tuple(sources),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
+    """What a path says; of one that is no configuration but a log, what its trainer wrote of its settings there."""
+    try:
+        if path.is_dir():
+            return in_folder(path)
+        one = configured(path)
+    except StabtreeError:
+        if path.suffix.lower() in (*SUFFIXES, ".py") or not path.exists():
+            raise
+        settings = _logged(path)
+        if not settings:
+            raise StabtreeError(_NEITHER, where=masked(clean(path)), hint=HINT) from None
+        return [Configured(path, settings)], ()
+    others, notes = beside(one)
+    return [*others, one], notes
+
+
+def _logged(path: Path) -> Settings:
+    """The settings in the header of a log; none where it is no log, or has none."""
+    try:
+        found = read_files([path], named({}, None), None, None, {})
+    except StabtreeError:
+        return {}
+    run = run_of(found.tables, named({}, None), found.name, found.settings)
+    return {key: one for key, one in run.config.items() if key in KEYS and key not in _VAGUE}
+
+
+def _format(one: Configured) -> str:
+    return f"configuration ({one.framework})" if one.framework else "configuration"
+
+
+def _otherwise(settings: Settings, later: Settings) -> list[str]:
+    """A note for each setting that a later file says otherwise."""
+    both = [key for key in later if key in settings and key not in ("framework", "name")]
+    return [
+        f"{settings[key].source} says {settings[key].value}, {later[key].source} {later[key].value}: the latter counts."
+        for key in both
+        if settings[key].value != later[key].value
+    ]

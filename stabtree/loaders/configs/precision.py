@@ -52,7 +52,7 @@ def _in_section(word: str, name: str, value: Any) -> Mapping[str, ConfigScalar]:
     """DeepSpeed's `fp16: {enabled: true, loss_scale: 0, initial_scale_power: 16}` and its like for bf16."""
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
     if word in ("enabled", "enable") and value is True:
-        return {"dtype": name, "mixed": True}
+        return _mixed(name, "deepspeed")
     if word == "loss_scale" and number is not None and number >= 0:
         return {"loss_scaling": "static", "loss_scale": number} if number else {"loss_scaling": "dynamic"}
     if word == "initial_scale_power" and number is not None and 0 <= number < 128:
@@ -83,7 +83,7 @@ def _mode(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:
         return {}
     if said.endswith("_true"):
         return _pure(name)
-    sure = said.endswith("_mixed") or word != "precision" or framework == "lightning"
+    sure = said.endswith("_mixed") or word != "precision" or framework in ("lightning", "nemo")
     return _mixed(name, framework) if sure else {"dtype": name}
 
 

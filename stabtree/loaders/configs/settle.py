@@ -1,4 +1,4 @@
-"""The settings of one file: of each the best spelling, read, and what follows from several of them."""
+"""The settings of one file: of each the best spelling, read; and what follows from several settings of a run."""
 
 from __future__ import annotations
 
@@ -6,46 +6,80 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
-from stabtree.loaders.config import positive_of
-from stabtree.loaders.configs.collect import found_in, is_open
-from stabtree.loaders.configs.framework import framework_in
+from stabtree.loaders.config import of_model, positive_of
+from stabtree.loaders.configs.framework import HOSTED, framework_in, plain_word
 from stabtree.loaders.configs.keys import KEYS
+from stabtree.loaders.configs.spelled import is_open, spelled_in
+from stabtree.loaders.configs.trainers import told_by_trainer
 from stabtree.run import Setting
 
 if TYPE_CHECKING:
-    from stabtree.loaders.configs.collect import Spelled
+    from collections.abc import Mapping
+
     from stabtree.loaders.configs.document import ConfigFile, Path_
+    from stabtree.loaders.configs.spelled import Spelled
 
-# Counts of steps that trainers take as a share of all steps where they are below 1.
+Settings = dict[str, Setting]
+
+# Counts of steps that the Hugging Face trainer takes as a share of all steps where they are below 1.
 _SHARES = ("log_interval", "eval_every", "checkpoint_every")
+# A strategy -> the count of steps that is not looked at under any other than `steps`.
+_STRATEGIES = {"save_strategy": "checkpoint_every", "eval_strategy": "eval_every", "log_strategy": "log_interval"}
+_SCALING = ("loss_scaling", "loss_scale", "initial_loss_scale", "min_loss_scale", "scale_window")
+_ADAPTED = ("lora", "qlora")
 
 
-def settings_of(file: ConfigFile) -> tuple[dict[str, Setting], list[str]]:
+def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
     """The settings of a file, and a note for each value of the wrong kind."""
+    if is_model(file.values):
+        return _of_model(file), []
     framework = framework_in(file.values)
-    settings: dict[str, Setting] = {}
-    shares: dict[str, Setting] = {}
+    settings: Settings = {"framework": Setting(framework, file.name)} if framework else {}
+    shares: dict[str, tuple[float, str]] = {}
     notes = []
-    for one in found_in(file.values, framework):
+    bare = False
+    for one in (*told_by_trainer(file.values, framework), *spelled_in(file.values, framework)):
         key = "warmup_ratio" if one.key == "warmup_steps" and _is_share(one.value) else one.key
         if key in settings or key in shares or _is_unset(one):
             continue
         source = written(file, one.path)
         if key in _SHARES and _is_share(one.value):
-            shares[key] = Setting(float(one.value), source)
+            if framework in HOSTED:
+                shares[key] = float(one.value), source
             continue
         try:
             settings[key] = Setting(KEYS[key][0](one.value), source)
+            bare = bare or (key == "batch_size" and plain_word(one.path[-1]) == key)
         except (ValueError, OverflowError, TypeError) as error:
             shown = masked(clean(repr(one.value), 40))
             notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
-    if framework:
-        settings["framework"] = Setting(framework, file.name)
-    steps = settings["max_steps"].value if "max_steps" in settings else None
-    if isinstance(steps, int):
-        for key, share in shares.items():
-            settings[key] = Setting(math.ceil(float(share.value) * steps), share.source)  # type: ignore[arg-type]
+    if "log_history" in file.values:
+        # The trainer's state holds these also where it neither evaluates nor saves by steps.
+        settings = {key: one for key, one in settings.items() if key not in ("eval_every", "checkpoint_every")}
+    steps = settings.get("max_steps")
+    if steps and isinstance(steps.value, int):
+        for key, (share, source) in shares.items():
+            settings[key] = Setting(math.ceil(share * steps.value), source)
+    times = settings.get("accumulation_steps")
+    if bare and times and times.value != 1 and "micro_batch_size" not in settings:
+        # A bare `batch_size` is what one device takes at once where it is accumulated.
+        settings["micro_batch_size"] = settings.pop("batch_size")
     return settings, notes
+
+
+def is_model(values: Mapping[str, Any]) -> bool:
+    """Whether a file describes a model, as `config.json` beside its weights does, and no training."""
+    return "architectures" in values and "model_type" in values
+
+
+def _of_model(file: ConfigFile) -> Settings:
+    found: Settings = {}
+    for key, value in of_model(file.values).items():
+        try:
+            found[key] = Setting(KEYS[key][0](value), file.name)
+        except (ValueError, OverflowError, TypeError):
+            continue
+    return found
 
 
 def _is_share(value: Any) -> bool:
@@ -53,11 +87,13 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_unset(one: Spelled) -> bool:
-    """Whether a value says that nothing is set: what is not there, -1, and 0 of what can't be 0."""
+    """Whether a value says that nothing is set: what is not there, -1, `false` or 0 of what can't be 0."""
     if is_open(one.value):
         return True
-    number = isinstance(one.value, int | float) and not isinstance(one.value, bool)
-    return number and (one.value == -1 or (one.value == 0 and KEYS[one.key][0] is positive_of))
+    counts = KEYS[one.key][0] is positive_of
+    if isinstance(one.value, bool):
+        return counts and not one.value
+    return isinstance(one.value, int | float) and (one.value == -1 or (counts and one.value == 0))
 
 
 def written(file: ConfigFile, path: Path_) -> str:
@@ -65,3 +101,33 @@ def written(file: ConfigFile, path: Path_) -> str:
     line = file.lines.get(path)
     words = masked(clean(".".join(map(str, path)), 80))
     return f"{file.name}:{line}, {words}" if line else f"{file.name}, {words}"
+
+
+def completed(settings: Settings) -> Settings:
+    """The settings of a run with what follows from several, and without those that others switch off."""
+    found = dict(settings)
+    for strategy, count in _STRATEGIES.items():
+        if strategy in found and found[strategy].value != "steps":
+            found.pop(count, None)
+    _scaling(found)
+    if "lora_rank" in found and "adapter" not in found:
+        found["adapter"] = Setting("lora", found["lora_rank"].source)
+    factors = [found.get(key) for key in ("micro_batch_size", "accumulation_steps", "world_size")]
+    if "batch_size" not in found and all(factors):
+        known = [one for one in factors if one]
+        size = math.prod(int(one.value) for one in known if isinstance(one.value, int))
+        found["batch_size"] = Setting(size, " x ".join(one.source for one in known))
+    return found
+
+
+def _scaling(found: Settings) -> None:
+    """Keep the loss scale of fp16 alone; a scale that is set is no dynamic one."""
+    if "dtype" in found and found["dtype"].value != "fp16":
+        for key in _SCALING:
+            found.pop(key, None)
+    scale = found.get("loss_scale")
+    if scale and scale.value:
+        found["loss_scaling"] = Setting("static", scale.source)
+    elif scale:
+        del found["loss_scale"]
+        found["loss_scaling"] = Setting("dynamic", scale.source)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _OPEN = ("auto", "none", "null", "", "???")
 _DEEPER = 10  # how much worse a spelling is one section further in
 _PRECISION = 5  # how much worse a bare dtype is than what names itself
+_MODEL = 5  # how much worse one is among those of a model, which may be there for something else
 _DEEPEST = 6
 _PARTS = re.compile(r"[./]")
 
@@ -44,7 +45,7 @@ def is_open(value: Any) -> bool:
     return value is None or (isinstance(value, str) and (value.strip().lower() in _OPEN or "${" in value))
 
 
-def found_in(values: Mapping[str, Any], framework: str) -> list[Spelled]:
+def spelled_in(values: Mapping[str, Any], framework: str) -> list[Spelled]:
     """All values that a key of ours is spelled by, best spelling first."""
     return sorted(_section(values, "top", (), framework), key=lambda one: one.rank)
 
@@ -76,12 +77,12 @@ def _inside(kind: str, words: list[str]) -> str:
 
 
 def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iterator[Spelled]:
-    depth = _DEEPER * (len(path) - 1)
+    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model")
     if word == "betas" and kind in ("top", "training", "optimizer") and isinstance(value, list | tuple):
         for place, beta in enumerate(value[:2]):
             yield Spelled(f"beta{place + 1}", depth, path, beta)
         return
-    told = precision_told(word, kind, value, framework) if not is_open(value) or word == "mixed_precision" else {}
+    told = {} if is_open(value) else precision_told(word, kind, value, framework)
     for key, inner in told.items():
         yield Spelled(key, depth + _PRECISION * (word == "dtype"), path, inner)
     if not told and (found := _key(word, kind, framework)):
