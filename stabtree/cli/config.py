@@ -22,9 +22,9 @@ def config(config: ConfigOpt = None, json: Json = False) -> None:
     in the file is shown with its place.
     """
     from stabtree.diagnosis.ignored import check_ignored
+    from stabtree.judging.applied import of_tree
     from stabtree.judging.judge import accepted_by
     from stabtree.judging.overrides import overrides
-    from stabtree.judging.preflight import of_tree
     from stabtree.judging.settings import read_settings
     from stabtree.render.trees.config import config_json, config_text, in_force
     from stabtree.tree.load import load_preflight, load_tree, load_trees
