@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 VALIDATOR = Draft202012Validator(schema())
 HOSTILE = "x ::error::p ##[add-mask]s %0A::set-output name=a::b | <script><b> \x1b[31m \u202ey"
-WRONG = {
+WRONG: dict[str, Any] = {
     "warmup_steps": 0,
     "lr": 0.01,
     "grad_clip": 0.0,

@@ -113,7 +113,7 @@ def _headed(page: Page, diagnosis: Diagnosis, name: str) -> list[tuple[str, str]
     """The verdict and what was found, in a line where the end of the path is enough to leave room for it."""
     verdict, told, shown = badge(diagnosis), headline(diagnosis), page.plain(name)
     word = f" {LOOKS[verdict].word} "
-    room = max(page.width - len(word) - len("  : ") - len(page.plain(told)), LEAST_NAME)
+    room = max(page.width - INDENT - len(word) - len("  : ") - len(page.plain(told)), LEAST_NAME)
     shown = shown if len(shown) <= room else f"…{shown[1 - room :]}"
     return [(word, verdict), ("  ", ""), (f"{shown}: {told}", "heading")]
 
