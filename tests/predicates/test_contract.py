@@ -52,6 +52,7 @@ PLANNED: Mapping[str, tuple[Any, ...]] = {
     "world_size": (8,),
     "batch_size": (64,),
     "num_generations": (0, 8),
+    "task": ("grpo", "sft"),
     "temperature": (0.9, "auto"),
     "weight_decay": (0.01, 0.0),
     "eval_strategy": ("steps", "no"),
