@@ -51,7 +51,7 @@ PLANNED: Mapping[str, tuple[Any, ...]] = {
     "accumulation_steps": (2,),
     "world_size": (8,),
     "batch_size": (64,),
-    "num_generations": (0, 8),
+    "num_generations": (8, 0),
     "task": ("grpo", "sft"),
     "temperature": (0.9, "auto"),
     "weight_decay": (0.01, 0.0),
