@@ -36,11 +36,11 @@ def explain(
     from stabtree.metrics.table import by_name
     from stabtree.render.trees import nodes, reference
     from stabtree.render.trees.metric import about_metric
-    from stabtree.tree.load import load_defining, load_tree, load_trees
+    from stabtree.tree.load import load_defining, load_known, load_tree
 
     # A node's own trees are enough to explain it; a metric is read by questions of all.
     alone = load_defining(node) if node and not (all_ or tree or node in by_name()) else None
-    chosen = load_tree(tree) if tree else alone or load_trees()
+    chosen = load_tree(tree) if tree else alone or load_known()
     width, color = screen()
     if all_:
         emit(reference.explain(chosen, nodes.every(chosen), full=full, width=width, color=color))

@@ -26,6 +26,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "logging": ("mean", "step"),
 }
 HOSTS = ("huggingface", "lightning", "megatron")  # they may run on DeepSpeed without a word of it in the log
+SPELLED_AS = {"trl": "huggingface"}
 BUILT_ON = {"llamafactory": "huggingface", "axolotl": "huggingface"}
 # A framework is known by columns that no other writes so; all of one set must be there. First match wins.
 _COLUMNS: tuple[tuple[str, frozenset[str]], ...] = tuple(
@@ -122,8 +123,9 @@ def circumstances(run: Run) -> Circumstances:
 
 
 def framework_of(run: Run) -> str:
-    """The framework that wrote the log of a run; empty where nothing says so."""
-    return next(filter(None, map(_wrote, run.sources)), "")
+    """The framework that wrote the log of a run, or that its configuration is for; empty where nothing says so."""
+    said = str(run.setting("framework") or "")
+    return next(filter(None, map(_wrote, run.sources)), SPELLED_AS.get(said, said))
 
 
 def _only(key: str, *words: str) -> dict[str, bool]:

@@ -82,8 +82,8 @@ class Judging:
         from stabtree.diagnosis.ignored import check_ignored
         from stabtree.diagnosis.walk import diagnose
         from stabtree.judging.accepted import Accepting
+        from stabtree.judging.applied import of_tree
         from stabtree.judging.overrides import overrides
-        from stabtree.judging.preflight import of_tree
 
         settings = of_tree(self.settings, tree)
         with settings.blamed("ignore"):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from stabtree.common.text import in_words
 from stabtree.judging.judge import Judging
 from stabtree.run import CONFIG
-from stabtree.tree.load import load_preflight, load_tree, load_trees
+from stabtree.tree.load import load_preflight, load_tree
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.judging.settings import Settings
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
@@ -46,28 +45,6 @@ def rules(judging: Judging) -> Tree:
         tree = load_tree(judging.tree)
         return tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
     return load_preflight(judging.trees or judging.settings.trees or None)
-
-
-def of_tree(settings: Settings, tree: Tree) -> Settings:
-    """The settings without what they say of trees that are not walked here: one file serves logs and configurations."""
-    ids = {*(key.rpartition(".")[0] for key in settings.set), *settings.ignore, *(one.leaf for one in settings.accept)}
-    strange = {id_ for id_ in ids if id_ and id_ not in _nodes(tree)}
-    if not strange:
-        return settings
-    folder = settings.trees or None
-    others = load_trees(None, folder) if CONFIG in tree.when else load_preflight(folder)
-    theirs = strange & _nodes(others)
-    return replace(
-        settings,
-        set={key: value for key, value in settings.set.items() if key.rpartition(".")[0] not in theirs},
-        ignore=tuple(id_ for id_ in settings.ignore if id_ not in theirs),
-        accept=tuple(one for one in settings.accept if one.leaf not in theirs),
-    )
-
-
-def _nodes(tree: Tree) -> set[str]:
-    causes = {cause.id for leaf in tree.leaves.values() for cause in leaf.causes}
-    return {*tree.questions, *tree.leaves, *tree.facts, *causes, *(item.id for item in tree.signatures)}
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:

@@ -55,7 +55,10 @@ def text_of(value: Any) -> str:
 
 def number_of(value: Any) -> float:
     """A finite number."""
-    number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError):
+        number = math.nan
     if not math.isfinite(number):
         raise ValueError("a number")
     return number

@@ -108,6 +108,12 @@ def _composed(trees: list[Tree], folder: str | Path | None, left_out: tuple[Part
 
 
 @cache
+def load_known() -> Tree:
+    """All shipped trees put together, for what is explained and not walked."""
+    return compose([load_tree(name) for name in KNOWN])
+
+
+@cache
 def _together(names: tuple[str, ...]) -> Tree:
     """Shipped trees put together: the same for all runs that log the same."""
     return compose(

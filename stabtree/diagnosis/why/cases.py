@@ -10,6 +10,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.diagnosis.why.ways import end_of, target
 from stabtree.loaders import load_run
+from stabtree.loaders.configs.load import load_config
+from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity
 
@@ -68,7 +70,8 @@ def tried(tree: Tree, case: Case, folder: Path) -> Tried:
         file = folder / case.run
         if not file.resolve().is_relative_to(folder.resolve()):
             raise StabtreeError("it is a link that leads out of the tree's folder", hint="copy the log to the tree")
-        found = diagnose(load_run(file), tree, answers=case.answers)
+        run = load_config(file) if CONFIG in tree.when else load_run(file)
+        found = diagnose(run, tree, answers=case.answers)
     except StabtreeError as error:
         return Tried(case, error=error)
     except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL

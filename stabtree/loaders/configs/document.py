@@ -6,6 +6,7 @@ import ast
 import json
 import operator
 import tomllib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.source import Source
 
-# The whole configuration of a large model fits many times.
-MAX_BYTES = 4 << 20
+# The whole configuration of a large model fits many times; the state of a trainer holds its log.
+MAX_BYTES = 1 << 20
+MAX_JSON = 32 << 20
 DEEPEST = yaml12.DEEPEST
 HINT = "name the configuration of a run: JSON, YAML, TOML, or Python assignments"
 Path_ = tuple[str | int, ...]
@@ -54,8 +56,9 @@ def read_document(path: Path) -> ConfigFile:
     source = open_source(path)
     if source.binary:
         raise StabtreeError(f"is {source.binary}, not a configuration", where=source.path, hint=HINT)
-    text, notes = _text(source)
-    found = _parser(path.suffix.lower(), text)(text, source)
+    parser = _parser(path.suffix.lower(), source.head)
+    text, notes = _text(source, MAX_JSON if parser is _json else MAX_BYTES)
+    found = parser(text, source)
     if not isinstance(found.values, Mapping) or not found.values:
         raise StabtreeError("holds no settings", where=source.path, hint=HINT)
     return ConfigFile(found.name, _unwrapped(found.values), found.lines, (*notes, *found.notes))
@@ -64,28 +67,28 @@ def read_document(path: Path) -> ConfigFile:
 def _unwrapped(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values of W&B's `config.yaml`, in which each stands as `{value: ...}`."""
     wrapped = {key: one["value"] for key, one in values.items() if isinstance(one, Mapping) and "value" in one}
-    return wrapped if len(wrapped) >= len(values) - 1 else values
+    return wrapped if wrapped and len(wrapped) >= len(values) - 1 else values
 
 
-def _text(source: Source) -> tuple[str, tuple[str, ...]]:
+def _text(source: Source, most: int) -> tuple[str, tuple[str, ...]]:
     """The whole text of a source, and what had to be replaced in it."""
     lines = source.lines()
     parts: list[str] = []
     size = 0
     for block in lines.blocks():
         size += len(block)
-        if size > MAX_BYTES:
-            raise StabtreeError("is larger than any configuration (4 MiB)", where=source.path, hint=HINT)
+        if size > most:
+            raise StabtreeError(f"is larger than any configuration ({most >> 20} MiB)", where=source.path, hint=HINT)
         parts.append(block)
     return "".join(parts), tuple(lines.notes)
 
 
-def _parser(suffix: str, text: str) -> Callable[[str, Source], ConfigFile]:
+def _parser(suffix: str, head: str) -> Callable[[str, Source], ConfigFile]:
     if suffix == ".py":
         return _python
     if suffix == ".toml":
         return _toml
-    if suffix == ".json" or text.lstrip()[:1] == "{":
+    if suffix == ".json" or head.lstrip()[:1] == "{":
         return _json
     return _yaml
 
@@ -104,7 +107,7 @@ def _json(text: str, source: Source) -> ConfigFile:
         where = f"{source.path}:{error.lineno}"
         raise StabtreeError(f"is not valid JSON: {error.msg}", where=where, hint="correct that line") from None
     except (RecursionError, ValueError):
-        raise StabtreeError("nests too deeply to be read", where=source.path, hint=HINT) from None
+        raise StabtreeError("nests too deeply, or holds a number too long, to be read", where=source.path) from None
     notes = tuple(_twice(source.name, key) for key in dict.fromkeys(repeated))
     return ConfigFile(source.name, values, {}, notes)
 
@@ -121,14 +124,15 @@ def _yaml(text: str, source: Source) -> ConfigFile:
 def _toml(text: str, source: Source) -> ConfigFile:
     try:
         return ConfigFile(source.name, tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise StabtreeError(f"is not valid TOML: {clean(error, 120)}", where=source.path, hint=HINT) from None
 
 
 def _python(text: str, source: Source) -> ConfigFile:
     """The literals that a Python file assigns at its top level, as a `config.py` does; nothing is run."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings(action="ignore"):  # of the file's own escapes
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         where = f"{source.path}:{line}" if line else source.path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside
-from stabtree.loaders.configs.document import HINT, MAX_BYTES, read_document
+from stabtree.loaders.configs.document import HINT, MAX_JSON, read_document
 from stabtree.loaders.configs.framework import HOSTED, framework_in
 from stabtree.loaders.configs.settle import Settings, is_model, settings_of
 from stabtree.loaders.folder import entries, is_file, size_of
@@ -126,7 +126,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
         for name in sorted(entries(place)[1]):
             path = place / name
             wanted = path.suffix.lower() in SUFFIXES or name in _NAMED
-            if wanted and name not in _OTHERS and 0 < size_of(path) <= MAX_BYTES:
+            if wanted and name not in _OTHERS and 0 < size_of(path) <= MAX_JSON:
                 seen += 1
                 if seen > _MOST:
                     return

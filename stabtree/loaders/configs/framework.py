@@ -58,7 +58,8 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "torchtune": {"batch_size": "micro_batch_size"},
     "nanogpt": {"batch_size": "micro_batch_size"},
     "lightning": {"batch_size": "micro_batch_size"},
-    "huggingface": {"train_batch_size": "micro_batch_size"},
+    # W&B keeps the trainer's arguments and the model's configuration, how it generates and all, in one object.
+    "huggingface": {"train_batch_size": "micro_batch_size", "max_length": "", "seq_length": "", "temperature": ""},
     "trl": {"train_batch_size": "micro_batch_size", "epsilon": "clip_epsilon"},
 }
 

@@ -6,6 +6,7 @@ the sections that `SECTIONS` names: `lr` means the same at the top and under `op
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from stabtree.loaders import config
 from stabtree.loaders.config import dtype_of, flag_of, number_of, positive_of, text_of
 from stabtree.run import ConfigScalar
 
+_NAME_IN = re.compile(r"[\w.-]+")
 Reader = Callable[[Any], ConfigScalar]
 
 
@@ -37,7 +39,7 @@ def word_of(value: Any) -> str:
     >>> word_of("torch.optim.AdamW"), word_of("IntervalStrategy.STEPS")
     ('adamw', 'steps')
     """
-    return text_of(value).rsplit(".", 1)[-1].lower()
+    return text_of(value).strip(".").rsplit(".", 1)[-1].lower()
 
 
 def strategy_of(value: Any) -> str:
@@ -58,7 +60,7 @@ def names_of(value: Any) -> str:
     Raises:
         ValueError: where it holds something else.
     """
-    names = [value] if isinstance(value, str) else value
+    names = _NAME_IN.findall(value) if isinstance(value, str) else value  # a list may be written as a text
     if not isinstance(names, list):
         raise ValueError("a list of names")
     return ", ".join(dict.fromkeys(word_of(name) for name in names)) or "none"

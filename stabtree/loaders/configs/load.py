@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
-from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.configs.document import HINT
-from stabtree.loaders.configs.folder import SUFFIXES, Configured, beside, configured, in_folder
-from stabtree.loaders.configs.keys import KEYS
+from stabtree.loaders.configs.folder import SUFFIXES, beside, configured, in_folder
+from stabtree.loaders.configs.logged import logged
 from stabtree.loaders.configs.settle import completed
-from stabtree.loaders.paths.read import read_files
-from stabtree.metrics.names import named
 from stabtree.run import FileUse, Run
 
 if TYPE_CHECKING:
+    from stabtree.loaders.configs.folder import Configured
     from stabtree.loaders.configs.settle import Settings
 
 # What the configuration of a model says too.
 _NOT_TRAINING = ("vocab_size", "n_classes", "weights_dtype")
 _NEITHER = "is no configuration, and no log whose header says how it was trained"
-# What the header of a log may call the batch of one device or that of all, and it does not say which.
-_VAGUE = ("batch_size",)
 
 
 def load_config(*paths: str | Path) -> Run:
@@ -72,22 +68,12 @@ def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
     except StabtreeError:
         if path.suffix.lower() in (*SUFFIXES, ".py") or not path.exists():
             raise
-        settings = _logged(path)
-        if not settings:
+        found = logged(path)
+        if not found:
             raise StabtreeError(_NEITHER, where=masked(clean(path)), hint=HINT) from None
-        return [Configured(path, settings)], ()
+        return [found], ()
     others, notes = beside(one)
     return [*others, one], notes
-
-
-def _logged(path: Path) -> Settings:
-    """The settings in the header of a log; none where it is no log, or has none."""
-    try:
-        found = read_files([path], named({}, None), None, None, {})
-    except StabtreeError:
-        return {}
-    run = run_of(found.tables, named({}, None), found.name, found.settings)
-    return {key: one for key, one in run.config.items() if key in KEYS and key not in _VAGUE}
 
 
 def _format(one: Configured) -> str:

@@ -89,6 +89,8 @@ def _mode(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:
 
 def _dtype(said: str, framework: str) -> Mapping[str, ConfigScalar]:
     name = _known(said)
+    if framework in HOSTED:
+        return {"weights_dtype": name} if name else {}
     if name not in REDUCED:
         return {"dtype": name} if name else {}
     if framework in _AUTOCAST:

@@ -9,7 +9,7 @@ from stabtree.common.text import clean, masked
 from stabtree.loaders.config import of_model, positive_of
 from stabtree.loaders.configs.framework import HOSTED, framework_in, plain_word
 from stabtree.loaders.configs.keys import KEYS
-from stabtree.loaders.configs.spelled import is_open, spelled_in
+from stabtree.loaders.configs.spelled import spelled_in
 from stabtree.loaders.configs.trainers import told_by_trainer
 from stabtree.run import Setting
 
@@ -26,7 +26,6 @@ _SHARES = ("log_interval", "eval_every", "checkpoint_every")
 # A strategy -> the count of steps that is not looked at under any other than `steps`.
 _STRATEGIES = {"save_strategy": "checkpoint_every", "eval_strategy": "eval_every", "log_strategy": "log_interval"}
 _SCALING = ("loss_scaling", "loss_scale", "initial_loss_scale", "min_loss_scale", "scale_window")
-_ADAPTED = ("lora", "qlora")
 
 
 def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
@@ -35,7 +34,7 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
         return _of_model(file), []
     framework = framework_in(file.values)
     settings: Settings = {"framework": Setting(framework, file.name)} if framework else {}
-    shares: dict[str, tuple[float, str]] = {}
+    shares: Settings = {}
     notes = []
     bare = False
     for one in (*told_by_trainer(file.values, framework), *spelled_in(file.values, framework)):
@@ -44,8 +43,7 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
             continue
         source = written(file, one.path)
         if key in _SHARES and _is_share(one.value):
-            if framework in HOSTED:
-                shares[key] = float(one.value), source
+            shares[key] = Setting(one.value, source)
             continue
         try:
             settings[key] = Setting(KEYS[key][0](one.value), source)
@@ -53,23 +51,37 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
         except (ValueError, OverflowError, TypeError) as error:
             shown = masked(clean(repr(one.value), 40))
             notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
-    if "log_history" in file.values:
-        # The trainer's state holds these also where it neither evaluates nor saves by steps.
-        settings = {key: one for key, one in settings.items() if key not in ("eval_every", "checkpoint_every")}
-    steps = settings.get("max_steps")
-    if steps and isinstance(steps.value, int):
-        for key, (share, source) in shares.items():
-            settings[key] = Setting(math.ceil(share * steps.value), source)
+    if framework in HOSTED:
+        settings |= _counted(shares, settings.get("max_steps"))
     times = settings.get("accumulation_steps")
     if bare and times and times.value != 1 and "micro_batch_size" not in settings:
         # A bare `batch_size` is what one device takes at once where it is accumulated.
         settings["micro_batch_size"] = settings.pop("batch_size")
-    return settings, notes
+    unused = _unused(file.values)
+    return {key: one for key, one in settings.items() if key not in unused}, notes
+
+
+def _unused(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The settings that are there without a meaning: of a state that keeps them all, of a schedule that is off."""
+    state = ("eval_every", "checkpoint_every") if "log_history" in values else ()
+    off = ("schedule_steps", "min_lr", "warmup_steps") if values.get("decay_lr") is False else ()
+    return (*state, *off)
+
+
+def _counted(shares: Settings, steps: Setting | None) -> Settings:
+    """Shares of all steps as counts of steps, where it is known how many there are."""
+    if not steps or not isinstance(steps.value, int):
+        return {}
+    return {
+        key: Setting(math.ceil(one.value * steps.value), one.source)
+        for key, one in shares.items()
+        if isinstance(one.value, float)
+    }
 
 
 def is_model(values: Mapping[str, Any]) -> bool:
     """Whether a file describes a model, as `config.json` beside its weights does, and no training."""
-    return "architectures" in values and "model_type" in values
+    return "architectures" in values and "model_type" in values and not framework_in(values)
 
 
 def _of_model(file: ConfigFile) -> Settings:
@@ -87,9 +99,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_unset(one: Spelled) -> bool:
-    """Whether a value says that nothing is set: what is not there, -1, `false` or 0 of what can't be 0."""
-    if is_open(one.value):
-        return True
+    """Whether a value says that nothing is set: -1, and `false` or 0 of what can't be 0."""
     counts = KEYS[one.key][0] is positive_of
     if isinstance(one.value, bool):
         return counts and not one.value

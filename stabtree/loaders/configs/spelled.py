@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # How a value says that somebody else will decide.
 _OPEN = ("auto", "none", "null", "", "???")
+_NOWHERE = ("report_to", "log_with")  # where `none` is an answer
 _DEEPER = 10  # how much worse a spelling is one section further in
 _PRECISION = 5  # how much worse a bare dtype is than what names itself
 _MODEL = 5  # how much worse one is among those of a model, which may be there for something else
@@ -77,12 +78,14 @@ def _inside(kind: str, words: list[str]) -> str:
 
 
 def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iterator[Spelled]:
+    if is_open(value) and not (word in _NOWHERE and value == "none"):
+        return
     depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model")
     if word == "betas" and kind in ("top", "training", "optimizer") and isinstance(value, list | tuple):
         for place, beta in enumerate(value[:2]):
             yield Spelled(f"beta{place + 1}", depth, path, beta)
         return
-    told = {} if is_open(value) else precision_told(word, kind, value, framework)
+    told = precision_told(word, kind, value, framework)
     for key, inner in told.items():
         yield Spelled(key, depth + _PRECISION * (word == "dtype"), path, inner)
     if not told and (found := _key(word, kind, framework)):

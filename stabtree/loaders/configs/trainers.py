@@ -30,7 +30,7 @@ def told_by_trainer(values: Mapping[str, Any], framework: str) -> Iterator[Spell
     yield from _trackers(values, words)
     if framework == "trl":
         yield from (_told("task", task, words[word]) for word, task in _TASKS.items() if word in words)
-    elif framework == "llamafactory" and (stage := words.get("stage")):
+    elif framework == "llamafactory" and not is_open(values.get(stage := words.get("stage", ""))):
         yield _told("task", _STAGES.get(str(values[stage]), values[stage]), stage)
     elif framework == "axolotl":
         yield from _axolotl(values, words)
@@ -122,7 +122,7 @@ def _lightning(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[
 
 def _saves(given: Mapping[str, Any], path: Path_) -> Iterator[Spelled]:
     for word, key in (("every_n_train_steps", "checkpoint_every"), ("save_top_k", "save_total_limit")):
-        if word in given:
+        if not is_open(given.get(word)):
             yield _told(key, given[word], *path, word)
     if given.get("save_top_k") == 0 and given.get("save_last") is not True:
         yield _told("save_strategy", "no", *path, "save_top_k")

@@ -75,8 +75,10 @@ def _fit(value: float | None) -> float | None:
 
 
 def unsaid(run: Run, *keys: str) -> Answer:
-    """The answer where settings are not said: unknown, with their names."""
+    """The answer where settings are not said, or are no numbers where they must be: unknown, with their names."""
     lacking = tuple(key for key in keys if key not in run.config)
+    if not lacking:
+        return unknown(f"{quoted(run, *keys)}: a number is needed")
     return unknown(f"{in_words(lacking)} {'is' if len(lacking) == 1 else 'are'} not said", *lacking)
 
 

@@ -20,7 +20,7 @@ def eval_never(run: Run) -> Answer:
 
     `once` where every sample is seen once at most: its training loss then tells nearly as much.
     """
-    if "num_generations" in run.config:
+    if number(run, "num_generations"):
         return inapplicable("its reward tells how it does")
     how, every, total = word(run, "eval_strategy"), number(run, "eval_every"), number(run, "max_steps")
     if not how and every is None:

@@ -27,6 +27,7 @@ MOST_LINES = 40
 HEAD = 6
 INDENT = 2
 MOST_NOTES = 2
+LEAST_NAME = 24  # characters of a path
 LOUD = (Severity.CRITICAL, Severity.WARNING)
 
 
@@ -73,7 +74,7 @@ def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
         if isinstance(found, StabtreeError):
             page.line((" UNREAD ", "critical"), ("  ", ""), (f"{outcome.name}: {found.problem}", ""), hanging=INDENT)
             continue
-        page.line(*_headed(found, outcome.name), hanging=INDENT)
+        page.line(*_headed(page, found, outcome.name), hanging=INDENT)
         for item in items(found):
             page.line(*_short(item), indent=INDENT, hanging=INDENT)
     verdicts = [outcome.verdict for outcome in outcomes]
@@ -105,12 +106,16 @@ def _full(diagnosis: Diagnosis, look: Look) -> str:
 def _head(page: Page, diagnosis: Diagnosis) -> None:
     sources = diagnosis.run.sources
     name = ", ".join(source.path for source in sources) or diagnosis.run.name
-    page.line(*_headed(diagnosis, name), hanging=INDENT)
+    page.line(*_headed(page, diagnosis, name), hanging=INDENT)
 
 
-def _headed(diagnosis: Diagnosis, name: str) -> list[tuple[str, str]]:
-    verdict = badge(diagnosis)
-    return [(f" {LOOKS[verdict].word} ", verdict), ("  ", ""), (f"{name}: {headline(diagnosis)}", "heading")]
+def _headed(page: Page, diagnosis: Diagnosis, name: str) -> list[tuple[str, str]]:
+    """The verdict and what was found, in a line where the end of the path is enough to leave room for it."""
+    verdict, told, shown = badge(diagnosis), headline(diagnosis), page.plain(name)
+    word = f" {LOOKS[verdict].word} "
+    room = max(page.width - INDENT - len(word) - len("  : ") - len(page.plain(told)), LEAST_NAME)
+    shown = shown if len(shown) <= room else f"…{shown[1 - room :]}"
+    return [(word, verdict), ("  ", ""), (f"{shown}: {told}", "heading")]
 
 
 def _items(page: Page, found: Sequence[Item], shape: tuple[Form, ...]) -> None:

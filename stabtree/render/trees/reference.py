@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.predicates import predicate_named
 from stabtree.render.page import Page
 from stabtree.render.trees.predicates import metrics_of, read_by
+from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
 from stabtree.tree.fixes import plain
@@ -39,8 +40,16 @@ def one_screen(tree: Tree, nodes: list[Node], *, width: int = 100, color: bool =
         _field(page, "leaves", names)
     page.line(("--full tells all of it", "dim"), indent=1)
     if not isinstance(first, Entry):
-        page.line((f"ask it of a run: stabtree diagnose RUN --why-not {first.id}", "dim"), indent=1)
+        asked = f"ask it of a run: stabtree diagnose RUN --why-not {first.id}"
+        page.line(("asked by: stabtree check CONFIG" if _before_run(tree, first) else asked, "dim"), indent=1)
     return told + page.text()
+
+
+def _before_run(tree: Tree, node: Question | Leaf | Group) -> bool:
+    """Whether a node is of a tree that waits for a configuration alone."""
+    question = node if isinstance(node, Question) else tree.questions.get(getattr(node, "of", ""))
+    home = tree.section(question.section).tree if question else ""
+    return CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
 
 
 def explain(
