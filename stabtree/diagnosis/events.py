@@ -118,7 +118,7 @@ def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
         evidence=tuple(dict.fromkeys(evidence for item in findings for evidence in item.evidence)),
         causes=causes,
         advice=advised(head.finding.leaf, causes, head.reasons, filling, also=told),
-        precursors=precursors(facts.get("movers"), onset, facts.run.unit) if asked and onset is not None else (),
+        precursors=precursors(facts, onset) if asked and onset is not None else (),
         restart=restart,
         seen_as=tuple(findings),
     )

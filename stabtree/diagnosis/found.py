@@ -63,7 +63,7 @@ def found(run: Run, facts: Facts, params: Params, visits: tuple[Visit, ...], lea
         evidence=evidence,
         causes=causes,
         advice=advised(leaf, causes, dated, filling),
-        precursors=precursors(facts.get("movers"), start, run.unit) if start is not None else (),
+        precursors=precursors(facts, start) if start is not None else (),
         restart=restart,
         unit=run.unit,
     )

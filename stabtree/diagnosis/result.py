@@ -14,7 +14,7 @@ from stabtree.run import CONFIG
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.ignored import Accepted
@@ -138,7 +138,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     causes: tuple[JudgedCause, ...]
     restart: Restart | None
-    precursors: tuple[Evidence, ...] = ()
+    precursors: Sequence[Evidence] = ()
     advice: tuple[Fix, ...] = ()
     seen_as: tuple[Finding, ...] = ()
     unit: str = "step"
@@ -235,7 +235,7 @@ class Diagnosis:
     sections: tuple[Walked, ...]
     trees: tuple[WalkedTree, ...]
     findings: tuple[Finding, ...]
-    timeline: tuple[Happening, ...]
+    timeline: Sequence[Happening]
     missing: tuple[Missing, ...]
     log_next: tuple[LogNext, ...]
     lacking: tuple[Missing, ...]

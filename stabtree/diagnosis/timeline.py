@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.common.later import Later
 from stabtree.common.text import counting
 from stabtree.diagnosis.result import CauseState, Happening
 from stabtree.facts.movers import LOST
@@ -16,25 +17,31 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Finding
     from stabtree.facts.movers import Movers
+    from stabtree.facts.registry import Facts
 
 SETS_ITSELF = "lr"  # a schedule moves it, none of the other series
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
-def precursors(movers: Movers, onset_step: int, unit: str) -> tuple[Evidence, ...]:
+def precursors(facts: Facts, onset_step: int) -> Later[Evidence]:
     """What had left its normal course before a step and had not come back, each with its lead."""
-    found = [
-        move.before(onset_step) for move in movers.by(onset_step) if move.step < onset_step and move.metric != "loss"
-    ]
-    return tuple(replace(item, text=counting(item.text, unit)) for item in found)
+
+    def made() -> tuple[Evidence, ...]:
+        moves = (move for move in facts.get("movers").by(onset_step) if move.step < onset_step)
+        found = [move.before(onset_step) for move in moves if move.metric != "loss"]
+        return tuple(replace(item, text=counting(item.text, facts.run.unit)) for item in found)
+
+    return Later(made)
 
 
-def timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
+def timeline(facts: Facts, finding: Finding) -> Later[Happening]:
     """What moved before and right after the onset of a finding, what shows its causes, and the onset itself."""
-    return tuple(
-        replace(event, unit=finding.unit, text=counting(event.text, finding.unit))
-        for event in _timeline(movers, finding)
-    )
+
+    def made() -> tuple[Happening, ...]:
+        events = _timeline(facts.get("movers"), finding)
+        return tuple(replace(event, unit=finding.unit, text=counting(event.text, finding.unit)) for event in events)
+
+    return Later(made)
 
 
 def _timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:

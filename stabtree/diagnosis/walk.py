@@ -193,7 +193,7 @@ class _Walk:
             trees=walked_trees(self.tree, sections),
             findings=tuple(findings),
             ignored=tuple(sorted(waived, key=lambda f: -f.leaf.severity.rank)),
-            timeline=timeline(self.facts.get("movers"), findings[0]) if findings else (),
+            timeline=timeline(self.facts, findings[0]) if findings else (),
             missing=missing,
             log_next=log_next(
                 self.tree,

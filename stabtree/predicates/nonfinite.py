@@ -41,7 +41,8 @@ def nonfinite_loss(
     rows, came_back = loss_break.rows, forgiving and loss_break.healed
     start = int(rows[0]) if came_back else loss_break.row
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
-    text = f"loss is {name_of(float(loss.values[start]))} at step {step:,}; {len(rows):,} of {len(loss):,} logged "
+    value = name_of(float(loss.values[start]))
+    text = f"loss is {value} at step {step:,}; {len(rows):,} of {len(loss):,} logged "
     text += "values are not finite"
     if came_back:
         longest = max(b - a for a, b in stretches(~np.isfinite(loss.values)))
@@ -49,11 +50,12 @@ def nonfinite_loss(
     else:
         text += f", the last at step {last_bad:,} of {int(loss.steps[-1]):,}"
     early = int((rows < start).sum())
+    brief = f"{value} from its first row on" if len(rows) == len(loss) else ""
     earlier = f"the run recovered from {early} non-finite steps before that, from step {int(loss.steps[rows[0]]):,} on"
     return Answer(
         "skipped" if came_back else YES,
         seen(
-            Evidence(text, "loss", (step,), float(len(rows)), 0.0),
+            Evidence(text, "loss", (step,), float(len(rows)), 0.0, brief),
             Evidence(earlier, "loss", tuple(int(s) for s in loss.steps[rows[:5]])) if early else None,
             _first_rank(run, step),
         ),

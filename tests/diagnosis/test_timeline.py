@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
+from stabtree.facts.movers import Move, Movers
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
+from tests.cli.command import run
 from tests.conftest import FIXTURES, make_run
 
 
@@ -61,3 +63,20 @@ def test_a_rate_that_rises_up_to_the_onset_is_told_where_it_is_the_cause(until: 
     assert bool(rises) == told
     assert all((event.step, event.first) == (0, False) for event in rises)
     assert all(event.text.startswith("rises 0.001 → 0.0") for event in rises)
+
+
+@pytest.mark.parametrize(("output", "looks"), [("-q", False), ("--json", True)])
+def test_who_moved_first_is_worked_out_for_those_who_tell_it(
+    output: str, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line tells the verdict alone, and spares what takes a fifth of a diagnosis."""
+    asked: list[int] = []
+
+    def watched(self: Movers, step: int) -> dict[str, Move]:
+        asked.append(step)
+        return moved(self, step)
+
+    moved = Movers._moved
+    monkeypatch.setattr(Movers, "_moved", watched)
+    assert run("diagnose", str(FIXTURES / "phase19" / "spike-bad-batch"), output).returncode == 1
+    assert bool(asked) == looks

@@ -119,6 +119,14 @@ def test_plots_fold_before_findings_and_findings_before_causes() -> None:
             assert not BRAILLE.search(text)
 
 
+@pytest.mark.parametrize(("good", "said"), [(0, "is NaN from its first row on"), (1, "went NaN")])
+def test_a_headline_says_that_a_loss_was_never_finite(good: int, said: str) -> None:
+    """A run that is broken from its first row did not go NaN; one with a single good row did."""
+    loss = np.full(60, np.nan)
+    loss[:good] = 2.3
+    assert f"The loss {said}" in headline(diagnose(make_run({"loss": loss, "lr": np.full(60, 1e-3)})))
+
+
 def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
     """A loss of ln(C) is told as that, configured or not; any other flat one is not."""
     noise = 0.002 * np.random.default_rng(0).standard_normal(400)

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +162,7 @@ def _content(value: Any) -> Any:
     return [_content(held) for held in value] if isinstance(value, tuple) else value
 
 
-def _evidence(items: tuple[Evidence, ...]) -> list[dict[str, Any]]:
+def _evidence(items: Sequence[Evidence]) -> list[dict[str, Any]]:
     return [
         {
             "text": item.text,

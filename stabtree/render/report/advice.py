@@ -15,7 +15,7 @@ from stabtree.render.report.restart import AT_BEST, restart_line
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Finding, Happening, Restart
 
@@ -45,7 +45,7 @@ _ENDS_BACK = re.compile(r"(?:,? and|;) restart from (?:before|a checkpoint befor
 _FURTHER_BACK = re.compile(r"Go back to before [^,;.]*, not only [^;.]*\.$")
 
 
-def do_now(finding: Finding, events: tuple[Happening, ...], *, doubtful: bool = False) -> tuple[Action, ...]:
+def do_now(finding: Finding, events: Sequence[Happening], *, doubtful: bool = False) -> tuple[Action, ...]:
     """What to do about a finding, nothing of it twice, and never more than is read when it matters.
 
     Args:
@@ -85,7 +85,7 @@ def _strong(restart: Restart) -> str:
     return next((text for text, style in restart_line(restart) if style), "")
 
 
-def _before_all(restart: Restart, events: tuple[Happening, ...]) -> bool:
+def _before_all(restart: Restart, events: Sequence[Happening]) -> bool:
     """Whether the restart goes back to before whatever moved first."""
     step = restart.checkpoint_step
     return step is None or restart.take is not Take.BEFORE or all(step < event.step for event in events)

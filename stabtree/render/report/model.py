@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening, JudgedCause
 
 
@@ -151,7 +153,7 @@ class Report:
     careful: str
     seen_as: tuple[str, ...]
     do_now: tuple[Action, ...]
-    events: tuple[Happening, ...]
+    events: Sequence[Happening]
     causes: tuple[CauseRow, ...]
     walks: tuple[Walk, ...]
     also: tuple[Finding, ...]

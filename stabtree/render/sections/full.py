@@ -22,6 +22,8 @@ from stabtree.render.trees.reference import reference_to
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.diagnosis.result import Diagnosis, Finding, Happening
     from stabtree.render.page import Page
     from stabtree.render.plot import Piece
@@ -137,7 +139,7 @@ def _turn(page: Page, turn: Turn, widths: tuple[int, int]) -> None:
     )
 
 
-def _timeline(page: Page, events: tuple[Happening, ...]) -> None:
+def _timeline(page: Page, events: Sequence[Happening]) -> None:
     """What happened, a line for all series of a group that did as much; nothing where only the trouble itself did."""
     groups: dict[str, list[Happening]] = {}
     for event in events:

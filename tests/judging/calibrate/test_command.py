@@ -15,6 +15,7 @@ from tests.judging.calibrate.houses import HOUSE
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("few_faults")
 BROKEN = str(FIXTURES / "phase19" / "nan-forward")
 LEVELS = {"calm": 2.0, "loud": 7.0, "louder": 9.0}
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.cli.command import run
 from tests.conftest import ROOT, falling
 
-if TYPE_CHECKING:
-    import pytest
-
 PAGE = ROOT / "docs" / "calibrate.md"
-SPIKES = {"monday": 0.5, "tuesday": 0.8, "wednesday": 0.6, "thursday": 0.0}
+SPIKES = {"monday": 0.5, "tuesday": 0.8, "thursday": 0.0}
 
 
+@pytest.mark.usefixtures("few_faults")
 def test_the_commands_of_the_page_silence_healthy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs with a spike that is usual here alarm before; after all commands in order they do not."""
     monkeypatch.chdir(tmp_path)
@@ -30,4 +29,4 @@ def test_the_commands_of_the_page_silence_healthy_runs(tmp_path: Path, monkeypat
     (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     done = [run(*shlex.split(line.removeprefix("$ stabtree "))) for line in block.splitlines()]
     assert [one.returncode for one in done] == [0, 0, 0]
-    assert "4 healthy runs: 3 alarm now, none with what is set below." in done[0].stdout
+    assert "3 healthy runs: 2 alarm now, none with what is set below." in done[0].stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,8 +14,11 @@ from stabtree.render.report.advice import do_now
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def found(name: str) -> tuple[Finding, tuple[Happening, ...]]:
+
+def found(name: str) -> tuple[Finding, Sequence[Happening]]:
     """The main finding of a fixture, and what happened around it."""
     run = load_run(FIXTURES / "phase19" / name)
     diagnosis = diagnose(run, load_trees(run))
