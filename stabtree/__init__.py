@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.walk import diagnose
     from stabtree.fleet.scan import Fleet, scan
     from stabtree.judging.stable import assert_stable
+    from stabtree.live.in_loop import TrainingStoppedError
+    from stabtree.live.recorder import Recorder
     from stabtree.loaders import load_run, load_runs
     from stabtree.run import Run, Series
     from stabtree.tree.load import load_tree, load_trees
@@ -31,9 +33,11 @@ __all__ = [
     "Fleet",
     "NaNMonitor",
     "NonFiniteError",
+    "Recorder",
     "Run",
     "Series",
     "StabtreeError",
+    "TrainingStoppedError",
     "__version__",
     "assert_stable",
     "compare",
@@ -62,6 +66,8 @@ _HOMES = {
     "Fleet": "stabtree.fleet.scan",
     "scan": "stabtree.fleet.scan",
     "assert_stable": "stabtree.judging.stable",
+    "Recorder": "stabtree.live.recorder",
+    "TrainingStoppedError": "stabtree.live.in_loop",
 }
 
 

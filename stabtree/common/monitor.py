@@ -90,7 +90,7 @@ class NaNMonitor:
         self.action = action
         self.max_consecutive = max_consecutive
         self.state = MonitorState()
-        self._sync = sync
+        self.sync = sync
         self._step: int | None = None
         self._before = 0
         self._bad = False
@@ -138,7 +138,7 @@ class NaNMonitor:
 
     def _check(self, local: str, step: int, fine: str) -> bool:
         """Count one check; `local` tells what is wrong on this rank, `fine` what to say when nothing is."""
-        bad = bool(local) if self._sync is None else bool(self._sync(bool(local)))
+        bad = bool(local) if self.sync is None else bool(self.sync(bool(local)))
         counted = self._count(step, bad=bad)
         if not bad:
             return True

@@ -1,43 +1,202 @@
-"""`stabtree.Recorder`: the log of a training loop, one line a call, judged while it is written."""
+"""`stabtree.Recorder`: the log of a training loop, one line a call, judged while it is written.
+
+Making one and writing with it needs Python alone: numpy comes with the first judgement, torch with the model.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.monitor import NaNMonitor
+from stabtree.live.logfile import LogFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from types import TracebackType
+
+    from stabtree.judging.judge import Judging
+    from stabtree.live.in_loop import LoopWatch
+    from stabtree.live.news import News
+    from stabtree.live.torch_stats import ModelStats
+
+Value = SupportsFloat | str | None
+
+STATS_EVERY = 100
+BUDGET = 0.01
+TAIL_BYTES = 1 << 16
+_SKIPPED = re.compile(rb'"skipped_steps": (\d{1,15})[,}]')
+
+_encode = json.JSONEncoder(default=str, check_circular=True).encode
+_log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes one JSON line a step, under the names that stabtree reads.
+    """Writes one JSON line a step, under the names that stabtree reads, and says what it finds there.
+
+    A run that goes on appends to its log: steps that go back are read as a restart, the later rows count. Each line is
+    one write, so that a killed process leaves whole lines, and several processes never mix theirs. What is wrong with
+    the log never ends the training: it is told once by `logging`, and the run goes on.
+
+    It belongs to the process that made it. Of a fork, as a worker of a data loader is, the calls do nothing; it can't
+    be pickled, and a copy is the same Recorder.
 
     Args:
-        path: the log; a run that goes on appends to it.
-        rank: of several, which one this is; each writes a log of its own.
+        path: the log, as `run.jsonl`. Ranks above 0 write to `run.rank1.jsonl`, ..., which `diagnose` reads as one run.
+        rank: which of several processes this is; where not given that of torch.distributed, if it is initialised.
+        on_finding: what becomes of what is found while the log grows: `warn` logs it, `raise` raises
+            `TrainingStoppedError` out of the `log` that shows it, a function is called with its `News`. None: nothing
+            is judged. Rank 0 alone judges.
+        fail_on: the level, or the levels, from which on a finding raises, is called with, and is `should_stop`.
+        stats_every: steps between two looks at the model; 0 for none.
+        budget: the share of the wall-clock time that judging may take; 1 for no limit.
+        judging: how the log is judged; as the settings of the working directory say, where not given.
+        hold_rows: for so many rows a finding must hold before it is told; 0 tells it at once.
+        monitor: counts the rows whose loss or gradient is not finite; one that skips, where not given.
+        on_error: `raise` to end the training where the log can't be written.
+
+    Raises:
+        StabtreeError: where the log can't be opened, or an argument is wrong.
     """
 
-    def __init__(self, path: str | Path, *, rank: int = 0) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        rank: int | None = None,
+        on_finding: str | Callable[[News], object] | None = None,
+        fail_on: str | Iterable[str] = "critical",
+        stats_every: int = STATS_EVERY,
+        budget: float = BUDGET,
+        judging: Judging | None = None,
+        hold_rows: int | None = None,
+        monitor: NaNMonitor | None = None,
+        on_error: Literal["warn", "raise"] = "warn",
+    ) -> None:
         file = Path(path)
-        self.path = file if not rank else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self.rank = _rank() if rank is None else rank
+        self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}") if self.rank else file
+        self.stats_every = stats_every
+        self.monitor = monitor or NaNMonitor("skip")
+        self._on_error = on_error
+        self._warned: set[str] = set()
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._file = LogFile(self.path)
+        self._last_step: int | None = None
+        self._pending: dict[int, dict[str, Any]] = {}
+        self._stats: ModelStats | None = None
+        self._broken = False
+        self._watch: LoopWatch | None = None
+        if on_finding is not None and not self.rank:
+            from stabtree.live.in_loop import LoopWatch
 
-    def config(self, **settings: object) -> None:
-        """Write what the run was started with, once."""
-        self._write({"config": settings})
+            options: dict[str, Any] = {"fail_on": fail_on, "budget": budget, "judging": judging}
+            self._watch = LoopWatch(self.path, on_finding, hold_rows=hold_rows, **options)
+        self._ended = weakref.finalize(self, _end, self._file, self._pending, self._process)
 
-    def log(self, step: int, **metrics: SupportsFloat | str | None) -> None:
-        """Write the metrics of a step; None is left out."""
-        row = {name: _plain(value) for name, value in metrics.items() if value is not None}
-        self._write({"step": int(step), **row})
+    @property
+    def should_stop(self) -> News | None:
+        """The first finding at or above `fail_on`; None while there is none, or where nothing is judged."""
+        return self._watch.should_stop if self._watch else None
+
+    @property
+    def news(self) -> tuple[News, ...]:
+        """All that was told so far."""
+        return self._watch.news if self._watch else ()
+
+    def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
+        if self._usable():
+            row = _settings({**(settings or {}), **named})
+            self._file.header += self._write({"config": row})
+
+    def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
+        """Write the metrics of a step.
+
+        Args:
+            step: the optimizer step.
+            metrics: those whose names are no words of Python, as `{"weight_norm/attn": 1.0}`.
+            named: the others; `stabtree explain --metrics` lists the names. A number is whatever `float` takes, a
+                tensor on a GPU is waited for; None is left out, NaN and infinities are written as such.
+
+        Raises:
+            TrainingStoppedError: with `on_finding="raise"`, where the log shows something at or above `fail_on`.
+            NonFiniteError: where the monitor raises.
+        """
+        if not self._usable():
+            return
+        with self._lock:
+            at = self._step(step)
+            if at is None:
+                return
+            self._flush(at)
+            row = self._pending.pop(at, {})
+            for name, value in {**(metrics or {}), **named}.items():
+                self._take(row, str(name), value)
+            self._put(at, row)
+            self._check(at, row)
+
+    def model(self, step: int, model: Any, optimizer: Any = None, *, scaler: Any = None, clipped: bool = False) -> None:
+        """Look at a torch model, between `backward` and `optimizer.step` of a step; every `stats_every` steps.
+
+        Kept for the row of the step, what `log` is given goes first: `grad_norm`, the L2 norm of all gradients;
+        `weight_norm/<group>`, that of the weights that are trained, by module; `update_ratio/<group>`, ‖Δw‖/‖w‖ of the
+        optimizer's step; `dead_relu_frac/<layer>`, the share of a ReLU's units that are 0 for the whole batch; with a
+        scaler, at every call, `loss_scale` and `skipped_steps`, cumulative.
+
+        Args:
+            step: the optimizer step.
+            model: the model.
+            optimizer: what steps it; without it there is no update_ratio.
+            scaler: the GradScaler of fp16: gradients that it did not unscale yet are measured unscaled.
+            clipped: whether the gradients are clipped already, so that their norm is not that before clipping.
+        """
+        if (self.stats_every or scaler is not None) and self._usable() and (at := self._step(step)) is not None:
+            try:
+                found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
+            except Exception as error:  # whatever torch says, the training goes on
+                self._failed("model", f"the model could not be looked at: {_told(error)}")
+            else:
+                self._keep(at, found)
+
+    def batch(self, step: int, batch: Any) -> None:
+        """Keep a hash of a batch as `batch_id` of the row of the step; micro-batches of one step make one of all.
+
+        Give it before it is moved to a GPU: what is hashed of a tensor there must be fetched.
+        """
+        if not self._usable() or (at := self._step(step)) is None:
+            return
+        from stabtree.live.batch_id import batch_id
+
+        try:
+            found = batch_id(batch, self._pending.get(at, {}).get("batch_id"))
+        except Exception as error:  # as in `model`
+            self._failed("batch", f"the batch could not be hashed: {_told(error)}")
+            return
+        if found is None:
+            self._failed("batch", f"a {type(batch).__name__} holds nothing that can be hashed: no batch_id")
+        else:
+            self._keep(at, {"batch_id": found})
 
     def close(self) -> None:
-        """Close the log."""
-        os.close(self._descriptor)
+        """Judge the log for the last time, and close it; what is found now is told, and raises nothing."""
+        if self._ended.alive and os.getpid() == self._process:
+            with self._lock:
+                for step in sorted(self._pending):
+                    self._put(step, self._pending.pop(step))
+                self._judged(lambda watch: watch.ended(self._file.size), last=True)
+        self._ended()
 
     def __enter__(self) -> Recorder:
         return self
@@ -47,12 +206,169 @@ class Recorder:
     ) -> None:
         self.close()
 
-    def _write(self, row: dict[str, object]) -> None:
-        os.write(self._descriptor, (json.dumps(row, default=str) + "\n").encode())
+    def __copy__(self) -> Recorder:
+        return self
+
+    def __deepcopy__(self, _: object) -> Recorder:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        hint = "make one in each process, with its rank"
+        raise StabtreeError("a Recorder belongs to one process and can't be pickled", where=str(self.path), hint=hint)
+
+    def _usable(self) -> bool:
+        """Whether this is the process that it belongs to, and it is not closed."""
+        if os.getpid() != self._process:
+            self._failed("process", "another process logs to it, which is left out: make a Recorder there")
+            return False
+        if not self._ended.alive:
+            self._failed("closed", "it is closed: what is logged now is left out")
+            return False
+        return True
+
+    def _step(self, step: Any) -> int | None:
+        try:
+            return int(step)
+        except Exception as error:  # as in `model`
+            self._failed("step", f"{step!r} is no step, its row is left out: {_told(error)}")
+        return None
+
+    def _take(self, row: dict[str, Any], name: str, value: Value) -> None:
+        """Put a value into a row, as a plain number or a text; nothing where it is neither."""
+        if value is None:
+            return
+        try:
+            row[name] = value if type(value) in _PLAIN else _plain(value)
+        except Exception as error:  # as in `model`
+            self._failed(f"metric {name}", f"{name} is no number and is left out: {_told(error)}")
+
+    def _keep(self, step: int, values: Mapping[str, Any]) -> None:
+        """Keep values for the row of a step."""
+        if values:
+            with self._lock:
+                self._flush(step)
+                self._pending.setdefault(step, {}).update(values)
+
+    def _late(self, step: int, values: Mapping[str, Any]) -> None:
+        """Keep what came to be known after its row was due; a step before the last row's would be read as a restart."""
+        if self._last_step is None or step >= self._last_step:
+            self._keep(step, values)
+
+    def _flush(self, at: int) -> None:
+        """Write what was kept for steps that have no row yet and come before a step, or before going back to it."""
+        last = self._last_step
+        back = last is not None and at < last
+        for step in sorted(self._pending):
+            if step < at or (back and step != at):
+                self._put(step, self._pending.pop(step))
+
+    def _put(self, step: int, row: dict[str, Any]) -> None:
+        """Write a row, and judge the log where it is time to."""
+        row.pop("step", None)
+        self._last_step = step
+        if self._write({"step": step, **{name: _spelled(value) for name, value in row.items()}}):
+            numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
+            self._judged(lambda watch: watch.grown(numbers, self._file.size))
+
+    def _write(self, row: Mapping[str, Any]) -> bytes:
+        """Write a line, which is returned; nothing where it could not be."""
+        try:
+            line = _encode(row).encode() + b"\n"
+            self._file.append(line)
+        except OSError as error:
+            self._failed("write", f"a line could not be written: {error.strerror}")
+        except (TypeError, ValueError, RecursionError) as error:
+            self._failed("encode", f"a line could not be written: {error}")
+        else:
+            return line
+        return b""
+
+    def _check(self, step: int, row: Mapping[str, Any]) -> None:
+        """Show the row to the monitor, unless it asks other ranks, which may not log."""
+        if self.monitor.sync is not None:
+            return
+        if isinstance(loss := row.get("loss"), int | float):
+            self.monitor.check_loss(loss, step)
+        if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
+            self.monitor.check_gradients({"grad_norm": norm}, step)
+
+    def _judged(self, look: Callable[[LoopWatch], tuple[News, ...]], *, last: bool = False) -> None:
+        """Let the log be judged, and what is found be told."""
+        if self._watch is None or self._broken:
+            return
+        try:
+            news = look(self._watch)
+        except Exception as error:  # a fault of ours must not end the training
+            self._broken = True
+            self._failed("judge", f"the log could not be judged, which is not tried again: {_told(error)}")
+        else:
+            self._watch.tell(news, last=last)
+
+    def _model_stats(self) -> ModelStats:
+        if self._stats is None:
+            from stabtree.live.torch_stats import ModelStats
+
+            found = _SKIPPED.findall(self._file.tail(TAIL_BYTES))
+            self._stats = ModelStats(self.stats_every, self._late, skipped=int(found[-1]) if found else 0)
+        return self._stats
+
+    def _failed(self, kind: str, problem: str) -> None:
+        """Say once what is wrong with the log."""
+        if self._on_error == "raise":
+            raise StabtreeError(problem, where=str(self.path), hint="leave on_error out to go on all the same")
+        if kind not in self._warned:
+            self._warned.add(kind)
+            _log.warning("%s: %s (told once; the training goes on)", self.path, problem)
 
 
-def _plain(value: SupportsFloat | str) -> float | int | str:
-    if isinstance(value, str | int):
-        return value
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
+_PLAIN = (int, float, str)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _plain(value: Any) -> float | int | str:
+    """A number of an array library, or a boolean, as a plain one."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    item = getattr(value, "item", None)
+    return float(item() if item else value)
+
+
+def _spelled(value: float | str) -> float | int | str:
+    """A value as JSON has it, which knows no NaN and no infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _settings(value: Any) -> Any:
+    """A setting as JSON has it: what it does not know is spelled out."""
+    if isinstance(value, Mapping):
+        return {str(key): _settings(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_settings(item) for item in value]
+    return value if value is None else _spelled(value) if isinstance(value, int | float) else str(value)
+
+
+def _rank() -> int:
+    """The rank that torch.distributed has given this process; 0 where it was not asked to."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return 0
+
+
+def _end(file: LogFile, pending: dict[int, dict[str, Any]], process: int) -> None:
+    """Close a log whose Recorder is gone, with what was kept for rows that did not come."""
+    if os.getpid() == process:
+        for step in sorted(pending):
+            row = {name: _spelled(value) for name, value in pending.pop(step).items()}
+            try:
+                file.append(_encode({"step": step, **row}).encode() + b"\n")
+            except OSError:
+                break
+    file.close()
