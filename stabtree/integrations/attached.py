@@ -1,8 +1,7 @@
-"""What callbacks share: their Recorder, what it told, and whether the run is to end."""
+"""What callbacks share: a Recorder that is open while a trainer trains, and whether the run is to end."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -10,24 +9,28 @@ from stabtree.live.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
-def missing(framework: str, install: str) -> StabtreeError:
+def missing(framework: str, package: str) -> StabtreeError:
     """What is raised where the framework of a callback can't be imported."""
     return StabtreeError(
         f"the callback of {framework} needs {framework}, which is not installed here",
-        where="stabtree.integrations",
-        hint=f"pip install {install}, or log from a loop of your own with stabtree.Recorder",
+        where=f"stabtree.integrations.{package}",
+        hint=f"pip install {package}, or log from a loop of your own with stabtree.Recorder",
     )
 
 
 class AttachedRecorder:
-    """The Recorder of a callback, open while its trainer trains.
+    """The Recorder of a callback.
 
     Args:
         path: the log, or a Recorder of the user's own, which stays open.
         stop_on: the mildest severity that ends the run; None to only tell.
         options: what else the Recorder is made with.
+
+    Attributes:
+        recorder: it, while the trainer trains.
     """
 
     def __init__(self, path: str | Path | Recorder, stop_on: str | None, options: Mapping[str, Any]) -> None:
@@ -38,6 +41,7 @@ class AttachedRecorder:
 
     def open(self) -> Recorder:
         """Open the log, which a run that goes on appends to."""
+        self.close()
         self.recorder = self._path if isinstance(self._path, Recorder) else Recorder(self._path, **self._options)
         return self.recorder
 

@@ -39,8 +39,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
 
     The Trainer clips the gradients before it calls anyone, so their norm is the one that it logs itself. Its
     `logging_nan_inf_filter` hides a loss that is NaN, but not the gradient that comes of it: where that shows between
-    two logs of the Trainer, the step is written as well. Where the weights are sharded (FSDP, DeepSpeed), no process
-    holds what a norm takes: nothing is told of the model there.
+    two logs of the Trainer, the step is written as well.
 
     Args:
         path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
@@ -62,7 +61,6 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
 
     def _begin(self, saved: Iterable[int]) -> None:
         self._saved = set(saved)
-        self._sharded = False
         self._smallest: Any = None
         self._hidden: dict[str, float] = {}
         self._stopped = False
@@ -72,7 +70,6 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         """Open the log, and write the configuration to it."""
         self._begin(step for step in _saved(args) if step <= state.global_step)
         if state.is_world_process_zero:
-            self._sharded = _is_sharded(model)
             self._attached.open().config(**settings(args, state, model), checkpoints=sorted(self._saved))
 
     def on_pre_optimizer_step(
@@ -83,9 +80,8 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
             return
         if args.logging_nan_inf_filter:
             self._hidden = self._broken(model)
-        if not self._sharded:
-            scaler, clipped = getattr(optimizer, "scaler", None), bool(args.max_grad_norm)
-            recorder.model(state.global_step + 1, model, optimizer, scaler=scaler, clipped=clipped)
+        scaler, clipped = getattr(optimizer, "scaler", None), bool(args.max_grad_norm)
+        recorder.model(state.global_step + 1, model, optimizer, scaler=scaler, clipped=clipped)
 
     def on_step_end(self, args: Any, state: Any, control: Any, optimizer: Any = None, **_: Any) -> None:
         """Write what this step shows where the Trainer logs nothing of it."""
@@ -157,11 +153,10 @@ def settings(args: Any, state: Any, model: Any) -> dict[str, Any]:
     given |= {"max_steps": state.max_steps, "warmup_steps": args.get_warmup_steps(state.max_steps)}
     # An interval that is not in force keeps its default.
     for interval, strategy in (("logging_steps", "logging"), ("eval_steps", "eval"), ("save_steps", "save")):
-        in_steps = args.to_dict().get(f"{strategy}_strategy") == "steps"
-        given[interval] = getattr(state, interval) if in_steps else None
+        given[interval] = getattr(state, interval) if given[f"{strategy}_strategy"] == "steps" else None
     if args.max_steps > 0:
         given["num_train_epochs"] = None
-    own = getattr(model, "config", None)
+    own: Any = getattr(model, "config", None)
     of_own = of_model(own.to_dict()) if hasattr(own, "to_dict") else {}
     weights = next((str(parameter.dtype) for parameter in model.parameters()), None) if model is not None else None
     return known({**given, **of_own, "weights_dtype": weights, "device": args.device.type, "log_reduce": "mean"})
@@ -169,12 +164,6 @@ def settings(args: Any, state: Any, model: Any) -> dict[str, Any]:
 
 def _saved(args: Any) -> set[int]:
     return {step for step, _ in checkpoints(Path(args.output_dir))}
-
-
-def _is_sharded(model: Any) -> bool:
-    """Whether no process holds all of the weights, as under FSDP, DeepSpeed and tensor parallelism."""
-    parts = any(hasattr(parameter, "device_mesh") or hasattr(parameter, "ds_id") for parameter in model.parameters())
-    return parts or type(model).__name__ == "FullyShardedDataParallel"
 
 
 def _is_finite(tensor: Any) -> bool:

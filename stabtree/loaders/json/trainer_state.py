@@ -16,6 +16,7 @@ from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -79,7 +80,7 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def is_summary(entry: dict[str, Any]) -> bool:
+def is_summary(entry: Mapping[str, Any]) -> bool:
     """Whether this is the row that the trainer writes when it is done."""
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
