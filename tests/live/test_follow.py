@@ -85,10 +85,15 @@ def test_a_look_costs_what_is_new(tmp_path: Path) -> None:
 
     def counting(self: Path, *args: object, **kwargs: object) -> object:
         stream = opened(self, *args, **kwargs)  # type: ignore[call-overload]
-        original = stream.read
-        spied = mock.Mock(wraps=stream, read=lambda size: (data := original(size), read.append(len(data)))[0])
-        spied.__enter__ = lambda _: spied
-        spied.__exit__ = lambda *_: stream.close()
+
+        def spy(size: int) -> bytes:
+            data: bytes = stream.read(size)
+            read.append(len(data))
+            return data
+
+        spied = mock.MagicMock(wraps=stream, read=spy)
+        spied.__enter__.side_effect = lambda: spied
+        spied.__exit__.side_effect = lambda *_: stream.close()
         return spied
 
     with mock.patch.object(Path, "open", counting):
@@ -159,7 +164,9 @@ def test_a_log_that_is_written_anew_is_followed_from_its_beginning(tmp_path: Pat
 def test_a_log_that_is_replaced_by_a_longer_copy_of_itself_goes_on(tmp_path: Path) -> None:
     """What writes its log to a new file at each step, and moves that into its place, gives each row once."""
     path = tmp_path / "run.csv"
-    follower, rows, notes = following(path), [], []
+    follower = following(path)
+    rows: list[Mapping[str, float]] = []
+    notes: list[str] = []
     written = lines("csv", falling(30))
     for count in range(1, len(written) + 1):
         beside = tmp_path / "new"

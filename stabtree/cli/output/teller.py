@@ -64,7 +64,7 @@ class Teller:
             self._notes([f"waiting for {self._name}, which is not there yet"])
         self._notes(round_.notes)
         for news in round_.news:
-            self._tell(news)
+            self._tell(news, named=len(round_.pulse.outcomes) > 1)
         self._notes(self._hook.ended())
         self._status.show(lambda look: status(round_.pulse, self._name, look))
 
@@ -84,14 +84,16 @@ class Teller:
             raise outcomes[0].found
         emit(closing(outcomes, "" if self._form == HEADLINE else why, on_the_terminal(look)))
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: News, *, named: bool) -> None:
         self._status.clear()
         time = self._now()
         event = finding_event(news, time)
         if self._form == JSONL:
             emit(event)
         else:
-            emit((told_line if self._form == HEADLINE else told)(news, time, on_the_terminal(LOOK)))
+            look = on_the_terminal(LOOK)
+            quiet = self._form == HEADLINE
+            emit(told_line(news, time, look) if quiet else told(news, time, look, named=named))
         self._notes(self._hook.start(event))
 
     def _notes(self, notes: Iterable[str]) -> None:

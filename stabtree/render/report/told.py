@@ -33,16 +33,24 @@ INDENT = 2
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
-def told(news: News, time: datetime, look: Look) -> str:
-    """A finding when it is told: when, what, from which step on, what to do first, and where to restart."""
+def told(news: News, time: datetime, look: Look, *, named: bool = False) -> str:
+    """A finding when it is told: when, what, from which step on, what to do first, and where to restart.
+
+    Args:
+        news: what is told.
+        time: when.
+        look: how it is to look.
+        named: whether the run is named, since it is one of several.
+    """
     finding, run = news.finding, news.diagnosis.run
     severity = finding.leaf.severity
     page = new_page(look)
     badge = f" {LOOKS[severity].word} "
     place = "" if run.last_step is None else f"  {run.unit} {run.last_step:,}"
     again = "  again" if news.again else ""
-    name = f"  {clean(news.run)}" if news.run else ""
-    page.line((f"{time:%Y-%m-%d %H:%M:%S}", "dim"), (f"{place}  ", ""), (badge, severity), (f"{again}{name}", "dim"))
+    page.line((f"{time:%Y-%m-%d %H:%M:%S}", "dim"), (f"{place}  ", ""), (badge, severity), (again, "dim"))
+    if named:
+        page.line((clean(news.run), "dim"), indent=INDENT)
     page.line(
         (f"{step_of(finding)}{finding.leaf.title}", "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT
     )

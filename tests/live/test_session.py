@@ -1,0 +1,188 @@
+"""A watch from its first look to its end, with a clock that a test moves on."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stabtree.live.session import End, Session
+from tests.live.growing import TestClock, broken, falling, following, judged, lines, watching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from stabtree.common.lazy import Floats
+    from stabtree.judging.outcome import Outcome
+    from stabtree.live.news import News
+    from stabtree.live.session import Round
+
+
+def written(path: Path, pieces: Sequence[str]) -> list[Callable[[], object]]:
+    """What writes the pieces one after the other to the end of a log."""
+
+    def write(piece: str) -> None:
+        with path.open("a") as stream:
+            stream.write(piece)
+
+    return [lambda piece=piece: write(piece) for piece in pieces]  # type: ignore[misc]
+
+
+def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: object) -> tuple[Session, list[Round]]:
+    """A watch that lasts until the log has grown by all pieces, or something ends it."""
+    clock = TestClock(wakes)
+    stopped = options.pop("stopped", lambda: clock.now > len(wakes) + 1)
+    session = Session(
+        following(path),
+        watching(path, clock),
+        clock=clock,
+        sleep=clock.sleep,
+        stopped=stopped,  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
+    )
+    return session, list(session.rounds())
+
+
+def said(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
+    """The verdicts of runs, with what was found."""
+    return [(item.verdict, [finding.leaf.id for finding in getattr(item.found, "findings", ())]) for item in outcomes]
+
+
+def state_file(path: Path, loss: Floats) -> None:
+    """Write what a Trainer writes anew at each step."""
+    rows = [{"step": step + 1, "loss": float(value), "learning_rate": 0.001} for step, value in enumerate(loss)]
+    beside = path.with_name("beside")
+    beside.write_text(json.dumps({"global_step": len(rows), "max_steps": 1000, "log_history": rows}))
+    beside.replace(path)
+
+
+@settings(max_examples=16, deadline=None)
+@given(
+    kind=st.sampled_from(("csv", "jsonl", "text", "state")),
+    rows=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    bad=st.integers(0, 250),
+)
+def test_at_judging_points_the_verdict_is_that_of_diagnose(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, rows: list[int], bad: int
+) -> None:
+    """Each time the log was judged, and at the end, what was found is what diagnose finds in the same rows."""
+    folder = tmp_path_factory.mktemp("log")
+    path = folder / ("trainer_state.json" if kind == "state" else "run.log")
+    loss = broken(sum(rows), bad)
+    all_lines = lines(kind, loss) if kind != "state" else []
+    ends = [sum(rows[: place + 1]) for place in range(len(rows))]
+    begin = len(all_lines) - len(loss) if all_lines else 0
+
+    def grow(place: int) -> Callable[[], object]:
+        if kind == "state":
+            return lambda: state_file(path, loss[: ends[place]])
+        return lambda: path.write_text("".join(all_lines[: begin + ends[place]]))
+
+    clock = TestClock([grow(place) for place in range(len(rows))])
+    watch = watching(path, clock)
+    session = Session(following(path), watch, clock=clock, sleep=clock.sleep, stopped=lambda: clock.now > len(rows))
+    before: Sequence[Outcome] = ()
+    points = 0
+    for _ in session.rounds():
+        if watch.outcomes is not before:
+            before = watch.outcomes
+            points += 1
+            assert said(watch.outcomes) == said(judged(path)())
+    assert points > 1
+    assert said(session.outcomes) == said(judged(path)())
+
+
+def test_a_finding_is_told_once(tmp_path: Path) -> None:
+    """A loss that turns NaN is told within some rows, once, and what is drawn says where the run is."""
+    path = tmp_path / "run.csv"
+    pieces = lines("csv", broken(150, 100))
+    _, rounds = watched(path, written(path, pieces))
+    told = [news for round_ in rounds for news in round_.news]
+    assert len({news.finding.leaf.id for news in told}) == len(told) > 0
+    assert 100 <= told[0].rows <= 106
+    assert rounds[-1].pulse.step == 149
+    assert rounds[60].pulse.loss == pytest.approx(1.5, abs=1.0)
+    assert rounds[-1].pulse.losses[-1] is None
+    assert rounds[-1].pulse.rate == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:
+    """A trainer_state.json that is written over at each step gives its finding while it grows."""
+    path = tmp_path / "trainer_state.json"
+    loss = broken(120, 80)
+    session, rounds = watched(path, [lambda count=count: state_file(path, loss[:count]) for count in range(5, 121, 5)])  # type: ignore[misc]
+    told = [news for round_ in rounds for news in round_.news]
+    assert told[0].rows <= 95
+    assert not any(round_.notes for round_ in rounds)
+    assert session.end is End.ASKED
+
+
+def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
+    """With `until` the watch ends where it tells the first finding, long before the log does."""
+    path = tmp_path / "run.csv"
+    pieces = lines("csv", broken(300, 100))
+    wakes = written(path, pieces)
+
+    def critical(news: News) -> bool:
+        return news.finding.leaf.severity == "critical"
+
+    session, rounds = watched(path, wakes, until=critical)
+    assert session.end is End.FOUND
+    assert len(rounds) < 115
+
+
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [
+        ("", End.STALLED),
+        ("`Trainer.fit` stopped: `max_steps=60` reached.\n", End.COMPLETE),
+        ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
+        ("Training completed.\n", End.COMPLETE),
+        ("Training done right: a guide\n", End.STALLED),
+    ],
+)
+def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str, end: End) -> None:
+    """After so long without a byte the watch ends; what the trainer wrote last says whether that is a stall."""
+    path = tmp_path / "run.log"
+    session, rounds = watched(
+        path, written(path, [*lines("text", falling(60)), last]), stall=30.0, stopped=lambda: False
+    )
+    assert session.end is end
+    assert 60 + 30 <= len(rounds) <= 60 + 35
+
+
+def test_a_run_that_made_all_its_steps_is_complete(tmp_path: Path) -> None:
+    """A log whose own configuration says that the last step was reached is complete."""
+    path = tmp_path / "trainer_state.json"
+    state_file(path, falling(1000))
+    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
+    assert session.end is End.COMPLETE
+    state_file(path, falling(900))
+    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
+    assert session.end is End.STALLED
+
+
+def test_a_log_that_never_comes_is_a_stall(tmp_path: Path) -> None:
+    """Waiting for a log ends too, and nothing was judged before."""
+    session, rounds = watched(tmp_path / "run.csv", [], stall=10.0, stopped=lambda: False)
+    assert session.end is End.STALLED
+    assert not any(round_.pulse.outcomes for round_ in rounds[:-1])
+
+
+def test_rotation_is_survived(tmp_path: Path) -> None:
+    """A log that is moved away while it is watched, and begun anew, is judged as the new one in the end."""
+    path = tmp_path / "run.csv"
+    wakes = [
+        *written(path, lines("csv", broken(80, 40))),
+        lambda: os.replace(path, tmp_path / "run.csv.1"),  # noqa: PTH105 - as logrotate does
+        *written(path, lines("csv", falling(60, seed=1))),
+    ]
+    session, rounds = watched(path, wakes)
+    assert said(session.outcomes) == said(judged(path)())
+    assert any("written anew" in note for round_ in rounds for note in round_.notes)
+    assert rounds[-1].pulse.step == 59
