@@ -38,9 +38,8 @@ def _report(hold: str, half: str, seen: Sequence[Seen]) -> None:
         f"healthy ever alarmed {len(alarmed)}/{len(healthy)}, {sum(not one.final for one in alarmed)} by the way alone"
     )
     for one in alarmed:
-        print(
-            f"  {'whole log too' if one.final else 'by the way   '} {one.case.id} of {one.rows} rows: {_told(one, hold)}"
-        )
+        final = "whole too" if one.final else "in passing"
+        print(f"  {final:10s} {one.case.id} of {one.rows} rows: {_told(one, hold)}")
     told = [one for one in faults if one.told[hold]]
     late = [one.case.id for one in faults if one.final and not one.told[hold]]
     print(f"faults told {len(told)}/{len(faults)}; by the whole log alone: {' '.join(late) or 'none'}")
