@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -15,7 +16,6 @@ from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from stabtree.run import Run
 
@@ -74,10 +74,7 @@ def growing(path: Path) -> Growing:
     read = [run for run in runs if not isinstance(run, StabtreeError)]
     if not read:
         raise next(run for run in runs if isinstance(run, StabtreeError))
-    files = {source.path for run in read for source in run.sources}
-    if len(files) != 1:
-        raise StabtreeError("it is read from several files", where=str(path), hint="name one of them")
-    file = path if path.is_file() else path.__class__(files.pop())
+    file = _written_to(path, read)
     beside = manifest if path.is_dir() and (manifest := path / "manifest.json").is_file() else None
     data = file.read_bytes()
     if file.name == "trainer_state.json" or b'"log_history"' in data[:2000]:
@@ -86,7 +83,8 @@ def growing(path: Path) -> Growing:
         pieces = tuple(json.dumps(entry).encode() for entry in history)
         return Growing(file, pieces, tuple(map(_named, history)), document, beside)
     lines = data.splitlines(keepends=True)
-    if read[0].sources[0].format.startswith("csv") and len(read) == 1:
+    formats = [source.format for run in read for source in run.sources]
+    if len(formats) == 1 and formats[0].startswith("csv"):
         cells = list(csv.DictReader(data.decode("utf-8", "replace").splitlines()))
         if len(cells) == len(lines) - 1:
             head, *rest = lines
@@ -96,6 +94,18 @@ def growing(path: Path) -> Growing:
     count = max(1, sum(map(rows_of, read)))
     pieces = tuple(_parts(data, lines, count))
     return Growing(file, pieces, ({},) * len(pieces), {}, beside)
+
+
+def _written_to(path: Path, runs: list[Run]) -> Path:
+    """The one file that a log is written to."""
+    if path.is_file():
+        return path
+    files = {Path(source.path) for run in runs for source in run.sources}
+    # Of TensorBoard the folder is named; what lies below it are the settings.
+    files = {inner for file in files for inner in ([file] if file.is_file() else file.glob("*tfevents*"))}
+    if len(files) != 1:
+        raise StabtreeError("it is read from several files", where=str(path), hint="name one of them")
+    return files.pop()
 
 
 def _parts(data: bytes, lines: list[bytes], count: int) -> Iterator[bytes]:

@@ -111,7 +111,7 @@ def cases(folder: Path) -> Iterator[Case]:
         elif truth["healthy"] or truth["visible"] == "yes":
             # The state of a trainer is that of its folder, and grows as one file.
             paths = {target["name"]: target["path"] for target in truth["targets"]}
-            path = paths.get("state") or paths.get("csv") or next(iter(paths.values()))
+            path = next(paths[name] for name in ("state", "csv", *paths) if (folder / paths.get(name, "-")).exists())
             fault = "" if truth["healthy"] else truth["fault"]
             yield Case(truth["id"], str(folder / path), half(truth["id"]), fault, "other", truth["fault_step"])
 
