@@ -1,15 +1,16 @@
-"""What is told of a growing log, and when: each finding once, as soon as it has held for some rows."""
+"""What is told of a growing log, and when: each event once, as soon as it has held for some rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Diagnosis
+from stabtree.live.hold import rows_before, rows_to_hold
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Finding
     from stabtree.judging.outcome import Outcome
@@ -27,9 +28,9 @@ class News:
         run: the name of the run.
         finding: the finding.
         diagnosis: all that was found then.
-        rows: how many rows the log held.
+        rows: how many rows the log held, of all its runs.
         first_rows: how many it held when it was first found.
-        again: whether its leaf was told before, and it has become worse or begun anew.
+        again: whether its event was told before, and now goes by another leaf; or its leaf was, and has begun anew.
     """
 
     run: str
@@ -41,9 +42,35 @@ class News:
 
 
 @dataclass(slots=True)
-class _Sighting:
+class _Event:
+    """Something that happened in a run, whichever leaves tell of it.
+
+    Attributes:
+        run: the run.
+        kinds: the kinds of event that it is, and the leaves that told of it.
+        first_rows: how many rows the log held when it was first found.
+        leaves: the leaves that tell of it now, each with how many rows the log held when it first did.
+        due_rows: how many it holds when what is not told will have held long enough, by leaf.
+        told: the leaves that were told of it.
+        told_step: the last step of the log when it was last told.
+    """
+
+    run: str
+    kinds: set[str]
     first_rows: int
-    told: Severity | None = None
+    leaves: dict[str, int] = field(default_factory=dict)
+    due_rows: dict[str, int] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    told_step: int = 0
+
+    def since(self, leaf: str) -> int:
+        """How many rows the log held when it was first found: the event, and once that was told, the leaf."""
+        return self.leaves[leaf] if self.told else self.first_rows
+
+    def goes_on(self, run: str, kinds: set[str], onset_step: int | None) -> bool:
+        """Whether a finding may tell of it: what begins after it was told is another event."""
+        begun = not self.told or onset_step is None or onset_step <= self.told_step
+        return self.run == run and begun and not kinds.isdisjoint(self.kinds)
 
 
 def rows_of(run: Run) -> int:
@@ -55,14 +82,14 @@ class Announcer:
     """What was found of a log so far, and what of it was told.
 
     Args:
-        hold_rows: for so many rows a finding must have been found at every judgement before it is told.
+        hold_rows: for so many rows at least a finding must have been found at every judgement before it is told.
         told_from: the mildest severity that is told.
     """
 
     def __init__(self, hold_rows: int = HOLD_ROWS, told_from: Severity = TOLD_FROM) -> None:
         self.hold_rows = hold_rows
         self.told_from = told_from
-        self._seen: dict[tuple[str, str], _Sighting] = {}
+        self._events: list[_Event] = []
         self._judged = False
         self.rows = 0
 
@@ -73,47 +100,66 @@ class Announcer:
             outcomes: the runs of the log as `diagnose` judges them.
             final: whether no row follows, so that nothing is waited for.
         """
+        judged = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
+        self.rows = sum(rows_of(diagnosis.run) for _, diagnosis in judged)
+        before = {id(event): event.leaves for event in self._events}
+        for event in self._events:
+            event.leaves, event.due_rows = {}, {}
         told = []
-        found: set[tuple[str, str]] = set()
-        for outcome in outcomes:
-            if isinstance(outcome.found, Diagnosis):
-                rows = self.rows = rows_of(outcome.found.run)
-                for finding in outcome.found.findings:
-                    key = (outcome.name, finding.leaf.id)
-                    if finding.leaf.severity.rank < self.told_from.rank or finding.accepted:
-                        continue
-                    found.add(key)
-                    if (item := self._told(key, finding, outcome.found, rows, final=final)) is not None:
-                        told.append(item)
-        for key, seen in list(self._seen.items()):
-            if key not in found and seen.told is None:
-                del self._seen[key]
+        for name, diagnosis in judged:
+            for finding in diagnosis.findings:
+                if finding.leaf.severity.rank < self.told_from.rank or finding.accepted:
+                    continue
+                event = self._event(name, finding, diagnosis.run)
+                self._see(event, finding, diagnosis.run, before.get(id(event), {}))
+                due = event.due_rows.get(finding.leaf.id)
+                if due is not None and (final or self.rows >= due):
+                    told.append(self._tell(event, finding, diagnosis))
+        self._events = [event for event in self._events if event.told or event.leaves]
         self._judged = True
         return tuple(told)
 
     def waits_until(self) -> int | None:
-        """The number of rows at which the next finding will have held long enough; None where none waits."""
-        waiting = [seen.first_rows + self.hold_rows for seen in self._seen.values() if seen.told is None]
-        return min(waiting, default=None)
+        """The number of rows at which to judge again for the sake of what waits; None where nothing does.
 
-    def _told(
-        self, key: tuple[str, str], finding: Finding, diagnosis: Diagnosis, rows: int, *, final: bool
-    ) -> News | None:
-        severity = finding.leaf.severity
-        seen = self._seen.setdefault(key, _Sighting(self._first(finding, diagnosis, rows)))
-        if seen.told is not None and seen.told.rank >= severity.rank:
-            return None
-        if not final and rows - seen.first_rows < self.hold_rows:
-            return None
-        again, seen.told = seen.told is not None, severity
-        return News(key[0], finding, diagnosis, rows, seen.first_rows, again)
+        What was found once is looked for in each of the rows that anything must hold, since what comes and goes may be
+        there in the last of them too; then when it is due.
+        """
+        waiting = [(event.since(leaf), due) for event in self._events for leaf, due in event.due_rows.items()]
+        next_row = self.rows + 1
+        return min((next_row if next_row <= since + self.hold_rows else due for since, due in waiting), default=None)
 
-    def _first(self, finding: Finding, diagnosis: Diagnosis, rows: int) -> int:
-        """How long the log was when a finding was first there; what it held before it was watched, from its onset."""
-        series = diagnosis.run.series.get(finding.metric)
-        if self._judged or finding.onset_step is None or series is None:
-            return rows
-        return rows - int((series.steps >= finding.onset_step).sum()) + 1
+    def _event(self, name: str, finding: Finding, run: Run) -> _Event:
+        """The event that a finding tells of: one that was found before, or a new one."""
+        kinds = {kind for part in finding.parts for kind in (part.leaf.id, *part.leaf.events)}
+        for event in reversed(self._events):
+            if event.goes_on(name, kinds, finding.onset_step):
+                event.kinds |= kinds
+                return event
+        # What a log held before it was watched, it has held since it began.
+        since = 0 if self._judged or finding.onset_step is None else rows_of(run) - rows_before(finding, run) - 1
+        event = _Event(name, kinds, self.rows - max(since, 0))
+        self._events.append(event)
+        return event
+
+    def _see(self, event: _Event, finding: Finding, run: Run, leaves: Mapping[str, int]) -> None:
+        """Take in that a leaf tells of an event, which `leaves` told of before."""
+        leaf = finding.leaf.id
+        event.leaves[leaf] = leaves.get(leaf, self.rows)
+        if leaf in event.told:
+            return
+        first = event.since(leaf)
+        age = max(0, first - (self.rows - rows_of(run)) - rows_before(finding, run) - 1)
+        event.due_rows[leaf] = first + rows_to_hold(finding, run, age, self.hold_rows)
+
+    def _tell(self, event: _Event, finding: Finding, diagnosis: Diagnosis) -> News:
+        leaf = finding.leaf.id
+        again = bool(event.told) or any(leaf in item.told for item in self._events if item.run == event.run)
+        first = event.since(leaf)
+        del event.due_rows[leaf]
+        event.told.add(leaf)
+        event.told_step = diagnosis.run.last_step or 0
+        return News(event.run, finding, diagnosis, self.rows, first, again)
 
 
 def worst(told: Sequence[News]) -> Severity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 FINITE = ("loss", "grad_norm")
 NEVER_ZERO = ("loss", "grad_norm")
+RECENT_ROWS = 50
+LOOKS = 4  # what a row is a sign of may take some more to show
 LEAST_SCALE = 1.0
 """Below it a loss scale divides: seeds/phase19, section 3."""
 
@@ -32,10 +35,28 @@ class Signs:
 
     def __init__(self) -> None:
         self._before: frozenset[str] = frozenset()
+        self._losses: deque[float] = deque(maxlen=RECENT_ROWS)
+        self._looks = 0
 
     def call(self, row: Mapping[str, float]) -> bool:
-        """Whether a row shows what the row before it did not; a row that goes on as before calls for nothing."""
+        """Whether a row shows what the row before it did not, or follows close on one that did.
+
+        A row that goes on as before calls for nothing.
+        """
         found = signs(row)
+        if self._leaps(row.get("loss", math.nan)):
+            found |= {"loss leaps"}
         new = not found <= self._before
         self._before = found
-        return new
+        self._looks = LOOKS if new else max(self._looks - 1, 0)
+        return self._looks > 0
+
+    def _leaps(self, loss: float) -> bool:
+        """Whether a loss stands above the recent ones by half of all that they span: some 4.5σ of calm noise."""
+        if not math.isfinite(loss):
+            return False
+        recent = self._losses
+        highest = max(recent, default=math.inf)
+        leaps = len(recent) == RECENT_ROWS and loss > highest + (highest - min(recent)) / 2
+        recent.append(loss)
+        return leaps

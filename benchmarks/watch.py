@@ -1,0 +1,254 @@
+"""What a watcher would have told of labelled runs while they grew, and how soon.
+
+    python -m benchmarks.watch DIR [DIR ...] [--hold 0,3,10] [--half dev|held] [--pace SECONDS] [--save FILE]
+    python -m benchmarks.watch DIR [DIR ...] --prefixes 20
+    python -m benchmarks.watch --saved FILE [--saved FILE ...]
+
+DIR holds labelled runs: faultbench (runs/ and truth/ with `first_visible_step`), runs of trainers (truth/ with
+`targets`), or real logs (INDEX.csv). Each log is written anew, row by row, and watched as `stabtree watch` would: every
+judgement reads what is there so far. `--hold` takes several lengths at once: each has a watcher of its own, and what
+one of them has judged the others need not judge again. `--pace` is the time between two rows: none by default, so
+that the growth alone makes the judging points; 5 makes each row one. `--prefixes` tells all that is found after each
+of so many equal parts, held or not. Halves are those of `benchmarks.wild`, by run or by repository: tune on `dev`,
+report both. `--save` writes what was told as JSON, and `--saved` prints the figures of such files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import tempfile
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.growing import growing, step_rows
+from benchmarks.watch_report import report
+from benchmarks.wild import half
+from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.result import Diagnosis
+from stabtree.judging.judge import Judging
+from stabtree.judging.outcome import Outcome
+from stabtree.live.news import HOLD_ROWS, TOLD_FROM, Announcer
+from stabtree.live.watching import Watching
+from stabtree.loaders import load_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stabtree.live.news import News
+
+CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT", "PLATEAU")
+PROCESSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A labelled run.
+
+    Attributes:
+        id: its name.
+        path: its log.
+        half: dev or held.
+        fault: what is wrong with it; empty for a healthy one.
+        section: the section that is to find it: `1`, `2 seen`, `2 persistent`, `3`, `4`, `other`.
+        visible_step: the first step at which the log shows it, where that is known.
+    """
+
+    id: str
+    path: str
+    half: str
+    fault: str = ""
+    section: str = "other"
+    visible_step: int | None = None
+
+
+@dataclass(slots=True)
+class Seen:
+    """What became of a case while it grew.
+
+    Attributes:
+        case: the case.
+        rows: how many rows it has.
+        last_step: its last step.
+        visible_row: the row that first shows the fault.
+        judged: how many judgements were made.
+        told: for each hold what was told: leaf, severity, rows, rows when it was first found, onset, step.
+        final: what `diagnose` finds in the whole log: leaf, severity, onset.
+        error: why it could not be watched.
+    """
+
+    case: Case
+    rows: int = 0
+    last_step: int = 0
+    visible_row: int | None = None
+    judged: int = 0
+    told: dict[str, list[list[Any]]] = field(default_factory=dict)
+    final: list[list[Any]] = field(default_factory=list)
+    error: str = ""
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The labelled runs of a folder whose label says whether they are healthy, and shows."""
+    if (folder / "INDEX.csv").is_file():
+        with (folder / "INDEX.csv").open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                if row["label"] not in ("unclear", "not-a-log"):
+                    fault = "" if row["label"] == "healthy" else row["label"]
+                    onset = int(row["onset"]) if row["onset"].strip().isdigit() else None
+                    yield Case(row["file"], str(folder / row["file"]), half(row["repo"]), fault, "other", onset)
+        return
+    for file in sorted((folder / "truth").glob("*.json")):
+        truth = json.loads(file.read_text(encoding="utf-8"))
+        if "targets" not in truth:
+            yield _bench(truth, folder)
+        elif truth["healthy"] or truth["visible"] == "yes":
+            # The state of a trainer is that of its folder, and grows as one file.
+            paths = {target["name"]: target["path"] for target in truth["targets"]}
+            path = next(paths[name] for name in ("state", "csv", *paths) if (folder / paths.get(name, "-")).exists())
+            fault = "" if truth["healthy"] else truth["fault"]
+            yield Case(truth["id"], str(folder / path), half(truth["id"]), fault, "other", truth["fault_step"])
+
+
+def _bench(truth: dict[str, Any], folder: Path) -> Case:
+    calm = truth["fault"] in CALM
+    section = truth["section"]
+    if section == "2":
+        section = "2 persistent" if truth["expected_leaf"] == "s2.persistent" else "2 seen"
+    path, fault = folder / "runs" / truth["run_id"], "" if calm else truth["fault"]
+    return Case(truth["run_id"], str(path), half(truth["run_id"]), fault, section, truth["first_visible_step"])
+
+
+def watch(case: Case, holds: Sequence[int], pace: float, seconds: float) -> Seen:
+    """Let a log grow, and collect what is told."""
+    warnings.simplefilter("ignore")
+    seen = Seen(case, told={str(hold): [] for hold in holds})
+    judging, judged = Judging(), dict[int, "list[Outcome]"]()
+    now, size = 0.0, 0
+    until = time.monotonic() + seconds
+
+    def judge() -> list[Outcome]:
+        if size not in judged:
+            judged.clear()
+            judged[size] = judge_file(path, judging)
+            seen.judged += 1
+        return judged[size]
+
+    watchers = [Watching(judge, announcer=Announcer(hold_rows=hold), clock=lambda: now) for hold in holds]
+    try:
+        log = growing(Path(case.path))
+        with tempfile.TemporaryDirectory() as folder:
+            for size, (path, row) in enumerate(log.grow(Path(folder)), 1):  # noqa: B007 (judge sees them)
+                now += pace
+                for told, watcher in zip(seen.told.values(), watchers, strict=True):
+                    told.extend(map(_plain, watcher.grown([row], size)))
+                if time.monotonic() > until:
+                    seen.error = f"not finished: stopped at piece {size:,} of {len(log.pieces):,}"
+                    return seen
+            _finish(seen, judge())
+    except StabtreeError as error:
+        seen.error = f"{error.problem}: {error.where}"
+    return seen
+
+
+def prefixes(case: Case, count: int) -> Seen:
+    """Judge a log after each of so many equal parts; all that is found is told."""
+    warnings.simplefilter("ignore")
+    seen = Seen(case, told={f"1/{count}": []})
+    announcer, judging = Announcer(hold_rows=0), Judging()
+    try:
+        log = growing(Path(case.path))
+        places = {max(1, len(log.pieces) * part // count) for part in range(1, count + 1)}
+        outcomes: list[Outcome] = []
+        with tempfile.TemporaryDirectory() as folder:
+            for size, (path, _) in enumerate(log.grow(Path(folder)), 1):
+                if size in places:
+                    outcomes = judge_file(path, judging)
+                    seen.judged += 1
+                    seen.told[f"1/{count}"] += map(_plain, announcer.judged(outcomes))
+        _finish(seen, outcomes)
+    except StabtreeError as error:
+        seen.error = f"{error.problem}: {error.where}"
+    return seen
+
+
+def judge_file(path: Path, judging: Judging) -> list[Outcome]:
+    """What `diagnose` says of a log now; nothing of one that holds no run yet."""
+    try:
+        return [judging.outcome(item) for item in load_runs(path)]
+    except StabtreeError as error:
+        return [Outcome(path.name, error)]
+
+
+def _plain(news: News) -> list[Any]:
+    leaf = news.finding.leaf
+    step = news.diagnosis.run.last_step
+    return [leaf.id, str(leaf.severity), news.rows, news.first_rows, news.finding.onset_step, step]
+
+
+def _finish(seen: Seen, outcomes: Sequence[Outcome]) -> None:
+    """Take in the whole log."""
+    for outcome in outcomes:
+        if not isinstance(outcome.found, Diagnosis):
+            continue
+        run = outcome.found.run
+        for finding in outcome.found.reached:
+            if finding.leaf.severity.rank >= TOLD_FROM.rank:
+                seen.final.append([finding.leaf.id, str(finding.leaf.severity), finding.onset_step])
+        if run.series and (run.last_step or 0) >= seen.last_step:
+            seen.last_step = run.last_step or 0
+            seen.rows = max(map(len, run.series.values()))
+            if seen.case.visible_step is not None:
+                seen.visible_row = step_rows(run, seen.case.visible_step)
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="*")
+    parser.add_argument("--hold", default=str(HOLD_ROWS), help="rows, several between commas")
+    parser.add_argument("--half", choices=("dev", "held"))
+    parser.add_argument("--pace", type=float, default=0.0, help="seconds between two rows")
+    parser.add_argument("--prefixes", type=int)
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each log at most")
+    parser.add_argument("--total", type=float, default=3600.0, help="seconds for all; what was not begun is told")
+    parser.add_argument("--only", default="", help="cases whose id begins so")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--saved", type=Path, action="append", default=[])
+    options = parser.parse_args()
+    if options.saved:
+        found = [_read(row) for file in options.saved for row in json.loads(file.read_text(encoding="utf-8"))]
+        report([one for one in found if options.half in (None, one.case.half)])
+        return 0
+    wanted = [case for folder in options.folders for case in cases(folder) if case.id.startswith(options.only)]
+    wanted = [case for case in wanted if options.half in (None, case.half)]
+    holds = [int(hold) for hold in options.hold.split(",")]
+    work = partial(prefixes, count=options.prefixes)
+    if not options.prefixes:
+        work = partial(watch, holds=holds, pace=options.pace, seconds=options.seconds)
+    seen, until = list[Seen](), time.monotonic() + options.total
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        waiting = [pool.submit(work, case) for case in wanted]
+        for case, future in zip(wanted, waiting, strict=True):
+            if time.monotonic() > until and future.cancel():
+                seen.append(Seen(case, error="not begun: time is up"))
+            else:
+                seen.append(future.result())
+    if options.save:
+        options.save.write_text(json.dumps([asdict(one) for one in seen]), encoding="utf-8")
+    report(seen)
+    return 0
+
+
+def _read(row: dict[str, Any]) -> Seen:
+    return Seen(**{**row, "case": Case(**row["case"])})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

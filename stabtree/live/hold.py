@@ -1,0 +1,49 @@
+"""For how many rows a finding must hold before it is told.
+
+What a log shows while it is young passes: its noise is hardly known, and what seems to rise is the scatter of the last
+rows. So nothing is told at once, and what took long to show must hold for longer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.diagnosis.result import STRONG
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Finding
+    from stabtree.run import Run
+
+SHARES = {Severity.CRITICAL: 0.1, Severity.WARNING: 0.1}
+WINDOW_ROWS = 100
+"""The document knows a spike only beside as many steps before it (phase19, Q2.1)."""
+
+
+def rows_to_hold(finding: Finding, run: Run, age: int, least: int) -> int:
+    """For how many rows a finding must have been found at every judgement.
+
+    Args:
+        finding: the finding.
+        run: the run, as long as it is now.
+        age: how many rows after its onset it was first found.
+        least: for how many rows anything must hold that can pass.
+    """
+    if "end" in finding.leaf.events:
+        return 0  # what a process died of is the last that its log holds
+    rows = max(least, math.ceil(SHARES.get(finding.leaf.severity, 1.0) * age))
+    return max(rows, WINDOW_ROWS - rows_before(finding, run)) if is_doubtful(finding) else rows
+
+
+def is_doubtful(finding: Finding) -> bool:
+    """Whether an event has passed, left nothing to go back for, and nothing else in the log bears it out."""
+    leaf = finding.leaf
+    passed = bool(leaf.events) and not (leaf.lasting or leaf.restart)
+    return passed and not any(cause.state in STRONG for cause in finding.causes)
+
+
+def rows_before(finding: Finding, run: Run) -> int:
+    """How many rows a run has before a finding begins; none where that is not known."""
+    series = run.series.get(finding.metric) or max(run.series.values(), key=len, default=None)
+    return 0 if series is None or finding.onset_step is None else int((series.steps < finding.onset_step).sum())

@@ -1,0 +1,141 @@
+"""What is told of a growing log: each event once, as soon as it has held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stabtree.diagnosis.result import CauseState, Diagnosis, JudgedCause
+from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
+from stabtree.live.hold import WINDOW_ROWS
+from stabtree.live.news import HOLD_ROWS, Announcer
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+
+if TYPE_CHECKING:
+    from stabtree.tree.model import Leaf
+
+NAN, SPIKE, RISE, PASSED = "nan-forward", "spike-open", "slow-rise", "spike-unexplained"
+
+
+@cache
+def template() -> Diagnosis:
+    """A diagnosis with one finding, to be told as any other."""
+    return diagnose(make_run({"loss": [*np.linspace(3, 2, 40), *[np.nan] * 10]}), load_trees(None))
+
+
+def leaf(name: str) -> Leaf:
+    """A leaf of the shipped trees."""
+    return load_trees(None).leaves[name]
+
+
+def found(rows: int, *names: str, onset: int = 0, causes: tuple[JudgedCause, ...] = ()) -> list[Outcome]:
+    """A run of so many rows in which these leaves are found."""
+    base = template().findings[0]
+    bare = replace(base, onset_step=onset, evidence=(), seen_as=(), causes=causes)
+    findings = [replace(bare, leaf=leaf(name)) for name in names]
+    run = make_run({"loss": np.linspace(3, 2, rows)})
+    return [Outcome("run", replace(template(), run=run, findings=tuple(findings)))]
+
+
+def told(announcer: Announcer, rows: int, *names: str, onset: int = 0) -> list[tuple[str, bool]]:
+    """What is told after a judgement of so many rows: each leaf, and whether it is told again."""
+    return [(item.finding.leaf.id, item.again) for item in announcer.judged(found(rows, *names, onset=onset))]
+
+
+def watched() -> Announcer:
+    """An announcer that has judged a healthy log of 1,000 rows."""
+    announcer = Announcer()
+    assert not announcer.judged(found(1000))
+    return announcer
+
+
+def test_a_finding_is_told_once_when_it_has_held() -> None:
+    """A finding is told at the row at which it has held so long, and never again."""
+    announcer = watched()
+    rows = [row for row in range(1001, 1020) if told(announcer, row, NAN, onset=1000)]
+    assert rows == [1001 + HOLD_ROWS]
+
+
+def test_what_comes_and_goes_is_not_told() -> None:
+    """A finding that is there in every other row never holds, and each row is judged for it while it waits."""
+    announcer, judged = watched(), []
+    for row in range(1001, 1060):
+        until = announcer.waits_until()
+        if row == 1001 or (until is not None and row >= until) or row % 20 == 1:
+            judged.append(row)
+            assert not told(announcer, row, *([NAN] if row % 2 else []), onset=row - 1)
+    assert 1002 in judged
+
+
+def test_what_took_long_to_show_must_hold_for_longer() -> None:
+    """A rise that began 500 rows before it was found is told after a tenth of that."""
+    announcer = watched()
+    rows = [row for row in range(1001, 1100) if told(announcer, row, RISE, onset=500)]
+    assert rows == [1001 + 50]
+
+
+def test_an_event_that_gets_another_leaf_is_told_again_as_such() -> None:
+    """The leaf of an event changes while it waits: it is told once; after that each new leaf is told once, as again."""
+    announcer, news = watched(), []
+    for row in range(1001, 1060):
+        name = SPIKE if row < 1003 or 1030 <= row < 1040 else "spike-persistent"
+        news += [(row, *item) for item in told(announcer, row, name, onset=1000)]
+    assert news == [(1001 + HOLD_ROWS, "spike-persistent", False), (1033, SPIKE, True)]
+
+
+def test_what_begins_after_it_was_told_is_told_again() -> None:
+    """Of two spikes in a row each is told; the same one, gone for a while and found again, is not."""
+    announcer, news = watched(), []
+    for row in range(1001, 1100):
+        onset = 1000 if row < 1050 else 1049
+        names = [] if 1010 <= row < 1020 else [SPIKE]
+        news += [(row, *item) for item in told(announcer, row, *names, onset=onset)]
+    assert news == [(1004, SPIKE, False), (1053, SPIKE, True)]
+
+
+def test_what_has_passed_waits_for_a_window() -> None:
+    """A spike that came back, early and with no cause to be seen, is told once the log is a window longer.
+
+    One with a cause that the log bears out is told as anything else, and so is one late in a log.
+    """
+    young, late, sure = Announcer(), watched(), Announcer()
+    young.judged(found(20)), sure.judged(found(20))
+    cause = JudgedCause(leaf(PASSED).causes[0], CauseState.LIKELY)
+    rows = [row for row in range(21, 200) if told(young, row, PASSED, onset=20)]
+    assert rows == [21 + WINDOW_ROWS - 20]
+    assert [row for row in range(1001, 1200) if told(late, row, PASSED, onset=1000)] == [1001 + HOLD_ROWS]
+    held = [row for row in range(21, 200) if sure.judged(found(row, PASSED, onset=20, causes=(cause,)))]
+    assert held == [21 + HOLD_ROWS]
+
+
+def test_an_end_is_told_at_once() -> None:
+    """What ended the process is told when it is found: no row follows it."""
+    assert told(watched(), 1001, "exception", onset=1000) == [("exception", False)]
+
+
+def test_the_last_judgement_waits_for_nothing() -> None:
+    """What was found a moment ago is told when the log is over."""
+    announcer = watched()
+    assert not announcer.judged(found(1001, NAN, onset=1000))
+    assert len(announcer.judged(found(1001, NAN, onset=1000), final=True)) == 1
+
+
+def test_a_log_that_is_watched_late_has_held_what_it_held() -> None:
+    """A failure that lies 50 rows back when watching begins is told at the first judgement, one of this row later."""
+    assert told(Announcer(), 1000, NAN, onset=950) == [(NAN, False)]
+    assert told(Announcer(), 1000, NAN, onset=999) == []
+
+
+def test_a_run_that_another_one_follows_in_its_log_is_told() -> None:
+    """Of two runs in one file the first grows no more: the rows of the second make its finding hold."""
+    announcer, (first,) = watched(), found(1001, NAN, onset=1000)
+    news = []
+    for row in range(1, 10):
+        (second,) = found(row)
+        news += [row for _ in announcer.judged([first, second._replace(name="second")])]
+    assert news == [1 + HOLD_ROWS]
