@@ -16,7 +16,7 @@ from stabtree.cli.options import (  # noqa: TC001 - typer reads them
     TreeOpt,
     TreesOpt,
 )
-from stabtree.cli.output.outputs import Full, Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
+from stabtree.cli.output.outputs import Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.common.errors import StabtreeError
 from stabtree.render.outputs import checks
@@ -50,6 +50,13 @@ CheckOutput = Annotated[
     ),
 ]
 
+Whole = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Print all of it: every fix, each rule that could not be judged.", rich_help_panel=OUTPUT
+    ),
+]
+
 
 def check(
     paths: Configs,
@@ -62,7 +69,7 @@ def check(
     output: CheckOutput = None,
     json: Json = False,
     quiet: Quiet = False,
-    full: Full = False,
+    full: Whole = False,
     trees: TreesOpt = None,
     config: ConfigOpt = None,
 ) -> None:

@@ -42,6 +42,17 @@ def test_the_tree_of_the_page_is_walked_beside_the_shipped_ones(tmp_path: Path) 
     assert {"do-not-promote", "gradients-too-large"} <= set(ids)
 
 
+def test_the_rule_about_a_configuration_works(tmp_path: Path) -> None:
+    """It is found beside ours, and no log is walked through it."""
+    (tmp_path / "house.yaml").write_text(blocks("yaml")[1], encoding="utf-8")
+    (tmp_path / "run.yml").write_text("adapter: lora\nlearning_rate: 2.5e-4\noptimizer: adamw\n", encoding="utf-8")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "house.yaml").rename(tmp_path / "rules" / "house.yaml")
+    told = run("check", str(tmp_path / "run.yml"), "--trees", str(tmp_path / "rules"))
+    assert (told.returncode, "(house-rate)" in told.stdout) == (1, True)
+    assert "K1" not in load_trees(None, tmp_path / "rules").questions
+
+
 def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over logs that are as their names say, to the letter."""
     monkeypatch.chdir(tmp_path)

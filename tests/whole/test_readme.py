@@ -67,6 +67,7 @@ def test_the_readme_names_every_command() -> None:
         "inspect",
         "demo",
         "baseline",
+        "check",
         "config",
         "formats",
         "completion",

@@ -27,10 +27,10 @@ Exit codes:
 """
 CHECK_EPILOG = """\b
 Examples:
-  stabtree check config.yaml                 before a GPU is touched
-  stabtree check train.yaml zero3.json --merge   one configuration in two files
-  stabtree check 'configs/*.yaml' -q         a line each
-  stabtree check config.yaml --trees rules/  with the rules of a team
+  stabtree check config.yaml                    before a GPU is touched
+  stabtree check train.yaml zero3.json --merge  one configuration in two files
+  stabtree check 'configs/*.yaml' -q            a line each
+  stabtree check config.yaml --trees rules      with the rules of a team
 
 \b
 Exit codes:

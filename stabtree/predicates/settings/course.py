@@ -114,7 +114,7 @@ def groups_split(run: Run) -> Answer:
 
     Without the number of processes only a yes of theirs is open: what one process holds may divide by itself.
     """
-    if apart := stands_apart(run, "task", "grpo ?"):
+    if apart := stands_apart(run, "task", "grpo"):
         return apart
     group, micro = number(run, "num_generations"), number(run, "micro_batch_size")
     steps, world = number(run, "accumulation_steps"), number(run, "world_size")
