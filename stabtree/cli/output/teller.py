@@ -53,9 +53,11 @@ class Teller:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._status.clear()
-        if kind is None:
-            self._notes(self._hook.wait())
-        self._hook.kill()
+        try:
+            if kind is None:
+                self._notes(self._hook.wait())
+        finally:  # a second Ctrl-C while waiting
+            self._hook.kill()
 
     def tell(self, round_: Round) -> None:
         """Print what is told, the notes, and how the run goes."""
@@ -82,6 +84,8 @@ class Teller:
             return
         if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError) and session.end is not End.STALLED:
             raise outcomes[0].found
+        if self._form == HEADLINE and session.end is End.STALLED:
+            tell(f"note: {why}")  # which the exit code is of, not the verdict
         emit(closing(outcomes, "" if self._form == HEADLINE else why, on_the_terminal(look)))
 
     def _tell(self, news: News, *, named: bool) -> None:
