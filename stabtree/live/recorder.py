@@ -157,12 +157,14 @@ class Recorder:
             self._check(at, row)
 
     def model(self, step: int, model: Any, optimizer: Any = None, *, scaler: Any = None, clipped: bool = False) -> None:
-        """Look at a torch model, between `backward` and `optimizer.step` of a step; every `stats_every` steps.
+        """Look at a torch model between `backward` and `optimizer.step`, every `stats_every` steps.
 
-        Kept for the row of the step, what `log` is given goes first: `grad_norm`, the L2 norm of all gradients;
-        `weight_norm/<group>`, that of the weights that are trained, by module; `update_ratio/<group>`, ‖Δw‖/‖w‖ of the
-        optimizer's step; `dead_relu_frac/<layer>`, the share of a ReLU's units that are 0 for the whole batch; with a
-        scaler, at every call, `loss_scale` and `skipped_steps`, cumulative.
+        Call it at every step, once all its micro-batches went backward; it looks only when it is time to. What it sees
+        is kept for the row of the step, where what `log` is given goes first: `weight_norm/<group>`, the L2 norm of the
+        weights that are trained, by module; `update_ratio/<group>`, ‖Δw‖/‖w‖ of the optimizer's step;
+        `dead_relu_frac/<layer>`, the share of a ReLU's units that are 0 for the whole batch; ten times as often
+        `grad_norm`, the L2 norm of all gradients; with a scaler, at every call, `loss_scale` and `skipped_steps`,
+        cumulative. Of a sharded model the weights are those of this rank, and there is no grad_norm.
 
         Args:
             step: the optimizer step.
