@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.conftest import falling, make_run
 
-if TYPE_CHECKING:
-    import pytest
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-tree.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of the page."""
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(language: str, page: str = "write-a-tree.md") -> list[str]:
+    """The fenced blocks of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_the_tree_of_the_page_works() -> None:
@@ -82,3 +79,30 @@ def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
     assert "note: H1.long: no `mend`" in noted
     path.write_text(path.read_text().replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"))
     assert "note" not in run("tree", "check", str(path)).stdout
+
+
+def test_the_loop_of_the_recorders_page_stops_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is of 15 lines, and ends with one that names the finding and what to type."""
+    monkeypatch.chdir(tmp_path)
+    code = blocks("python", "recorder.md")[0]
+    assert len(code.partition("\n\n")[2].splitlines()) <= 15
+    state: dict[str, object] = {}
+    exec(code.replace("import stabtree", "import stabtree\nrandom.seed(1)"), state)  # noqa: S102 - our own page
+    assert state["step"] == 153
+    assert "stabtree diagnose run.jsonl" in caplog.text
+
+
+def test_the_torch_loop_of_the_recorders_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy one: nothing is raised, and its log holds what the page's table promises."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    monkeypatch.chdir(tmp_path)
+    exec(blocks("python", "recorder.md")[1], {})  # noqa: S102 - our own page
+    log = Path("run.jsonl").read_text(encoding="utf-8")
+    table = re.search(r"\| written .*?\n\n", (DOCS / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert table
+    names = {name for row in table[0].strip().splitlines()[2:] for name in re.findall(r"`([a-z_]+)", row.split("|")[1])}
+    assert {name for name in names if f'"{name}' not in log} == {"eval_loss", "loss_scale", "skipped_steps"}
