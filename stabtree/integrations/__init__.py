@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stabtree.integrations.huggingface import HuggingFaceCallback
     from stabtree.integrations.keras import KerasCallback
     from stabtree.integrations.lightning import LightningCallback
 
-__all__ = ["KerasCallback", "LightningCallback"]
+__all__ = ["HuggingFaceCallback", "KerasCallback", "LightningCallback"]
 
 _HOMES = {
+    "HuggingFaceCallback": "huggingface",
     "KerasCallback": "keras",
     "LightningCallback": "lightning",
 }

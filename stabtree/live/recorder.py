@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.monitor import NaNMonitor
+from stabtree.common.text import clean
 from stabtree.live.logfile import LogFile
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Recorder:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._file = LogFile(self.path)
+        self._config: dict[str, Any] = {}
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}
         self._stats: ModelStats | None = None
@@ -117,9 +119,16 @@ class Recorder:
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
-        if self._usable():
-            row = _settings({**(settings or {}), **named})
-            self._file.header += self._write({"config": row})
+        if not self._usable():
+            return
+        try:
+            told = _settings({**(settings or {}), **named})
+        except Exception as error:  # whatever a setting is, the training goes on
+            self._failed("config", f"the configuration could not be written: {_told(error)}")
+            return
+        self._config |= told
+        self._write({"config": told})
+        self._file.header = _line({"config": self._config})
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
         """Write the metrics of a step.
@@ -148,12 +157,14 @@ class Recorder:
             self._check(at, row)
 
     def model(self, step: int, model: Any, optimizer: Any = None, *, scaler: Any = None, clipped: bool = False) -> None:
-        """Look at a torch model, between `backward` and `optimizer.step` of a step; every `stats_every` steps.
+        """Look at a torch model between `backward` and `optimizer.step`, every `stats_every` steps.
 
-        Kept for the row of the step, what `log` is given goes first: `grad_norm`, the L2 norm of all gradients;
-        `weight_norm/<group>`, that of the weights that are trained, by module; `update_ratio/<group>`, ‖Δw‖/‖w‖ of the
-        optimizer's step; `dead_relu_frac/<layer>`, the share of a ReLU's units that are 0 for the whole batch; with a
-        scaler, at every call, `loss_scale` and `skipped_steps`, cumulative.
+        Call it at every step, once all its micro-batches went backward; it looks only when it is time to. What it sees
+        is kept for the row of the step, where what `log` is given goes first: `weight_norm/<group>`, the L2 norm of the
+        weights that are trained, by module; `update_ratio/<group>`, ‖Δw‖/‖w‖ of the optimizer's step;
+        `dead_relu_frac/<layer>`, the share of a ReLU's units that are 0 for the whole batch; ten times as often
+        `grad_norm`, the L2 norm of all gradients; with a scaler, at every call, `loss_scale` and `skipped_steps`,
+        cumulative. Of a sharded model the weights are those of this rank, and there is no grad_norm.
 
         Args:
             step: the optimizer step.
@@ -185,7 +196,7 @@ class Recorder:
             self._failed("batch", f"the batch could not be hashed: {_told(error)}")
             return
         if found is None:
-            self._failed("batch", f"a {type(batch).__name__} holds nothing that can be hashed: no batch_id")
+            self._failed("batch", f"a batch of {type(batch).__name__} holds nothing to be known by: no batch_id")
         else:
             self._keep(at, {"batch_id": found})
 
@@ -270,18 +281,14 @@ class Recorder:
             numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
             self._judged(lambda watch: watch.grown(numbers, self._file.size))
 
-    def _write(self, row: Mapping[str, Any]) -> bytes:
-        """Write a line, which is returned; nothing where it could not be."""
+    def _write(self, row: Mapping[str, Any]) -> bool:
+        """Write a line; whether it could be."""
         try:
-            line = _encode(row).encode() + b"\n"
-            self._file.append(line)
-        except OSError as error:
-            self._failed("write", f"a line could not be written: {error.strerror}")
-        except (TypeError, ValueError, RecursionError) as error:
-            self._failed("encode", f"a line could not be written: {error}")
-        else:
-            return line
-        return b""
+            self._file.append(_line(row))
+        except (OSError, TypeError, ValueError, RecursionError) as error:
+            self._failed("write", f"a line could not be written: {getattr(error, 'strerror', None) or _told(error)}")
+            return False
+        return True
 
     def _check(self, step: int, row: Mapping[str, Any]) -> None:
         """Show the row to the monitor, unless it asks other ranks, which may not log."""
@@ -325,7 +332,11 @@ _PLAIN = (int, float, str)
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {clean(error, 200)}"
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return _encode(row).encode() + b"\n"
 
 
 def _plain(value: Any) -> float | int | str:
@@ -368,7 +379,7 @@ def _end(file: LogFile, pending: dict[int, dict[str, Any]], process: int) -> Non
         for step in sorted(pending):
             row = {name: _spelled(value) for name, value in pending.pop(step).items()}
             try:
-                file.append(_encode({"step": step, **row}).encode() + b"\n")
+                file.append(_line({"step": step, **row}))
             except OSError:
                 break
     file.close()

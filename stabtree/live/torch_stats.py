@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 MOST_GROUPS = 32
 SAMPLE = 1 << 16
 """Of each tensor so many values are kept to see how the optimizer changes it, evenly spread."""
+NORM_TIMES = 10
+"""The gradient's norm is taken so many times as often as the rest: the questions about it need rows."""
 WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 RELUS = ("ReLU", "ReLU6", "ReLUSquaredActivation")
 SHARDED = ("FullyShardedDataParallel", "DeepSpeedEngine")
 _HALF = (torch.float16, torch.bfloat16)
-
-Named = tuple[str, torch.Tensor]
 
 
 class ModelStats:
@@ -45,87 +45,74 @@ class ModelStats:
 
     def look(self, step: int, model: Any, optimizer: Any, scaler: Any, *, clipped: bool) -> dict[str, float]:
         """What is seen between `backward` and `optimizer.step`, as `Recorder.model` tells it."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
-        found: dict[str, float] = {}
-        scale = 1.0
-        if scaler is not None and scaler.is_enabled():
-            scale = found["loss_scale"] = float(scaler.get_scale())
-            self._skipped += self._scale is not None and scale < self._scale
-            self._scale = scale
-            found["skipped_steps"] = self._skipped
-        model, stride = _inner(model), step - (step if self._last is None else self._last)
-        if self._due(step):
-            found |= self._look(step, model, optimizer, None if clipped else _divisor(scaler, optimizer, scale))
+        last = step if self._last is None else self._last
+        if step != last:
+            for hook in self._hooks:
+                hook.remove()
+            self._hooks = []
+        found = self._scaled(scaler, went_back=step < last)
+        compiled, model = type(model).__name__ == "OptimizedModule", _inner(model)
+        if not clipped and self._due(step, max(self._every // NORM_TIMES, 1)):
+            found |= _grad_norm(model, _divisor(scaler, optimizer, found.get("loss_scale", 1.0)))
+        if self._due(step, self._every):
+            found |= self._weights(step, model, optimizer)
         self._last = step
-        if self._due(step + max(stride, 1)):
+        if self._due(step + max(step - last, 1), self._every) and not compiled:
             self._watch_units(model)
         return found
 
-    def _due(self, step: int) -> bool:
+    def _due(self, step: int, every: int) -> bool:
         if not self._every:
             return False
-        return self._last is None or step // self._every != self._last // self._every
+        return self._last is None or step // every != self._last // every
 
-    def _look(self, step: int, model: Any, optimizer: Any, divisor: float | None) -> dict[str, float]:
-        found = _dead_shares(self._alive)
-        self._alive = {}
+    def _scaled(self, scaler: Any, *, went_back: bool) -> dict[str, float]:
+        """The loss scale, and the steps that were skipped so far: at each of them the scale was lowered."""
+        if scaler is None or not scaler.is_enabled():
+            return {}
+        scale = float(scaler.get_scale())
+        self._skipped += self._scale is not None and scale < self._scale and not went_back
+        self._scale = scale
+        return {"loss_scale": scale, "skipped_steps": self._skipped}
+
+    def _weights(self, step: int, model: Any, optimizer: Any) -> dict[str, float]:
+        """The norms of the weights, and the dead units; how the optimizer moves the weights is told after its step."""
+        dead, self._alive = _dead_shares(self._alive), {}
         trained = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         weights = [(name, part) for name, weight in trained if (part := _local(weight)).numel()]
         groups = grouped([name for name, _ in weights])
-        gradients = [(name, _values(weight.grad)) for name, weight in trained if weight.grad is not None]
-        if gradients and divisor is not None and not _is_sharded(model):
-            found["grad_norm"] = math.hypot(*_norms(gradients)) / divisor
-        found |= _by_group("weight_norm", groups, _norms(weights))
         if optimizer is not None:
             before = [_Sample.of(weight) for _, weight in weights]
-            optimizer = _unwrapped(optimizer)
 
             def stepped(*_: Any) -> None:
                 self._late(step, _ratios(groups, before))
                 before.clear()
                 hook.remove()
 
-            hook = optimizer.register_step_post_hook(stepped)
+            hook = _unwrapped(optimizer).register_step_post_hook(stepped)
             self._hooks.append(hook)
-        return found
+        return dead | _by_group("weight_norm", groups, _norms([weight for _, weight in weights]))
 
     def _watch_units(self, model: Any) -> None:
-        """Have the next forward passes tell which units of each ReLU are above 0 for some input."""
-        self._alive = {}
-        for name, module in model.named_modules():
-            if type(module).__name__ in RELUS:
-                self._hooks.append(module.register_forward_hook(_UnitHook(name, self._alive)))
+        """Have the next forward passes tell which units of each ReLU are above 0 for some input.
 
+        Several passes before the next look, of micro-batches, are one batch. The hook is torch's own, not the model's,
+        so that a model that is copied or saved meanwhile holds nothing of it.
+        """
+        alive = self._alive = {}
+        names = {id(module): name for name, module in model.named_modules() if type(module).__name__ in RELUS}
 
-class _UnitHook:
-    """A forward hook that keeps which units are not 0; a copy of the model, or a saved one, has one that does nothing.
+        def passed(module: Any, _: Any, output: Any) -> None:
+            name = names.get(id(module))
+            if name is not None and module.training and output.dim() > 1:
+                # Images hold their units in the second dimension, sequences and vectors in the last.
+                units = 1 if output.dim() > 3 else output.dim() - 1
+                now = (output.detach() != 0).transpose(0, units).flatten(1).any(1)
+                known = alive.get(name)
+                alive[name] = now if known is None or known.shape != now.shape else known | now
 
-    Several passes before the next look, of micro-batches, are one batch.
-    """
-
-    def __init__(self, name: str, alive: dict[str, torch.Tensor]) -> None:
-        self._name = name
-        self._alive = alive
-
-    def __call__(self, module: Any, _: Any, output: Any) -> None:
-        if module.training and output.dim() > 1:
-            # Images hold their units in the second dimension, sequences and vectors in the last.
-            units = 1 if output.dim() > 3 else output.dim() - 1
-            alive = (output.detach() != 0).transpose(0, units).flatten(1).any(1)
-            known = self._alive.get(self._name)
-            self._alive[self._name] = alive if known is None or known.shape != alive.shape else known | alive
-
-    def __deepcopy__(self, _: object) -> Callable[..., None]:
-        return _nothing
-
-    def __reduce__(self) -> str:
-        return "_nothing"
-
-
-def _nothing(*_: Any) -> None:
-    """A hook that does nothing."""
+        if names and not _is_compiled(model):
+            self._hooks.append(torch.nn.modules.module.register_module_forward_hook(passed))
 
 
 @dataclass(slots=True)
@@ -160,16 +147,21 @@ def grouped(names: Sequence[str]) -> list[str]:
     return ["all"] * len(names)
 
 
-def _norms(tensors: Sequence[Named]) -> list[float]:
+def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
     """The L2 norm of each tensor, fetched from the devices at once, halves added up in float32."""
-    norms = [
-        torch.linalg.vector_norm(tensor, dtype=torch.float32 if tensor.dtype in _HALF else None)
-        for _, tensor in tensors
-    ]
-    found: list[float] = (
-        torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist() if norms else []
-    )
+    norms = [torch.linalg.vector_norm(one, dtype=torch.float32 if one.dtype in _HALF else None) for one in tensors]
+    if not norms:
+        return []
+    found: list[float] = torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist()
     return found
+
+
+def _grad_norm(model: Any, divisor: float | None) -> dict[str, float]:
+    """The norm of all gradients, where there are any and this rank has them whole."""
+    gradients = [_values(weight.grad) for weight in model.parameters() if weight.grad is not None]
+    if not gradients or divisor is None or _is_sharded(model):
+        return {}
+    return {"grad_norm": math.hypot(*_norms(gradients)) / divisor}
 
 
 def _by_group(metric: str, groups: Sequence[str], norms: Sequence[float]) -> dict[str, float]:
@@ -182,10 +174,9 @@ def _by_group(metric: str, groups: Sequence[str], norms: Sequence[float]) -> dic
 
 def _ratios(groups: Sequence[str], samples: Sequence[_Sample]) -> dict[str, float]:
     """The size of the update over that of the weights, for each group whose weights are not all 0."""
-    pairs = [(f"{place}", sample) for place, sample in enumerate(samples)]
     weight = [math.sqrt(sample.stride) for sample in samples]
-    moved = _norms([(name, _spread(sample.tensor, sample.stride) - sample.values) for name, sample in pairs])
-    before = _norms([(name, sample.values) for name, sample in pairs])
+    moved = _norms([_spread(sample.tensor, sample.stride) - sample.values for sample in samples])
+    before = _norms([sample.values for sample in samples])
     change, size = (
         _by_group("update_ratio", groups, [norm * root for norm, root in zip(norms, weight, strict=True)])
         for norms in (moved, before)
@@ -219,6 +210,11 @@ def _inner(model: Any) -> Any:
     while (inside := WRAPPERS.get(type(model).__name__)) is not None:
         model = getattr(model, inside)
     return model
+
+
+def _is_compiled(model: Any) -> bool:
+    """Whether torch.compile runs it, which calls no hooks."""
+    return any(getattr(module, "_compiled_call_impl", None) is not None for module in model.modules())
 
 
 def _unwrapped(optimizer: Any) -> Any:

@@ -197,6 +197,13 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
     return (config if mixed is None else {**config, "mixed": mixed}), notes
 
 
+def known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a trainer's settings that `read_config` reads, as they are spelled."""
+    return {
+        spelling: value for spelling, value in values.items() if value is not None and [*_spelled({spelling: value})]
+    }
+
+
 def _mixed(precision: object) -> bool | None:
     """Whether fp16 is that of mixed precision, with weights in fp32, or of the weights, too; None where it is open."""
     words = normalize(str(precision)).split("_")

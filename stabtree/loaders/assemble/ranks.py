@@ -165,6 +165,8 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """The ranks' numbers as the file names spell them, else their places."""
     stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
     named = [found[1] if (found := RANK_NAME.search(stem)) else "" for stem in stems]
+    if any(named) and named.count("") == 1:
+        named = [name or "0" for name in named]  # `run.jsonl` beside `run.rank1.jsonl`
     if not all(named):
         named = [digits[-1] if (digits := re.findall(r"\d+", stem)) else "" for stem in stems]
     numbers = [str(int(name)) if name else "" for name in named]

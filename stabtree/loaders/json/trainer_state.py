@@ -16,6 +16,7 @@ from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -45,7 +46,7 @@ def read(source: Source, names: Names) -> Table:
     state = _parse(source, text, notes)
     history = state.get("log_history")
     entries = records(history) if isinstance(history, list) else []
-    points = [entry for entry in entries if not _is_summary(entry)]
+    points = [entry for entry in entries if not is_summary(entry)]
     if not points:
         raise StabtreeError(
             "holds no rows in its log_history",
@@ -79,7 +80,7 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _is_summary(entry: dict[str, Any]) -> bool:
+def is_summary(entry: Mapping[str, Any]) -> bool:
     """Whether this is the row that the trainer writes when it is done."""
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 

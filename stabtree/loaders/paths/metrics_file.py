@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean
+from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.folder import SETTINGS, size_of
 from stabtree.loaders.formats import picked
 from stabtree.loaders.json import manifest
@@ -84,7 +85,8 @@ def pick_file(folder: Path, names: Names) -> tuple[Path, tuple[str, ...]]:
     notes = (f"Not read in the folder, because they are not readable files: {', '.join(odd[:5])}.",) if odd else ()
     if unseen and candidates:
         raise _several(shown, candidates, unseen)
-    if len({file.name.partition(".")[0] for file in candidates}) == 1:
+    kinds = {(file.name.partition(".")[0], *RANK_NAME.findall(file.name)) for file in candidates}
+    if len(kinds) == 1:
         # A logger with several outputs writes one run as progress.csv and progress.json.
         others = ", ".join(clean(file.name, 60) for file in candidates[1:])
         same = (f"Not read, because they seem to be the same run in another format: {others}.",) if others else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
 ROUNDED = 5e-4  # how far a printed loss is off: four digits
+# What stands in the name of a rank beside that of rank 0: `run.rank1.jsonl` beside `run.jsonl`.
+_BESIDE = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
 # What differs between the ranks of one run, or says nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 
@@ -78,9 +81,10 @@ def _one(paths: Sequence[str], runs: Sequence[Run], place: int, other: int) -> b
 
 
 def _named_alike(one: str, other: str) -> bool:
-    """Whether two paths differ in the number of a rank and in nothing else."""
+    """Whether two paths differ in the number of a rank and in nothing else, or one is `run.jsonl`, whose rank is 0."""
     ranks = RANK_NAME.findall(one), RANK_NAME.findall(other)
-    return ranks[0] != ranks[1] and RANK_NAME.sub("#", one) == RANK_NAME.sub("#", other)
+    alike = RANK_NAME.sub("#", one) == RANK_NAME.sub("#", other) or _BESIDE.sub("", one) == _BESIDE.sub("", other)
+    return ranks[0] != ranks[1] and alike
 
 
 def _same_gradient(one: Run, other: Run) -> bool:

@@ -1,0 +1,169 @@
+"""A Recorder that judges its log: when it tells what, how it stops a run, and that no fault of ours ends one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree import Recorder, StabtreeError, TrainingStoppedError
+from stabtree.judging.judge import Judging
+from stabtree.live.in_loop import LoopWatch
+from stabtree.loaders import load_runs
+from tests.conftest import falling
+
+if TYPE_CHECKING:
+    from stabtree.live.news import News
+
+HOLD = 3
+
+
+def train(path: Path, loss: Any, **options: Any) -> Recorder:
+    """A loop that logs these losses until it is told to stop; only the first row and a sign make it judge."""
+    with Recorder(path, budget=0.0, hold_rows=HOLD, **options) as rec:
+        for step, value in enumerate(loss):
+            rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
+            if rec.should_stop:
+                break
+    return rec
+
+
+def broken(rows: int, at: int) -> Any:
+    """A healthy loss that is NaN from a step on."""
+    loss = falling(rows)
+    loss[at:] = math.nan
+    return loss
+
+
+def test_nan_stops_the_run_after_it_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`warn` logs one line that names the finding, its step, and what to type; `should_stop` ends the loop there."""
+    path = tmp_path / "run.jsonl"
+    rec = train(path, broken(300, 200), on_finding="warn")
+    assert rec.should_stop is rec.news[0]
+    assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201 + HOLD)
+    lines = [record.getMessage() for record in caplog.records if "stabtree diagnose" in record.getMessage()]
+    assert len(lines) == 1
+    assert {rec.news[0].finding.leaf.id, "200:", str(path)} <= {*lines[0].split()}
+
+
+def test_what_it_finds_is_what_diagnose_finds(tmp_path: Path) -> None:
+    """Of the log as it lies there then: the same findings, with the same onsets."""
+    path = tmp_path / "run.jsonl"
+    rec = train(path, broken(300, 200), on_finding="warn")
+    (loaded,) = load_runs(path)
+    found = Judging().outcome(loaded).found
+    assert not isinstance(found, StabtreeError)
+    assert found.findings == rec.news[0].diagnosis.findings
+
+
+def test_a_healthy_run_is_told_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No news, no warning, at the end neither."""
+    rec = train(tmp_path / "run.jsonl", falling(400), on_finding="warn")
+    assert (rec.news, rec.should_stop, caplog.records) == ((), None, [])
+
+
+def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
+    """With the row written; what the loop logs on its way out is written as well."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="raise", budget=0.0, hold_rows=HOLD) as rec:
+        for step, value in enumerate(broken(104, 100)[:-1]):
+            rec.log(step, loss=value)
+        with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
+            rec.log(103, loss=math.nan)
+        rec.log(104, loss=math.nan)
+    assert raised.value.news is rec.should_stop
+    assert len(path.read_text().splitlines()) == 105
+
+
+@pytest.mark.parametrize(("fail_on", "called"), [("critical", 0), (["warning"], 1), ("never", 0)])
+def test_a_function_is_called_from_a_level_on(tmp_path: Path, fail_on: Any, called: int) -> None:
+    """With each finding at or above `fail_on`; a milder one is news alone."""
+    loss = falling(400)
+    loss[300] = 40.0
+    seen: list[News] = []
+    rec = train(tmp_path / "run.jsonl", loss, on_finding=seen.append, fail_on=fail_on)
+    assert [str(item.finding.leaf.severity) for item in rec.news] == ["warning"]
+    assert len(seen) == called
+    assert (rec.should_stop is not None) is bool(called)
+
+
+def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
+    """The user's own function may end the training as it likes."""
+
+    def stop(_: News) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
+
+
+def test_a_fault_of_ours_ends_no_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What goes wrong while the log is judged is told once, and not tried again."""
+    calls = []
+
+    def fault(*_: object) -> None:
+        calls.append(1)
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(LoopWatch, "_judge", fault)
+    path = tmp_path / "run.jsonl"
+    train(path, falling(100), on_finding="raise")
+    assert len(path.read_text().splitlines()) == 100
+    assert (len(calls), caplog.text.count("ZeroDivisionError: ours")) == (1, 1)
+
+
+def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A log that ends is judged whole, though nothing could hold; `close` raises nothing."""
+    rec = train(tmp_path / "run.jsonl", broken(200, 199), on_finding="raise")
+    assert [item.finding.onset_step for item in rec.news] == [199]
+    assert rec.news[0].finding.leaf.id in caplog.text
+
+
+def test_only_rank_0_judges(tmp_path: Path) -> None:
+    """The others write; they learn from rank 0 what to do."""
+    rec = train(tmp_path / "run.jsonl", broken(200, 100), on_finding="raise", rank=1)
+    assert (rec.news, rec.should_stop) == ((), None)
+
+
+def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the working directory, as for `diagnose`: a column of the project's, a leaf that it ignores."""
+    monkeypatch.chdir(tmp_path)
+    told = []
+    for settings in ('column = {loss = "mine"}\n', 'column = {loss = "mine"}\nignore = ["nan-unlocated"]\n'):
+        Path("stabtree.toml").write_text(settings, encoding="utf-8")
+        Path("run.jsonl").unlink(missing_ok=True)
+        with Recorder("run.jsonl", on_finding="warn", budget=0.0) as rec:
+            for step, value in enumerate(broken(120, 100)):
+                rec.log(step, mine=value, other_loss=1.0)
+        told.append([item.finding.leaf.id for item in rec.news])
+    assert told == [["nan-unlocated"], []]
+
+
+@pytest.mark.parametrize("wrong", [{"on_finding": "stop"}, {"on_finding": "warn", "fail_on": "bad"}])
+def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """Before the training begins."""
+    with pytest.raises(StabtreeError):
+        Recorder(tmp_path / "run.jsonl", **wrong)
+
+
+def test_judging_keeps_to_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy log whose judgements would take longer than their share of the time is judged once, at its start."""
+    calls = []
+
+    def slow(*_: object) -> list[Any]:
+        calls.append(1)
+        return []
+
+    monkeypatch.setattr(LoopWatch, "_judge", slow)
+    now = itertools.count(0.0, 0.01)
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=0.01) as rec:
+        rec._watch._watching._clock = lambda: next(now)  # type: ignore[union-attr]
+        for step, value in enumerate(falling(100)):
+            rec.log(step, loss=value)
+        in_loop = len(calls)
+    assert (in_loop, len(calls)) == (1, 2)
