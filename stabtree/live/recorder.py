@@ -60,7 +60,7 @@ class Recorder:
         budget: the share of the wall-clock time that judging may take; 1 for no limit.
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: for so many rows a finding must hold before it is told; 0 tells it at once.
-        monitor: counts the rows whose loss or gradient is not finite; one that skips, where not given.
+        monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         on_error: `raise` to end the training where the log can't be written.
 
     Raises:
@@ -85,7 +85,7 @@ class Recorder:
         self.rank = _rank() if rank is None else rank
         self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}") if self.rank else file
         self.stats_every = stats_every
-        self.monitor = monitor or NaNMonitor("skip")
+        self.monitor = monitor or NaNMonitor("count")
         self._on_error = on_error
         self._warned: set[str] = set()
         self._process = os.getpid()
