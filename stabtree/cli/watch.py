@@ -35,7 +35,6 @@ from stabtree.cli.options import (
 )
 from stabtree.cli.output.outputs import Quiet, wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
-from stabtree.cli.shell.hook import Hook
 from stabtree.cli.shell.signals import Stop
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
@@ -130,6 +129,7 @@ def watch(
     Ctrl-C ends it; the exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.cli.output.teller import Teller
+    from stabtree.cli.shell.hook import Hook
     from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import exit_code, fails, levels_of
     from stabtree.judging.overrides import pairs

@@ -9,7 +9,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.live.growing import GrowingFile
 from stabtree.live.rows import LineRows
-from stabtree.loaders.folder import MAX_DEPTH, entries
+from stabtree.loaders.folder import MAX_DEPTH, entries, is_file
 from stabtree.loaders.formats import by_name
 from stabtree.loaders.paths.metrics_file import OTHERS, loader_of
 from stabtree.loaders.paths.several import expanded
@@ -24,6 +24,7 @@ LISTED_EVERY = 10  # looks, after which folders are searched for new files
 MOST_FILES = 1000
 MOST_ENTRIES = 20_000
 BY_NAME = ("tfevents", ".wandb")  # what loggers call their files, however they begin
+DATABASES = (".db", ".sqlite", ".sqlite3")  # SQLite writes to a file beside one first
 SETTLED_BYTES = 1 << 16  # a file that is longer and was no log before will be none
 
 
@@ -32,7 +33,7 @@ class Growth(NamedTuple):
 
     Attributes:
         rows: the new rows of the logs that are read by lines, in their order.
-        size: bytes of all logs.
+        size: bytes of all logs, and one for each time that one was written over and stayed as long.
         there: whether there is any.
         notes: what is out of the ordinary, each once.
     """
@@ -93,7 +94,7 @@ class Follower:
                 lines.begin(came.head)
             rows += lines.take(came.text)
             file.lines &= lines.by_line
-        size = sum(file.size for file, _ in self._logs.values())
+        size = sum(file.size + file.rewrites for file, _ in self._logs.values())
         return Growth(tuple(rows), size, size > 0, tuple(notes))
 
     def _told(self, path: str, problem: str, *, known: bool) -> Iterator[str]:
@@ -112,6 +113,8 @@ class Follower:
                     found.update(dict.fromkeys(self._below(Path(path))))
                 else:
                     found[path] = None
+                    if path.endswith(DATABASES) and is_file(Path(f"{path}-wal")):
+                        found[f"{path}-wal"] = None
         for path in self._read:
             found.update(dict.fromkeys(_all_below(Path(path)) if _is_folder(path) else [path]))
         self._logs = {path: self._logs.get(path) or self._new(path) for path in [*found][:MOST_FILES]}

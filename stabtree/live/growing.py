@@ -53,7 +53,10 @@ class GrowingFile:
         self.size = 0
         self.lines = True
         """Whether it is read; one that is compressed, binary or no rows a line is looked at from outside."""
+        self.rewrites = 0
+        """How often it was written to and stayed as long as it was."""
         self._mark: tuple[int, ...] = ()
+        self._seen: tuple[int, ...] = ()
         self._looks = 0
         self._forget()
 
@@ -72,6 +75,8 @@ class GrowingFile:
                 return NewLines(problem="is not a regular file")
             mark = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
             self._looks = self._looks + 1 if mark == self._mark else 0
+            self.rewrites += bool(self._seen) and mark != self._seen and status.st_size == self.size
+            self._seen = mark
             if self._looks > LOOKS_AFTER:
                 return NewLines()
             shrunk = status.st_size < self.size

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.live.follow import LISTED_EVERY
+from stabtree.live.follow import LISTED_EVERY, Follower
 from stabtree.live.growing import LOOKS_AFTER, MOST_NEW
 from stabtree.loaders import load_run
 from tests.live.growing import falling, following, lines, values
@@ -24,9 +24,9 @@ from tests.live.growing import falling, following, lines, values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.live.follow import Follower
 
 KINDS = ("csv", "jsonl", "text")
+BEGINNINGS = (b"", b"step,loss\n", b'{"loss": 1}\n')
 
 
 def append(path: Path, text: str | bytes) -> None:
@@ -232,6 +232,34 @@ def test_what_is_no_rows_a_line_only_grows(tmp_path: Path) -> None:
         assert sizes == sorted(set(sizes))
 
 
+def test_what_is_written_over_and_stays_as_long_counts_as_written(tmp_path: Path) -> None:
+    """A file of one length that is written over again and again is no silent one."""
+    path = tmp_path / "trainer_state.json"
+    follower = following(path)
+    sizes = []
+    for step in range(10, 15):
+        path.write_text(json.dumps({"global_step": step, "log_history": [{"step": step, "loss": 1.0}]}))
+        os.utime(path, ns=(step, step))
+        sizes.append(follower.look().size)
+    assert sizes == sorted(set(sizes))
+    assert follower.look().size == sizes[-1]
+
+
+def test_a_database_grows_in_the_file_beside_it(tmp_path: Path) -> None:
+    """What SQLite keeps beside a database until it writes it there counts as the database's."""
+    path = tmp_path / "mlflow.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma journal_mode=wal")
+        connection.execute("create table t (a text)")
+        connection.commit()
+        follower = following(path)
+        before = follower.look().size
+        connection.execute("insert into t values ('a')")
+        connection.commit()
+        assert follower.look().size > before
+    connection.close()
+
+
 def test_a_first_line_of_settings_is_no_manifest(tmp_path: Path) -> None:
     """A log of JSON lines that begins with its configuration gives its rows as they come."""
     path = tmp_path / "run.jsonl"
@@ -299,3 +327,39 @@ def test_what_a_judgement_read_is_followed(tmp_path: Path) -> None:
     looks(follower)
     append(log, "2,2.25\n")
     assert values(looks(follower), "loss") == [2.25]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
+def test_what_is_no_log_at_all_is_survived(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a link in a loop, a line without end and noise give no rows and no crash."""
+    pipe, loop, endless, noise = (tmp_path / name for name in ("pipe", "loop", "endless.csv", "noise.csv"))
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    follower = Follower([*map(str, (pipe, loop, endless, noise, tmp_path, "a\0b"))], columns={})
+    for _ in range(4):
+        append(endless, b"step,loss," * 50_000)
+        append(noise, bytes(range(256)) * 50)
+        assert not looks(follower)
+    assert follower.look().size > 0
+
+
+def test_a_name_full_of_escapes_is_told_plainly(tmp_path: Path) -> None:
+    """What a file is called reaches no terminal as it is."""
+    path = tmp_path / "a\x1b[31m\n.csv"
+    path.write_text("step,loss\n1,2.5\n2,2.5\n")
+    follower = following(path)
+    looks(follower)
+    path.write_text("step,loss\n1,9.5\n")
+    (note,) = follower.look().notes
+    assert note.isprintable()
+
+
+@settings(max_examples=40, deadline=None)
+@given(pieces=st.lists(st.binary(max_size=300), max_size=6), begin=st.sampled_from(BEGINNINGS))
+def test_any_bytes_are_survived(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], begin: bytes) -> None:
+    """Whatever is written, a look neither fails nor gives anything but numbers."""
+    path = tmp_path_factory.mktemp("log") / "run.log"
+    follower = following(path)
+    for piece in (begin, *pieces, b"\n"):
+        append(path, piece)
+        assert all(isinstance(value, float) for row in looks(follower) for value in row.values())

@@ -53,9 +53,11 @@ class Teller:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._status.clear()
-        if kind is None:
-            self._notes(self._hook.wait())
-        self._hook.kill()
+        try:
+            if kind is None:
+                self._notes(self._hook.wait())
+        finally:  # a second Ctrl-C while waiting
+            self._hook.kill()
 
     def tell(self, round_: Round) -> None:
         """Print what is told, the notes, and how the run goes."""

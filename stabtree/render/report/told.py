@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stabtree.render.plot import Line
 
 INDENT = 2
+ROOMY = 79  # columns
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
@@ -109,12 +110,12 @@ def _parts(pulse: Pulse, name: str, look: Look) -> list[tuple[int, Line]]:
         for id_, tick in report(found[0].found).ticks:
             sections += [(f"{' ' if sections else ''}§{id_} ", "dim"), (TICKS[Tick(tick)], TICK_STYLES[Tick(tick)])]
     return [
-        (1, step),
+        (2, step),
         (0, [("loss ", "dim"), (shown, "number" if finite else "failed")] if pulse.loss is not None else []),
         (4, drawn),
-        (2, sections),
+        (1, sections),
         (5, [(f"{pulse.rate:,.{1 if pulse.rate < 100 else 0}f} rows/s", "dim")] if pulse.rate is not None else []),
-        (3, [(f"last row {quiet} ago", "dim")]),
+        (3, [(f"{'last row ' if look.width >= ROOMY else ''}{quiet} ago", "dim")]),
     ]
 
 

@@ -1,0 +1,131 @@
+"""What a watch shows: the status line at every width, and a finding as it is told."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from stabtree.common.errors import StabtreeError
+from stabtree.judging.judge import Judging
+from stabtree.judging.outcome import Outcome
+from stabtree.live.news import News
+from stabtree.live.session import Pulse
+from stabtree.loaders import load_run
+from stabtree.render.look import Look
+from stabtree.render.report.told import closing, duration, status, told, told_line
+from tests.conftest import FIXTURES
+
+TIME = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+EVIL = "run\x1b[31m\n::error::x\r$(id)"
+
+
+@pytest.fixture(scope="module")
+def found() -> Outcome:
+    """A run that diverged after a checkpoint."""
+    return Outcome("run.csv", Judging().diagnosed(load_run(FIXTURES / "phase19" / "spike-persistent")))
+
+
+@pytest.fixture(scope="module")
+def pulse(found: Outcome) -> Pulse:
+    """How a watch over it goes."""
+    return Pulse(
+        there=True,
+        step=1240,
+        loss=2.31449,
+        losses=(9.0, 4.0, 3.0, 2.5, 2.4, 2.35, 2.32, 2.31),
+        outcomes=(found,),
+        rate=12.34,
+        quiet_seconds=3.2,
+    )
+
+
+def news(outcome: Outcome, run: str = "run.csv", *, again: bool = False) -> News:
+    """The worst that was found, as it is told."""
+    assert not isinstance(outcome.found, StabtreeError)
+    return News(run, outcome.found.findings[0], outcome.found, 40, 37, again)
+
+
+def test_the_line_says_where_the_run_is(pulse: Pulse) -> None:
+    """With room for it all the line holds step, loss with its shape, sections, rate and the time since the last row."""
+    line = status(pulse, "run.csv", Look(width=119))
+    assert line == "step 1,240  loss 2.314  █▃▂▁▁▁▁▁  §1 ✓ §2 ✗ §3 ✓ §4 ✓  12.3 rows/s  last row 3s ago"
+
+
+@pytest.mark.parametrize("width", [*range(20, 120, 7), 59, 79])
+@pytest.mark.parametrize("ascii_", [False, True])
+def test_the_line_fits(pulse: Pulse, width: int, ascii_: bool) -> None:
+    """At any width the line is one line that fits, and never without the loss."""
+    line = status(pulse, "run.csv", Look(width=width, ascii=ascii_))
+    assert len(line) <= width
+    assert "\n" not in line
+    assert "loss 2.314" in line
+    assert line.isascii() or not ascii_
+    assert ("x" if ascii_ else "✗") in line or width < 40
+
+
+def test_without_colour_nothing_but_text(pulse: Pulse) -> None:
+    """A line without colour holds no escape sequence, one with colour does."""
+    assert "\x1b" not in status(pulse, "run.csv", Look(width=79))
+    assert "\x1b[" in status(pulse, "run.csv", Look(width=79, color=True))
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_says_so(loss: float) -> None:
+    """A NaN is told in words, and its shape is drawn as crosses."""
+    line = status(Pulse(True, 5, loss, (1.0, None, None, None)), "a", Look(width=79))
+    assert "loss not finite" in line
+    assert "×" in line
+
+
+def test_a_log_that_is_not_there_is_waited_for() -> None:
+    """The line says what is waited for, and since when, whatever its name holds."""
+    line = status(Pulse(quiet_seconds=75), EVIL, Look(width=79))
+    assert line.startswith("waiting for run")
+    assert line.endswith("1m 15s")
+    assert line.isprintable()
+
+
+def test_several_runs_are_counted(found: Outcome) -> None:
+    """Of several runs the line says how many are how."""
+    unread = Outcome("b.csv", StabtreeError("is empty"))
+    line = status(Pulse(True, outcomes=(found, found, unread)), "a", Look(width=119))
+    assert "3 runs: 2 critical, 1 not read" in line
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_finding_fits_and_says_what_to_do(found: Outcome, width: int) -> None:
+    """A finding as it is told holds time, step, title, leaf, the first thing to do and the checkpoint, in the width."""
+    text = told(news(found, again=True), TIME, Look(width=width), named=True)
+    whole = " ".join(text.split())
+    assert text.startswith("2030-01-02 03:04:05  step ")
+    for part in (
+        "CRITICAL",
+        "again",
+        "run.csv",
+        "spike-persistent",
+        "First ",
+        "Then Restart from the checkpoint of step",
+    ):
+        assert part in whole
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_nothing_of_a_name_reaches_the_screen_raw(found: Outcome) -> None:
+    """Escape sequences, line ends and commands to a CI service in a run's name are made harmless."""
+    hostile = news(found, EVIL)
+    ends = closing([Outcome(EVIL, found.found), Outcome(EVIL, StabtreeError(EVIL))], "stopped", Look(exit_code=1))
+    for text in (told(hostile, TIME, Look(), named=True), told_line(hostile, TIME, Look()), ends):
+        assert "\x1b" not in text
+        assert "\r" not in text
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+    assert "\n" not in told_line(hostile, TIME, Look())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (60, "1m 0s"), (3725, "1h 2m"), (90_000, "1d 1h"), (-1, "0s")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    """A time is told in its two largest units."""
+    assert duration(seconds) == text
