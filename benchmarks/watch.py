@@ -161,7 +161,7 @@ def prefixes(case: Case, count: int) -> Seen:
     """Judge a log after each of so many equal parts; all that is found is told."""
     warnings.simplefilter("ignore")
     seen = Seen(case, told={f"1/{count}": []})
-    announcer, judging = Announcer(hold_rows=0), Judging()
+    announcer, judging = Announcer(), Judging()
     try:
         log = growing(Path(case.path))
         places = {max(1, len(log.pieces) * part // count) for part in range(1, count + 1)}
@@ -171,7 +171,7 @@ def prefixes(case: Case, count: int) -> Seen:
                 if size in places:
                     outcomes = judge_file(path, judging)
                     seen.judged += 1
-                    seen.told[f"1/{count}"] += map(_plain, announcer.judged(outcomes))
+                    seen.told[f"1/{count}"] += map(_plain, announcer.judged(outcomes, final=True))
         _finish(seen, outcomes)
     except StabtreeError as error:
         seen.error = f"{error.problem}: {error.where}"

@@ -46,15 +46,16 @@ class Watching:
         """Take in new rows; judge the log where they make a judging point.
 
         Args:
-            rows: what is new, each metric -> value; empty where the log can't be read row by row.
+            rows: what is new, each metric -> value; empty where the log can't be read row by row: what waits for its
+                rows is then looked for whenever the log has grown.
             size: how long the log is now, in rows or bytes, the same unit always.
         """
-        called = False
+        called, before = False, self._rows
         for row in rows:
             self._rows += 1
             called |= self._signs.call(row)
         until = self._announcer.waits_until()
-        called |= until is not None and self._rows >= until
+        called |= until is not None and (self._rows >= until or self._rows == before)
         if not self._cadence.due(size, self._clock(), called=called):
             return ()
         return self._judged(size)

@@ -73,10 +73,10 @@ def test_what_comes_and_goes_is_not_told() -> None:
 
 
 def test_what_took_long_to_show_must_hold_for_longer() -> None:
-    """A rise that began 500 rows before it was found is told after a tenth of that."""
+    """A rise that began 500 rows before it was found is told after a fifth of that."""
     announcer = watched()
-    rows = [row for row in range(1001, 1100) if told(announcer, row, RISE, onset=500)]
-    assert rows == [1001 + 50]
+    rows = [row for row in range(1001, 1200) if told(announcer, row, RISE, onset=500)]
+    assert rows == [1001 + 100]
 
 
 def test_an_event_that_gets_another_leaf_is_told_again_as_such() -> None:
@@ -85,7 +85,7 @@ def test_an_event_that_gets_another_leaf_is_told_again_as_such() -> None:
     for row in range(1001, 1060):
         name = SPIKE if row < 1003 or 1030 <= row < 1040 else "spike-persistent"
         news += [(row, *item) for item in told(announcer, row, name, onset=1000)]
-    assert news == [(1001 + HOLD_ROWS, "spike-persistent", False), (1033, SPIKE, True)]
+    assert news == [(1001 + HOLD_ROWS, "spike-persistent", False), (1036, SPIKE, True)]
 
 
 def test_what_begins_after_it_was_told_is_told_again() -> None:
@@ -111,6 +111,14 @@ def test_what_has_passed_waits_for_a_window() -> None:
     assert [row for row in range(1001, 1200) if told(late, row, PASSED, onset=1000)] == [1001 + HOLD_ROWS]
     held = [row for row in range(21, 200) if sure.judged(found(row, PASSED, onset=20, causes=(cause,)))]
     assert held == [21 + HOLD_ROWS]
+
+
+def test_a_log_of_a_few_rows_is_not_warned_of() -> None:
+    """A warning that shows in the fourth row is told in the tenth; what is critical is told when it has held."""
+    mild, bad = Announcer(), Announcer()
+    mild.judged(found(3)), bad.judged(found(3))
+    assert [row for row in range(4, 30) if told(mild, row, RISE, onset=1)] == [10]
+    assert [row for row in range(4, 30) if told(bad, row, NAN, onset=3)] == [4 + HOLD_ROWS]
 
 
 def test_an_end_is_told_at_once() -> None:
@@ -139,3 +147,11 @@ def test_a_run_that_another_one_follows_in_its_log_is_told() -> None:
         (second,) = found(row)
         news += [row for _ in announcer.judged([first, second._replace(name="second")])]
     assert news == [1 + HOLD_ROWS]
+
+
+def test_a_log_that_is_written_anew_tells_anew() -> None:
+    """A second run that overwrites the log of the first, and fails as it did, is told of as well."""
+    announcer = watched()
+    first = [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)]
+    second = [row for row in range(1, 20) if told(announcer, row, *([NAN] if row > 10 else []), onset=10)]
+    assert (first, second) == ([1001 + HOLD_ROWS], [11 + HOLD_ROWS])
