@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,10 @@ from stabtree.integrations import HuggingFaceCallback, huggingface  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the frameworks warn of each other
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "callbacks.md"
 VOCABULARY, LENGTH, BATCH = 32, 16, 8
 QUIET = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "logging_steps": 1}
 
@@ -250,6 +251,15 @@ def test_a_recorder_of_ones_own_stays_open(tmp_path: Path) -> None:
         fit(tmp_path, max_steps=5, watch=HuggingFaceCallback(recorder))
         recorder.log(6, eval_loss=1.0)
     assert [row["step"] for row in rows(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page on callbacks shows of the Trainer is code that runs as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    section = PAGE.read_text(encoding="utf-8").partition("## Hugging Face")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    exec(block, {"model": model(), "dataset": Texts()})  # noqa: S102 - our own page
+    assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 21))
 
 
 def test_the_package_imports_no_trainer() -> None:
