@@ -199,7 +199,7 @@ def _number(value: Any) -> float:
 
 
 def _of_step(optimizer: Any, *, seldom: bool) -> dict[str, float]:
-    """The learning rate and the loss scale of the coming step; without a rate that is worked out where it is `seldom`."""
+    """The learning rate and the loss scale of the coming step; a rate that is worked out is left out where `seldom`."""
     found = {}
     if optimizer is not None and not (seldom and _schedule(optimizer)):
         found["lr"] = _number(optimizer.learning_rate)

@@ -43,7 +43,8 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     the first would push out the last good one.
 
     The gradients are looked at before they are clipped, and with their scale taken out. Where a strategy shards
-    them (FSDP, DeepSpeed), no rank holds what a norm takes: nothing is told of the model there.
+    them (FSDP, DeepSpeed), no rank holds what a norm takes: nothing is told of the model there; of one that several
+    optimizers share, the norms of its weights only.
 
     Args:
         path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
@@ -67,6 +68,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     def _begin(self, step: int) -> None:
         self._step = step
         self._stride = 1
+        self._alone = True
         self._epoch = 0
         self._losses: list[Any] = []
         self._lr: float | None = None
@@ -78,6 +80,9 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Open the log, and write the configuration to it."""
         self._begin(trainer.global_step)
+        self._alone = len(trainer.optimizers) == 1
+        if not pl_module.automatic_optimization:
+            self._stride = max(len(trainer.optimizers), 1)
         self._seen = dict(trainer.callback_metrics)
         if trainer.ckpt_path:
             self._checkpoints[str(trainer.ckpt_path)] = self._step, _written(str(trainer.ckpt_path))
@@ -90,8 +95,10 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         if recorder is not None and self._lr is None:  # of several optimizers the first speaks for the row
             self._lr = optimizer.param_groups[0]["lr"]
             if not SHARDED & {kind.__name__ for kind in type(trainer.strategy).__mro__}:
+                # Of several, each moves its own part of the model, by gradients that are there at its own time.
+                own = optimizer if self._alone else None
                 scaler = getattr(trainer.precision_plugin, "scaler", None)
-                recorder.model(self._step + self._stride, pl_module, optimizer, scaler=scaler)
+                recorder.model(self._step + self._stride, pl_module, own, scaler=scaler, clipped=not self._alone)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Write the step, once the last of its batches has come."""
@@ -234,7 +241,7 @@ def settings(trainer: Any, module: Any) -> dict[str, Any]:
         "epsilon": group.get("eps"),
         "lr_schedule": next((type(one.scheduler).__name__ for one in trainer.lr_scheduler_configs), None),
         "max_steps": int(total) if 0 < total < float("inf") else None,
-        "epochs": trainer.max_epochs,
+        "epochs": trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None,
         "micro_batch_size": batch,
         "batch_size": batch * accumulation * world if isinstance(batch, int) else None,
         "accumulation_steps": accumulation,
