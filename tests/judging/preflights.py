@@ -117,6 +117,7 @@ SIDES: dict[str, Sides] = {
     "rate-lora low": Sides({"lr": 0.9e-5}, {"lr": 1.1e-5}),
     "rate-lora-outside": Sides({"lr": 3.4e-4}, {"lr": 2.7e-4}),
     "rate-lora-outside low": Sides({"lr": 9e-5}, {"lr": 1.1e-4}),
+    "rate-lora preference": Sides({"lr": 5e-6}, {"lr": 5e-6, "beta": 0.1, "task": None}),
     "rate-full": Sides({"lr": 5.6e-4}, {"lr": 4.4e-4}, FULL),
     "rate-full-outside": Sides({"lr": 5.6e-5}, {"lr": 4.4e-5}, FULL),
     "decay-in-gradient": Sides({"optimizer": "adam"}, {"optimizer": "adam", "framework": "deepspeed"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.judge import Judging
 from stabtree.judging.preflight import checked, rules
 from stabtree.judging.settings import read_settings
-from stabtree.run import CONFIG
+from stabtree.run import CONFIG, Setting
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
@@ -215,3 +216,11 @@ def test_a_value_of_another_kind_is_not_judged() -> None:
 def test_beta2_that_is_no_average_is_not_judged() -> None:
     """A beta2 of 1 or more has no span, and no division by zero follows from it."""
     assert leaves(checked(planned(beta2=1.0))) == set()
+
+
+def test_what_deepspeed_prints_is_not_what_is_logged() -> None:
+    """`steps_per_print` says how often DeepSpeed prints; of the trainer's log it says nothing."""
+    run = of({"log_interval": 2000, "max_steps": 3000})
+    assert "log-too-rare" in leaves(checked(run))
+    printed = replace(run, config={**run.config, "log_interval": Setting(2000, "ds.json, steps_per_print")})
+    assert leaves(checked(printed)) == set()

@@ -62,7 +62,9 @@ PLANNED: Mapping[str, tuple[Any, ...]] = {
     "loss_scaling": ("dynamic", "none"),
     "min_lr": (1e-4, True),
     "device": ("NVIDIA A100", "V100"),
+    "dtype": ("bf16", "fp16"),
     "adapter": ("full", "lora"),
+    "beta": (0.1,),
     "weights_dtype": ("fp16", "fp32"),
     "schedule_steps": (50, 100),
 }

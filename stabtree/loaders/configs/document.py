@@ -177,5 +177,14 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
+def literal(text: str) -> Any:
+    """The value that Python prints so; a text that is none stays text."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
 def _twice(name: str, key: str) -> str:
     return f"{name}: the key {masked(clean(key, 40))!r} is given twice: the last one counts."

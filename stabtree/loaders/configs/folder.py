@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside
-from stabtree.loaders.configs.document import HINT, MAX_JSON, read_document
+from stabtree.loaders.configs.document import HINT, MAX_BYTES, read_document
 from stabtree.loaders.configs.framework import HOSTED, framework_in
 from stabtree.loaders.configs.settle import Settings, is_model, settings_of
 from stabtree.loaders.folder import entries, is_file, size_of
@@ -25,6 +25,7 @@ _NAMED = (
 )
 # Files that hold no settings of a training, whatever their keys are called.
 _OTHERS = ("hydra.yaml", "overrides.yaml", "tokenizer_config.json", "generation_config.json", "package.json")
+_STATE = "trainer_state.json"  # holds its log, too, and may be as large
 _MOST = 200
 _FEW = 3  # fewer known settings than these are no configuration, unless its name says so
 
@@ -126,7 +127,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
         for name in sorted(entries(place)[1]):
             path = place / name
             wanted = path.suffix.lower() in SUFFIXES or name in _NAMED
-            if wanted and name not in _OTHERS and 0 < size_of(path) <= MAX_JSON:
+            if wanted and name not in _OTHERS and (name == _STATE or 0 < size_of(path) <= MAX_BYTES):
                 seen += 1
                 if seen > _MOST:
                     return

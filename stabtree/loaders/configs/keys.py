@@ -129,7 +129,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node"),
     "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps"),
     "epochs": _same("epochs"),
-    "log_interval": _same("log_interval", "log_every_steps print_freq print_interval log_iter"),
+    "log_interval": _same("log_interval", "log_every_steps"),
     "log_strategy": (strategy_of, "logging_strategy"),
     "log_filters_nan": (optional_flag, "logging_nan_inf_filter"),
     "logs": (names_of, "report_to loggers log_with"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.assemble.run import run_of
-from stabtree.loaders.configs.document import ConfigFile
+from stabtree.loaders.configs.document import ConfigFile, literal
 from stabtree.loaders.configs.folder import Configured
 from stabtree.loaders.configs.keys import KEYS
 from stabtree.loaders.configs.settle import settings_of
@@ -18,6 +18,7 @@ from stabtree.loaders.source import open_source
 from stabtree.loaders.tensorboard import loader as tensorboard
 from stabtree.loaders.tensorboard.records import RecordReader
 from stabtree.loaders.tensorboard.scalars import Scalars
+from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.wandb import loader as wandb
 from stabtree.loaders.wandb.records import Log
 from stabtree.metrics.names import named
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 # Files that hold a whole configuration, by what their names hold.
 _WHOLE = ("tfevents", ".wandb")
+_MANY = 20  # fewer printed arguments than these are not all
 
 
 def logged(path: Path) -> Configured | None:
@@ -51,7 +53,7 @@ def _marked(folder: Path, mark: str) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _values(source: Source) -> dict[str, Any]:
-    """All that a TensorBoard or W&B file holds of its configuration."""
+    """All that a TensorBoard or W&B file, or what a trainer printed, holds of its configuration."""
     names, notes = named({}, None), list[str]()
     if tensorboard.sniff(source, names):
         reader = RecordReader(stored=MAX_BYTES if source.packed else source.size)
@@ -64,7 +66,16 @@ def _values(source: Source) -> dict[str, Any]:
         for _ in log.rows(chunks(source, notes)):
             pass  # the configuration may stand after any row
         return {**log.config, "display_name": log.name}
-    return {}
+    return {} if source.binary else _printed(source.head)
+
+
+def _printed(head: str) -> dict[str, Any]:
+    """The arguments that a trainer prints as a whole before it starts: `Arguments(lr=0.1, ...)`, `lr ..... 0.1`."""
+    dump = ConfigDump(everything=True)
+    for line in head.split("\n"):
+        dump.look(line, 0, code=True)
+    texts = dump.texts()
+    return {key: literal(text) for key, text in texts.items()} if len(texts) >= _MANY else {}
 
 
 def _header(path: Path) -> Configured | None:

@@ -57,15 +57,18 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
     if bare and times and times.value != 1 and "micro_batch_size" not in settings:
         # A bare `batch_size` is what one device takes at once where it is accumulated.
         settings["micro_batch_size"] = settings.pop("batch_size")
-    unused = _unused(file.values)
+    unused = _unused(file.values, framework)
     return {key: one for key, one in settings.items() if key not in unused}, notes
 
 
-def _unused(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The settings that are there without a meaning: of a state that keeps them all, of a schedule that is off."""
-    state = ("eval_every", "checkpoint_every") if "log_history" in values else ()
+def _unused(values: Mapping[str, Any], framework: str) -> tuple[str, ...]:
+    """The settings without a meaning: of a state that keeps them all, of a schedule that is off, of a run in steps."""
+    if "log_history" in values:
+        return ("eval_every", "checkpoint_every")
     off = ("schedule_steps", "min_lr", "warmup_steps") if values.get("decay_lr") is False else ()
-    return (*state, *off)
+    steps = values.get("max_steps")
+    in_steps = framework in HOSTED and isinstance(steps, int) and steps > 0
+    return (*off, "epochs") if in_steps else off
 
 
 def _counted(shares: Settings, steps: Setting | None) -> Settings:

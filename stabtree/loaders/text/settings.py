@@ -35,10 +35,15 @@ _NUMERIC = {word for words in _NUMBERS for word in words.split()}
 
 
 class ConfigDump:
-    """Collects settings while a log is read; what is no setting leaves it as it is."""
+    """Collects settings while a log is read; what is no setting leaves it as it is.
 
-    def __init__(self) -> None:
-        self._found: list[tuple[int, str, Any]] = []
+    Args:
+        everything: whether to keep what no run's configuration has, too.
+    """
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self._everything = everything
+        self._found: list[tuple[int, str, str]] = []
         self._inside = False
 
     def look(self, line: str, row: int, *, code: bool) -> bool:
@@ -62,12 +67,17 @@ class ConfigDump:
 
     def _keep(self, row: int, key: str, text: str) -> None:
         word = normalize(key)
-        if word in _KNOWN or word == "save_strategy":
-            self._found.append((row, word, _typed(text.strip().strip("'\""), word)))
+        if self._everything or word in _KNOWN or word == "save_strategy":
+            self._found.append((row, word, text.strip().strip("'\"")))
+
+    def texts(self) -> dict[str, str]:
+        """All that was kept, as it was printed."""
+        return {key: text for _, key, text in self._found}
 
     def until(self, row: int) -> dict[str, ConfigScalar]:
         """The configuration of the run that begins at row `row`: later dumps replace earlier ones."""
-        values = {key: value for at, key, value in self._found if at <= row and value is not None}
+        typed = ((key, _typed(text, key)) for at, key, text in self._found if at <= row)
+        values = {key: value for key, value in typed if value is not None}
         strategy = str(values.pop("save_strategy", "steps"))
         if not strategy.endswith("steps"):
             values.pop("save_steps", None)

@@ -41,6 +41,16 @@ def _same(value: float | None, wanted: str) -> bool:
         return False
 
 
+@predicate(source="the documents that a tree names", rule="{key} is said")
+def setting_is_said(run: Run, *, key: str) -> Answer:
+    """Is a setting said at all?
+
+    It tells one kind of configuration from another: where it is not said the answer is no.
+    """
+    found = key in run.config
+    return judged(run, (key,), "" if found else f"{key} is not said", found=found)
+
+
 @predicate(
     source="the documents that a tree names",
     labels=(YES, OUTSIDE, NO),

@@ -12,6 +12,7 @@ OFF, BY_STEPS = "no", ("", "steps")
 FEW, COARSE, ONCE = "few", "coarse", "once"
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
+PRINTED = "steps_per_print"
 
 
 @predicate(source="axolotl, key metrics for SFT", labels=(YES, ONCE, NO), rule="no evaluation before the run ends")
@@ -95,8 +96,8 @@ def logs_too_little(run: Run, *, rows: Count) -> Answer:
     how, every, total = word(run, LOGS[0]), number(run, LOGS[1]), number(run, LOGS[2])
     if how == OFF:
         return judged(run, LOGS[:1], "nothing is logged", found=True)
-    if how not in BY_STEPS:
-        return inapplicable(f"{quoted(run, LOGS[0])}: not by steps")
+    if apart := _not_by_steps(run):
+        return apart
     if not every or total is None:
         return unsaid(run, *LOGS[1:])
     count = min(total // every, LARGEST)
@@ -115,12 +116,21 @@ def logs_too_rarely(run: Run, *, recovery_steps: int, fine_steps: int) -> Answer
 
     Yes where a spike is over before the next row; `coarse` where a window of 100 steps has fewer than ten rows.
     """
-    how, every = word(run, LOGS[0]), number(run, LOGS[1])
-    if how not in BY_STEPS:
-        return inapplicable(f"{quoted(run, LOGS[0])}: not by steps")
+    every = number(run, LOGS[1])
+    if apart := _not_by_steps(run):
+        return apart
     if every is None:
         return unsaid(run, LOGS[1])
     found = YES if every > recovery_steps else COARSE if every > fine_steps else NO
     bar = f"a spike is over within {recovery_steps} steps; {fine_steps} or fewer show it"
     limit = float(recovery_steps if found == YES else fine_steps)
     return judged(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
+
+
+def _not_by_steps(run: Run) -> Answer | None:
+    """Why no number of steps between two rows of the log is said; None where one may be."""
+    if word(run, LOGS[0]) not in BY_STEPS:
+        return inapplicable(f"{quoted(run, LOGS[0])}: not by steps")
+    if LOGS[1] in run.config and PRINTED in run.config[LOGS[1]].source:
+        return inapplicable(f"{quoted(run, LOGS[1])}: how often DeepSpeed prints, not what the trainer logs")
+    return None

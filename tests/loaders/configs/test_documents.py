@@ -15,6 +15,7 @@ from stabtree.loaders.configs import load_config
 from stabtree.loaders.configs.document import ConfigFile
 from stabtree.loaders.configs.keys import ALSO, KEYS, LOCAL, SECTIONS
 from stabtree.loaders.configs.settle import completed, settings_of
+from tests.loaders.configs.test_trainers import CASES
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -142,6 +143,20 @@ def test_bytes_that_are_no_text_are_replaced_with_a_note(tmp_path: Path) -> None
     run = load_config(write(tmp_path, b"# caf\xe9\nlr: 0.1\n", "a.yaml"))
     assert run.config["lr"].value == 0.1
     assert any("replaced" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("trainer", CASES)
+def test_a_cut_file_is_an_error_or_less_of_the_same(tmp_path: Path, trainer: str) -> None:
+    """However much of a configuration is there: it is refused, or says something, and nothing crashes."""
+    name, text, _ = CASES[trainer]
+    for place in range(1, 10):
+        content = text.encode()[: len(text) * place // 10]
+        try:
+            run = load_config(write(tmp_path, content, name))
+        except StabtreeError as error:
+            assert error.hint or error.where
+        else:
+            assert run.config
 
 
 def test_python_is_read_and_never_run(tmp_path: Path) -> None:

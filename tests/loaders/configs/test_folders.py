@@ -117,6 +117,36 @@ def test_a_wandb_file_holds_the_configuration_of_its_run(tmp_path: Path) -> None
     assert (config["lr"].value, config["beta2"].value, config["logs"].value) == (1e-4, 0.95, "wandb")
 
 
+def test_what_a_trainer_prints_as_a_whole_is_read_as_its_configuration(tmp_path: Path) -> None:
+    """Arguments printed with dots are those of the trainer that is known by them, also those that logs don't need."""
+    printed = {
+        "tensor_model_parallel_size": 2,
+        "fp16": True,
+        "bf16": False,
+        "loss_scale": None,
+        "params_dtype": "half",
+        "micro_batch_size": 4,
+        "lr_warmup_iters": 0,
+        "lr_warmup_fraction": 0.05,
+        "optimizer": "adam",
+        "lr": 1e-4,
+        **{f"other_{place}": "x" for place in range(12)},
+    }
+    text = "".join(f"  {key} {'.' * 20} {value}\n" for key, value in printed.items())
+    run = load_config(write(tmp_path, f"{text}training ...\n iteration 1 | lm loss: 3.5 | lr: 1e-4 |\n", "train.log"))
+    assert {key: one.value for key, one in run.config.items()} == {
+        "framework": "megatron",
+        "dtype": "fp16",
+        "mixed": True,
+        "loss_scaling": "dynamic",
+        "micro_batch_size": 4,
+        "warmup_steps": 0,
+        "warmup_ratio": 0.05,
+        "optimizer": "adam",
+        "lr": 1e-4,
+    }
+
+
 def test_of_what_a_log_prints_only_the_sure_is_read(tmp_path: Path) -> None:
     """A printed warm-up of 0 steps may be one by a share, and a batch that of one device: neither is read."""
     text = "TrainingArguments(\nwarmup_steps=0,\nlearning_rate=0.001,\nper_device_train_batch_size=4,\n)\n"

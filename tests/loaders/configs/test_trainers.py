@@ -552,3 +552,10 @@ def test_a_schedule_that_is_off_is_not_there(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, text, "config.py")).config
     assert {"schedule_steps", "warmup_steps"}.isdisjoint(config)
     assert config["max_steps"].value == 100
+
+
+def test_epochs_count_for_nothing_where_steps_are_set(tmp_path: Path) -> None:
+    """The Hugging Face trainer stops at `max_steps`, however many epochs its arguments hold by default."""
+    text = "per_device_train_batch_size: 1\nnum_train_epochs: 3\nmax_steps: "
+    assert "epochs" not in load_config(write(tmp_path, f"{text}50\n", "a.yaml")).config
+    assert load_config(write(tmp_path, f"{text}-1\n", "b.yaml")).config["epochs"].value == 3
