@@ -9,7 +9,6 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.configs.document import HINT
 from stabtree.loaders.configs.folder import SUFFIXES, beside, configured, in_folder
-from stabtree.loaders.configs.logged import logged
 from stabtree.loaders.configs.settle import completed
 from stabtree.run import FileUse, Run
 
@@ -68,6 +67,8 @@ def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
     except StabtreeError:
         if path.suffix.lower() in (*SUFFIXES, ".py") or not path.exists():
             raise
+        from stabtree.loaders.configs.logged import logged  # the loaders of logs, which a configuration needs none of
+
         found = logged(path)
         if not found:
             raise StabtreeError(_NEITHER, where=masked(clean(path)), hint=HINT) from None
