@@ -74,7 +74,11 @@ class Filling:
         now = self._value(place.knob)
         if not isinstance(now, int | float):
             return now == place.value
-        return 0 < now <= float(place.value) if place.how == "<" else now == float(place.value)
+        try:
+            wanted = float(place.value)
+        except ValueError:  # a loss scale of 1024 is not `dynamic`
+            return False
+        return 0 < now <= wanted if place.how == "<" else now == wanted
 
     def _told(self, place: Place) -> str:
         if place.knob in (CHECKPOINT, BATCHES):

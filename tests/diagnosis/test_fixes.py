@@ -209,3 +209,9 @@ def test_the_number_format_is_the_reason_for_no_fix() -> None:
     finding = diagnose(make_run({"loss": loss}, dtype="fp32")).findings[0]
     assert finding.leaf.id == "slow-rise"
     assert finding.advice[0].reason.startswith("the loss goes from a level of")
+
+
+def test_a_scale_that_is_a_number_is_not_dynamic() -> None:
+    """A fix that sets a word is not done where a number stands."""
+    assert not filling(loss_scale=1024.0).done("Scale dynamically {loss_scale=dynamic}.")
+    assert filling(loss_scale="dynamic").done("Scale dynamically {loss_scale=dynamic}.")
