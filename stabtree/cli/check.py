@@ -19,9 +19,10 @@ from stabtree.cli.options import (  # noqa: TC001 - typer reads them
 from stabtree.cli.output.outputs import Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.common.errors import StabtreeError
-from stabtree.render.outputs import checks
+from stabtree.render.outputs import JSON, JSONL, checks
 
 if TYPE_CHECKING:
+    from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
@@ -89,7 +90,7 @@ def check(
     places = wanted(output, json=json, quiet=quiet, known=checks())
     judging = Judging(settings, tree, trees, set=tuple(set_ or ()), ignore=tuple(ignore or ()))
     spare_rules(places, *judging.rules)
-    outcomes = _judged(paths, judging, merge=merge)
+    outcomes = _judged(paths, judging, merge=merge, hashed=not {JSON, JSONL}.isdisjoint(places.values()))
     for outcome in outcomes:
         if isinstance(outcome.found, StabtreeError):
             spare_unread(places, outcome.name)
@@ -105,16 +106,19 @@ def check(
         raise typer.Exit(code)
 
 
-def _judged(paths: list[str], judging: Any, *, merge: bool) -> list[Outcome]:
-    """What became of each configuration."""
+def _judged(paths: list[str], judging: Judging, *, merge: bool, hashed: bool) -> list[Outcome]:
+    """What became of each configuration; for machines with what tells its files from others."""
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.preflight import checked
+    from stabtree.loaders.paths.inputs import with_inputs
     from stabtree.loaders.paths.several import expanded, once
 
     files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
     outcomes = []
     for group in [files] if merge else [[file] for file in files]:
         run = _read(group)
+        if hashed and not isinstance(run, StabtreeError):
+            run = with_inputs(run)
         outcomes.append(Outcome(group[0], run if isinstance(run, StabtreeError) else checked(run, judging)))
     return outcomes
 

@@ -90,6 +90,38 @@ def test_whatever_is_wrong_fits_on_a_screen(tmp_path: Path) -> None:
     assert "from  precision P12" in full
 
 
+def test_more_than_a_screen_holds_is_counted(tmp_path: Path) -> None:
+    """Fifty rules of a team are no reason for a second screen; --full names them all."""
+    rule = """
+  - id: T{n}
+    leaf: ours-{n}
+    ask: Is it so for the {n}th time?
+    test: setting_outside
+    params: {{key: lr, high: 1e-9}}
+    severity: warning
+    title: It is so for the {n}th time
+    means: Nothing good.
+    fixes: [Change it.]
+    source: us"""
+    (tmp_path / "rules").mkdir()
+    text = "name: ours\ntitle: Ours\nwhen: [config]\nchecks:" + "".join(rule.format(n=n) for n in range(50))
+    (tmp_path / "rules" / "ours.yaml").write_text(text)
+    words = ("check", written(tmp_path), "--trees", str(tmp_path / "rules"))
+    lines = run(*words, COLUMNS="80").stdout.splitlines()
+    assert len(lines) <= 40
+    assert "and 22 more (--full)" in lines
+    assert "(ours-49)" in run(*words, "--full").stdout
+
+
+def test_what_is_accepted_is_told_with_its_reason(tmp_path: Path) -> None:
+    """It counts for nothing, and the screen says what the verdict would be."""
+    (tmp_path / "ours.toml").write_text('accept = [{leaf = "no-clipping", reason = "clipped by the model itself"}]')
+    done = run("check", written(tmp_path, grad_clip=0.0), "--config", str(tmp_path / "ours.toml"))
+    assert done.returncode == 0
+    assert "Accepted: no-clipping: clipped by the model itself" in done.stdout
+    assert "But for what is accepted the verdict would be warning." in done.stdout
+
+
 def test_few_findings_are_told_whole_and_the_worst_before_the_others(tmp_path: Path) -> None:
     """What gives way is the length of the mildest, and what is critical stands first."""
     lines = run("check", written(tmp_path, grad_clip=0.0, min_lr=0.1), COLUMNS="80").stdout.splitlines()
@@ -142,6 +174,7 @@ def test_json_is_of_the_same_schema(tmp_path: Path) -> None:
     one = json.loads(run("check", wrong, "--json").stdout)
     VALIDATOR.validate(one)
     assert (one["verdict"], one["run"]["config"]["lr"]["value"]) == ("critical", 0.01)
+    assert len(one["run"]["inputs"][0]["sha256"]) == 64
     assert all(finding["evidence"] and finding["fixes"] for finding in one["findings"])
     both = json.loads(run("check", wrong, good, "--json").stdout)
     VALIDATOR.validate(both)
@@ -154,7 +187,7 @@ def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_pa
     paths = [written(tmp_path, "a.json", grad_clip=0.0), written(tmp_path, "b.json"), str(tmp_path / "c.json")]
     done = run("check", *paths)
     assert done.returncode == 1
-    assert [word in done.stdout for word in ("a.json: The gradient", "b.json: Nothing found", "UNREAD")] == [True] * 3
+    assert [word in done.stdout for word in ("a.json: The gradient", "b.json: Nothing found", "NOT READ")] == [True] * 3
     assert "3 configurations: 1 warning, 1 ok, 1 unread · exit 1" in done.stdout
     assert run("check", *paths[1:]).returncode == 2
     assert len(run("check", *paths[:2], "-q").stdout.splitlines()) == 2
@@ -179,6 +212,10 @@ def test_services_are_told_the_line_of_the_setting(tmp_path: Path) -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
     (issue,) = json.loads(run("check", str(path), "--output", GITLAB).stdout)
     assert issue["location"]["lines"] == {"begin": 3}
+    (tmp_path / "more.yaml").write_text("seed: 1\nmax_grad_norm: 0\n")
+    merged = run("check", written(tmp_path), str(tmp_path / "more.yaml"), "--merge", "--output", GITHUB).stdout
+    (command,) = reading.commands(merged)
+    assert (command.properties["line"], command.properties["file"]) == ("2", str(tmp_path / "more.yaml"))
     suite = reading.suites(run("check", str(path), "--output", JUNIT).stdout)
     assert suite.get("failures") == "1"
 
@@ -203,6 +240,24 @@ def test_no_output_carries_what_a_file_smuggles_in(name: str, tmp_path: Path) ->
         assert not any(line.startswith("::set-output") for line in told.splitlines())
         if name == MARKDOWN:
             assert "<script>" not in told
+
+
+def test_a_team_tests_its_rules_about_configurations(tmp_path: Path) -> None:
+    """`tree test` reads the configurations that lie beside the tree, and tells those that end elsewhere."""
+    tree = """
+name: ours
+title: Ours
+when: [config]
+checks:
+  - {id: T1, leaf: ours-rate, ask: Too high?, test: setting_outside, params: {key: lr, high: 1e-4}, severity: warning,
+     title: Too high, means: Lost runs., fixes: [Lower it.], source: us}
+tests:
+  - {run: run.json, reaches: LEAF}
+"""
+    written(tmp_path)
+    for leaf, code in (("ours-rate", 0), ("ours-ok", 1)):
+        (tmp_path / "ours.yaml").write_text(tree.replace("LEAF", leaf))
+        assert run("tree", "test", str(tmp_path / "ours.yaml")).returncode == code
 
 
 def test_a_tab_completes_what_goes_with_it() -> None:

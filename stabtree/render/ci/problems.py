@@ -11,7 +11,7 @@ from stabtree.common.text import clean
 from stabtree.judging.fingerprint import fingerprint
 from stabtree.judging.outcome import UNREAD, Outcome
 from stabtree.render.report.advice import do_now
-from stabtree.render.report.preflight import line_of
+from stabtree.render.report.preflight import place_of
 from stabtree.render.report.words import briefed, calm, step_of, title
 
 if TYPE_CHECKING:
@@ -92,10 +92,14 @@ def problems(outcomes: Sequence[Outcome], *, ignored: bool = False) -> Iterator[
 
 def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool = False) -> Problem:
     run, file = _places(name, diagnosis)
+    line = diagnosis.run.places.get(finding.onset_step) if finding.onset_step is not None else None
+    if diagnosis.before_run:  # a configuration may be of several files
+        place, line = place_of(diagnosis, finding)
+        file = clean(place, MOST_PATH) if place else file
     return Problem(
         run=run,
         file=file,
-        line=_line(diagnosis, finding),
+        line=line,
         rule=clean(finding.leaf.id),
         severity=str(finding.leaf.severity),
         title=told(finding),
@@ -105,13 +109,6 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
         ignored=ignored,
         accepted=accepted(finding),
     )
-
-
-def _line(diagnosis: Diagnosis, finding: Finding) -> int | None:
-    """The line in which it begins: of its first step in a log, of what decided in a configuration."""
-    if finding.onset_step is not None:
-        return diagnosis.run.places.get(finding.onset_step)
-    return line_of(diagnosis, finding) if diagnosis.before_run else None
 
 
 def told(finding: Finding) -> str:

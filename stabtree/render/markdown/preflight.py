@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import escape, folded, listed, paged, table
 from stabtree.render.report.preflight import closing, coverage, items, unjudged
-from stabtree.render.report.words import badge, headline
+from stabtree.render.report.words import badge, headline, known
 from stabtree.render.verdicts import LOOKS
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     for outcome in outcomes:
         found = outcome.found
         if isinstance(found, StabtreeError):
-            parts.append(f"### UNREAD {escape(outcome.name)}: {escape(found.problem)}\n")
+            parts.append(f"### {LOOKS[UNREAD].word}: {escape(outcome.name)}: {escape(found.problem)}\n")
         else:
             parts.append(_told(found, outcome.name, look))
     return "\n".join(parts)
@@ -55,6 +56,6 @@ def _told(diagnosis: Diagnosis, name: str, look: Look) -> str:
         f"### {LOOKS[badge(diagnosis)].word}: {escape(name)}: {escape(headline(diagnosis))}",
         table(HEADS, rows) if rows else "",
         folded(escape(coverage(diagnosis)), listed(open_)) if open_ else escape(coverage(diagnosis)),
-        listed(map(escape, diagnosis.run.notes)),
+        listed(map(escape, (*known(diagnosis), *diagnosis.run.notes))),
         f"**{escape(closing(diagnosis, look.exit_code))}**",
     )

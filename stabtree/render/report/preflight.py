@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
@@ -60,12 +61,16 @@ def _item(finding: Finding) -> Item:
     return Item(leaf.severity, leaf.id, briefed(finding), now, leaf.why, finding.fixes, leaf.source)
 
 
-def line_of(diagnosis: Diagnosis, finding: Finding) -> int | None:
-    """The line of the first setting that decided; None where its file does not tell lines."""
+def place_of(diagnosis: Diagnosis, finding: Finding) -> tuple[str, int | None]:
+    """The file and the line of the first setting that decided; no line where the file does not tell lines."""
     now = finding.evidence[-1].text if finding.evidence else ""
     said = [(now.find(f"({item.source})"), item.source) for item in diagnosis.run.config.values()]
-    places = [LINE.search(source) for at, source in sorted(said) if at >= 0]
-    return next((int(place[1]) for place in places if place), None)
+    for source in (source for at, source in sorted(said) if at >= 0):
+        paths = [use.path for use in diagnosis.run.sources if source.startswith(PurePath(use.path).name)]
+        line = LINE.search(source)
+        if paths:
+            return paths[-1], int(line[1]) if line else None
+    return "", None
 
 
 def unjudged(diagnosis: Diagnosis) -> list[Unjudged]:

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Length, Look
 from stabtree.render.page import Page, new_page
 from stabtree.render.report.preflight import Item, closing, coverage, items, unjudged
-from stabtree.render.report.words import badge, headline
+from stabtree.render.report.words import badge, headline, known
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 MOST_LINES = 40
 HEAD = 6
 INDENT = 2
+MOST_ITEMS = 28  # findings that are named on a screen
 MOST_NOTES = 2
 LEAST_NAME = 24  # characters of a path
 LOUD = (Severity.CRITICAL, Severity.WARNING)
@@ -44,26 +46,23 @@ def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
     if look.length is Length.FULL:
         return _full(diagnosis, look)
     found = items(diagnosis)
-    loud, notes = (
-        [item for item in found if item.severity in LOUD],
-        [item for item in found if item.severity not in LOUD],
-    )
+    loud = [item for item in found if item.severity in LOUD]
+    notes = [item for item in found if item.severity not in LOUD]
+    forms = tuple(partial(_items, found=loud, shape=shape) for shape in _shapes(min(len(loud), MOST_ITEMS)))
     blocks = [
         Pane("head", (partial(_head, diagnosis=diagnosis),)),
-        Pane("items", tuple(partial(_items, found=loud, shape=shape) for shape in _shapes(len(loud)))),
+        Pane("items", forms),
         Pane("notes", (partial(_notes, found=notes, each=True), partial(_notes, found=notes, each=False))),
         Pane("read", (partial(_read, diagnosis=diagnosis),), close=not found),
         Pane("last", (partial(_last, diagnosis=diagnosis, look=look),), close=True),
     ]
-    return fitted(blocks, ["notes", *["items"] * (2 * len(loud))], MOST_LINES, partial(new_page, look))
+    return fitted(blocks, ["notes", *["items"] * len(forms)], MOST_LINES, partial(new_page, look))
 
 
 def _shapes(count: int) -> list[tuple[Form, ...]]:
     """How long each finding is told, from all of it for all to a line for each: the worst give way last."""
     steps = itertools.pairwise(Form)
-    return [(long,) * most + (short,) * (count - most) for long, short in steps for most in range(count, -1, -1)] or [
-        ()
-    ]
+    return [(long,) * most + (short,) * (count - most) for long, short in steps for most in range(count, -1, -1)]
 
 
 def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
@@ -72,7 +71,12 @@ def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     for outcome in outcomes:
         found = outcome.found
         if isinstance(found, StabtreeError):
-            page.line((" UNREAD ", "critical"), ("  ", ""), (f"{outcome.name}: {found.problem}", ""), hanging=INDENT)
+            page.line(
+                (f" {LOOKS[UNREAD].word} ", UNREAD),
+                ("  ", ""),
+                (f"{outcome.name}: {found.problem}", ""),
+                hanging=INDENT,
+            )
             continue
         page.line(*_headed(page, found, outcome.name), hanging=INDENT)
         for item in items(found):
@@ -97,7 +101,7 @@ def _full(diagnosis: Diagnosis, look: Look) -> str:
     page.line((coverage(diagnosis), "heading"))
     for rule in unjudged(diagnosis):
         page.line((f"{rule.id} ", "id"), (f"{rule.ask} {rule.reason}", ""), indent=INDENT, hanging=INDENT)
-    for note in diagnosis.run.notes:
+    for note in (*known(diagnosis), *diagnosis.run.notes):
         page.line((note, "dim"), hanging=INDENT)
     _last(page, diagnosis, look)
     return page.text()
@@ -119,7 +123,7 @@ def _headed(page: Page, diagnosis: Diagnosis, name: str) -> list[tuple[str, str]
 
 
 def _items(page: Page, found: Sequence[Item], shape: tuple[Form, ...]) -> None:
-    for place, (item, form) in enumerate(zip(found, shape, strict=True)):
+    for place, (item, form) in enumerate(zip(found, shape, strict=False)):
         if place and (form is Form.WHOLE or shape[place - 1] is Form.WHOLE):
             page.blank()
         fix = item.fixes[0] if item.fixes else ""
@@ -131,6 +135,8 @@ def _items(page: Page, found: Sequence[Item], shape: tuple[Form, ...]) -> None:
         elif form is Form.BRIEF:
             _row(page, "now", item.now, 1)
             _row(page, "fix", fix, 1)
+    if rest := len(found) - len(shape):
+        page.line((f"and {rest} more (--full)", ""))
 
 
 def _titled(page: Page, item: Item) -> None:
@@ -170,7 +176,7 @@ def _notes(page: Page, found: Sequence[Item], *, each: bool) -> None:
 def _read(page: Page, diagnosis: Diagnosis) -> None:
     """How much of it could be judged, and what was noted of the file."""
     page.lines([[(coverage(diagnosis, page.width), "")]])
-    for note in diagnosis.run.notes[:MOST_NOTES]:
+    for note in (*known(diagnosis, most=MOST_NOTES), *diagnosis.run.notes[:MOST_NOTES]):
         page.lines([[(clipped(page.plain(note), page.width), "dim")]])
 
 
