@@ -34,9 +34,8 @@ def _report(hold: str, half: str, seen: Sequence[Seen]) -> None:
     faults = [one for one in seen if one.case.fault]
     alarmed = [one for one in healthy if one.told[hold]]
     print(f"\n== hold {hold}, half {half}")
-    print(
-        f"healthy ever alarmed {len(alarmed)}/{len(healthy)}, {sum(not one.final for one in alarmed)} by the way alone"
-    )
+    passing = sum(not one.final for one in alarmed)
+    print(f"healthy ever alarmed {len(alarmed)}/{len(healthy)}, {passing} of them not by the whole log")
     for one in alarmed:
         final = "whole too" if one.final else "in passing"
         print(f"  {final:10s} {one.case.id} of {one.rows} rows: {_told(one, hold)}")

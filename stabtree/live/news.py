@@ -69,9 +69,9 @@ class _Event:
         """How many rows the log held when it was first found: the event, and once that was told, the leaf."""
         return self.leaves[leaf] if self.told else self.first_rows
 
-    def is_ahead(self, rows: int, last_step: int) -> bool:
-        """Whether it was found, or told, where a log of so many rows and steps does not reach."""
-        return self.first_rows > rows or self.told_step > last_step
+    def is_ahead(self, rows: int, last_step: int | None) -> bool:
+        """Whether it was found, or told, where a log of so many rows, up to such a step of its run, does not reach."""
+        return last_step is not None and (self.told_step > last_step if self.told else self.first_rows > rows)
 
     def goes_on(self, run: str, kinds: set[str], onset_step: int | None) -> bool:
         """Whether a finding may tell of it: what begins after it was told is another event."""
@@ -107,10 +107,12 @@ class Announcer:
             final: whether no row follows, so that nothing is waited for.
         """
         judged = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
+        if not judged:
+            return ()  # half written just now: what is known of it stays
         self.rows = sum(rows_of(diagnosis.run) for _, diagnosis in judged)
         ends = {name: diagnosis.run.last_step or 0 for name, diagnosis in judged}
         # A log that is written anew, or goes back behind what was told of it, tells it anew.
-        self._events = [event for event in self._events if not event.is_ahead(self.rows, ends.get(event.run, 0))]
+        self._events = [event for event in self._events if not event.is_ahead(self.rows, ends.get(event.run))]
         before = {id(event): event.leaves for event in self._events}
         for event in self._events:
             event.leaves, event.due_rows = {}, {}
@@ -141,10 +143,11 @@ class Announcer:
     def _event(self, name: str, finding: Finding, run: Run) -> _Event:
         """The event that a finding tells of: one that was found before, or a new one."""
         kinds = {kind for part in finding.parts for kind in (part.leaf.id, *part.leaf.events)}
-        for event in reversed(self._events):
-            if event.goes_on(name, kinds, finding.onset_step):
-                event.kinds |= kinds
-                return event
+        same = [event for event in self._events if event.goes_on(name, kinds, finding.onset_step)]
+        if same:
+            event = next((item for item in same if finding.leaf.id in item.told), same[-1])
+            event.kinds |= kinds
+            return event
         # What a log held before it was watched, it has held since it began.
         since = 0 if self._judged or finding.onset_step is None else rows_of(run) - rows_before(finding, run) - 1
         event = _Event(name, kinds, self.rows - max(since, 0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import CauseState, Diagnosis, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
@@ -155,3 +156,11 @@ def test_a_log_that_is_written_anew_tells_anew() -> None:
     first = [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)]
     second = [row for row in range(1, 20) if told(announcer, row, *([NAN] if row > 10 else []), onset=10)]
     assert (first, second) == ([1001 + HOLD_ROWS], [11 + HOLD_ROWS])
+
+
+def test_a_log_that_is_half_written_forgets_nothing() -> None:
+    """A judgement that could not read the log tells nothing, and what was told before it is not told after it."""
+    announcer = watched()
+    assert [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)] == [1001 + HOLD_ROWS]
+    assert not announcer.judged([Outcome("run", StabtreeError("it is cut"))])
+    assert not told(announcer, 1010, NAN, onset=1000)

@@ -40,9 +40,9 @@ def told_at(file: Path, loss: Sequence[float]) -> list[tuple[str, int]]:
 def test_nan_is_told_once_after_it_held(tmp_path: Path) -> None:
     """A loss that turns NaN for good is told when it has stayed so for some rows, and never again."""
     loss = [
-        *(2 + np.exp(-np.arange(300) / 50) + 0.02 * np.random.default_rng(0).standard_normal(300)),
-        *[math.nan] * 50,
+        *(2 + np.exp(-np.arange(90) / 20) + 0.02 * np.random.default_rng(0).standard_normal(90)),
+        *[math.nan] * 15,
     ]
     found = told_at(tmp_path / "a.csv", loss)
-    assert [rows for _, rows in found][:1] == [301 + HOLD_ROWS]
+    assert [rows for _, rows in found][:1] == [91 + HOLD_ROWS]
     assert len({leaf for leaf, _ in found}) == len(found)
