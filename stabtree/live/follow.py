@@ -12,7 +12,7 @@ from stabtree.live.rows import LineRows
 from stabtree.loaders.folder import MAX_DEPTH, entries, is_file
 from stabtree.loaders.formats import by_name
 from stabtree.loaders.paths.metrics_file import OTHERS, loader_of
-from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.paths.several import expanded, once
 from stabtree.metrics.names import named
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LISTED_EVERY = 10  # looks, after which folders are searched for new files
 MOST_FILES = 1000
 MOST_ENTRIES = 20_000
+MOST_GLIMPSES = 500  # files that are looked into at once; the others wait for the next search
 BY_NAME = ("tfevents", ".wandb")  # what loggers call their files, however they begin
 DATABASES = (".db", ".sqlite", ".sqlite3")  # SQLite writes to a file beside one first
 SETTLED_BYTES = 1 << 16  # a file that is longer and was no log before will be none
@@ -69,7 +70,7 @@ class Follower:
         self._read: dict[str, None] = {}
         self._sizes: dict[str, int] = {}  # of what is no log, when it was looked into
         self._problems: dict[str, str] = {}
-        self._looks = 0
+        self._looks = self._glimpses = 0
 
     def reads(self, files: Iterable[str]) -> None:
         """Follow what a judgement read too, such as the file that a manifest names."""
@@ -105,8 +106,9 @@ class Follower:
             yield f"{clean(path)} can't be looked at just now, and is tried again: {clean(problem)}"
 
     def _list(self) -> None:
-        """Find the logs that are there now; those that were found once are kept where they are no folder's."""
-        found: dict[str, None] = {}
+        """Find the logs that are there now; one that was found is kept until it is known to be gone."""
+        self._glimpses = 0
+        found = {path: None for path in self._logs if not _is_gone(path)}
         for given in self._paths:
             for path in expanded(given):
                 if _is_folder(path):
@@ -117,7 +119,8 @@ class Follower:
                         found[f"{path}-wal"] = None
         for path in self._read:
             found.update(dict.fromkeys(_all_below(Path(path)) if _is_folder(path) else [path]))
-        self._logs = {path: self._logs.get(path) or self._new(path) for path in [*found][:MOST_FILES]}
+        alone = once([*found])[:MOST_FILES]
+        self._logs = {path: self._logs.get(path) or self._new(path) for path in map(str, alone)}
 
     def _new(self, path: str) -> tuple[GrowingFile, LineRows]:
         return GrowingFile(Path(path)), LineRows(Path(path), self._names, self._forced)
@@ -131,8 +134,9 @@ class Follower:
         path = str(file)
         try:
             size, known = file.stat().st_size, self._sizes.get(path, 0)
-            if file.name in OTHERS or size == known or known > SETTLED_BYTES:
+            if file.name in OTHERS or size == known or known > SETTLED_BYTES or self._glimpses >= MOST_GLIMPSES:
                 return False
+            self._glimpses += 1
             self._sizes[path] = size
             return loader_of(file, self._names, whole=False)[0] is not None
         except (StabtreeError, OSError):
@@ -144,6 +148,17 @@ def _is_folder(path: str) -> bool:
         return Path(path).is_dir()
     except OSError:
         return False
+
+
+def _is_gone(path: str) -> bool:
+    """Whether nothing is there, and not only nobody can tell just now."""
+    try:
+        Path(path).lstat()
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _all_below(folder: Path) -> Iterator[str]:

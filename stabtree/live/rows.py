@@ -80,13 +80,11 @@ class LineRows:
         """The rows of a text; none where it holds none, or is of a format that is not read by lines."""
         try:
             source = in_memory(self.path, text)
-            loader = self._loader
-            if loader is None:
-                place, loader = surest(source, self._names)
-                self.by_line = place == NOBODY or loader.name in OPEN
-                if place == NOBODY or loader.name not in BY_LINE:
-                    return []
-                self._loader = loader if self._full else None
+            place, loader = (0, self._loader) if self._loader else surest(source, self._names)
+            self.by_line = place == NOBODY or loader.name in OPEN
+            if place == NOBODY or loader.name not in BY_LINE:
+                return []
+            self._loader = loader if self._full else self._forced
             read = loader.read(source, self._names)
             tables = (read,) if isinstance(read, Table) else read
             return [row for table in tables for row in _rows(to_rows(table, self._names))]

@@ -129,6 +129,7 @@ def test_a_stall_ends_with_1(tmp_path: Path) -> None:
     done = run("watch", str(path), *QUICK, "--accept-partial")
     assert done.returncode == 1
     assert "stalled: nothing was written for" in done.stdout
+    assert "stalled" in run("watch", str(path), *QUICK, "-q").stderr
     with path.open("a") as stream:
         stream.write("Training completed.\n")
     done = run("watch", str(path), *QUICK, "--accept-partial")

@@ -316,6 +316,42 @@ def test_a_folder_is_followed_by_its_logs(tmp_path: Path) -> None:
     assert follower.look().size == log.stat().st_size + state.stat().st_size
 
 
+def test_a_folder_that_can_not_be_listed_for_a_while_keeps_its_logs(tmp_path: Path) -> None:
+    """An error of the disk while a folder is searched loses no log and gives no row twice; what is gone is dropped."""
+    log, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    for path in (log, other):
+        path.write_text("step,loss\n1,2.5\n")
+    follower = following(tmp_path)
+    assert len(looks(follower)) == 2
+    with (
+        mock.patch("os.scandir", side_effect=OSError(errno.ESTALE, "Stale file handle")),
+        mock.patch.object(Path, "lstat", side_effect=OSError(errno.ESTALE, "Stale file handle")),
+    ):
+        assert not looks(follower, LISTED_EVERY + 1)
+    other.unlink()
+    assert not looks(follower, LISTED_EVERY + 1)
+    assert follower.look().size == log.stat().st_size
+
+
+def test_a_log_under_two_names_is_one(tmp_path: Path) -> None:
+    """A link to a log, or its name in other words, gives no row twice."""
+    log = tmp_path / "run.csv"
+    log.write_text("step,loss\n1,2.5\n")
+    (tmp_path / "latest.csv").symlink_to(log)
+    follower = Follower([str(tmp_path / "latest.csv"), str(log), f"{tmp_path}/./run.csv"], columns={})
+    assert len(looks(follower)) == 1
+
+
+def test_a_format_that_was_named_is_taken(tmp_path: Path) -> None:
+    """The user's word on the format decides how lines are read, and that some are not read at all."""
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n1,2.5\n2,2.5\n")
+    rows = {
+        name: looks(Follower([str(path)], columns={}, format=name)) for name in ("csv", "tfevents", "json", "mlflow")
+    }
+    assert {name: len(found) for name, found in rows.items()} == {"csv": 2, "tfevents": 0, "json": 0, "mlflow": 0}
+
+
 def test_what_a_judgement_read_is_followed(tmp_path: Path) -> None:
     """The file that a manifest names is followed from the first judgement on."""
     manifest, log = tmp_path / "manifest.json", tmp_path / "rows.csv"

@@ -61,6 +61,27 @@ def state_file(path: Path, loss: Floats) -> None:
     beside.replace(path)
 
 
+def test_a_trainers_folder_is_judged_as_diagnose_does(tmp_path: Path) -> None:
+    """A folder that fills with checkpoints, of which old ones are removed, has at the end the verdict of diagnose."""
+    loss = broken(120, 70)
+
+    def save(count: int) -> None:
+        folder = tmp_path / "out" / f"checkpoint-{count}"
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(bytes(1000) + bytes([count]) * 5000)
+        state_file(folder / "trainer_state.json", loss[:count])
+        old = tmp_path / "out" / f"checkpoint-{count - 40}"
+        for file in (old / "model.safetensors", old / "trainer_state.json"):
+            file.unlink(missing_ok=True)
+
+    saves = [lambda count=count: save(count) for count in range(20, 121, 20)]
+    wakes = [wake for one in saves for wake in (one, *[lambda: None] * 10)]
+    session, rounds = watched(tmp_path / "out", wakes)
+    assert said(session.outcomes) == said(judged(tmp_path / "out")())
+    assert session.outcomes[0].verdict == "critical"
+    assert [news.finding.leaf.severity for round_ in rounds[:-1] for news in round_.news][:1] == ["critical"]
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     kind=st.sampled_from(("csv", "jsonl", "text", "state")),

@@ -84,6 +84,8 @@ class Teller:
             return
         if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError) and session.end is not End.STALLED:
             raise outcomes[0].found
+        if self._form == HEADLINE and session.end is End.STALLED:
+            tell(f"note: {why}")  # which the exit code is of, not the verdict
         emit(closing(outcomes, "" if self._form == HEADLINE else why, on_the_terminal(look)))
 
     def _tell(self, news: News, *, named: bool) -> None:
