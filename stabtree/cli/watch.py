@@ -81,7 +81,7 @@ ExecOpt = Annotated[
 ]
 EveryOpt = Annotated[
     float,
-    typer.Option("--every", metavar="SECONDS", help="Look at the files so often (default: 1).", rich_help_panel=INPUT),
+    typer.Option("--every", metavar="SECONDS", help="Look at the files so often.", rich_help_panel=INPUT),
 ]
 WatchOutputOpt = Annotated[
     list[str] | None,

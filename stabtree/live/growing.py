@@ -56,7 +56,7 @@ class GrowingFile:
         self.rewrites = 0
         """How often it was written to and stayed as long as it was."""
         self._mark: tuple[int, ...] = ()
-        self._seen: tuple[int, ...] = ()
+        self._time = 0
         self._looks = 0
         self._forget()
 
@@ -75,8 +75,8 @@ class GrowingFile:
                 return NewLines(problem="is not a regular file")
             mark = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
             self._looks = self._looks + 1 if mark == self._mark else 0
-            self.rewrites += bool(self._seen) and mark != self._seen and status.st_size == self.size
-            self._seen = mark
+            self.rewrites += self._time not in (0, status.st_mtime_ns) and status.st_size == self.size
+            self._time = status.st_mtime_ns
             if self._looks > LOOKS_AFTER:
                 return NewLines()
             shrunk = status.st_size < self.size

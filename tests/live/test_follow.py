@@ -366,6 +366,23 @@ def test_what_a_judgement_read_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
+def test_an_inode_that_is_another_one_each_time_is_no_change(tmp_path: Path) -> None:
+    """A network disk that numbers its files anew at each look gives no row twice and seems to write nothing."""
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n1,2.5\n")
+    follower = following(path)
+    first = follower.look()
+    real, numbers = Path.stat, iter(range(10_000, 20_000))
+
+    def unsteady(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = real(self, follow_symlinks=follow_symlinks)
+        return os.stat_result((found[0], next(numbers), *found[2:]), {"st_mtime_ns": found.st_mtime_ns})
+
+    with mock.patch.object(Path, "stat", unsteady):
+        growths = [follower.look() for _ in range(5)]
+    assert [(growth.rows, growth.size, growth.notes) for growth in growths] == [((), first.size, ())] * 5
+
+
 def test_what_is_no_log_at_all_is_survived(tmp_path: Path) -> None:
     """A pipe that nobody writes to, a link in a loop, a line without end and noise give no rows and no crash."""
     pipe, loop, endless, noise = (tmp_path / name for name in ("pipe", "loop", "endless.csv", "noise.csv"))
