@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds each finding to alarms.txt: stabtree watch run.jsonl --exec "python3 on_finding.py".
 
-It is given the finding as a line of JSON on its standard input, and posts nothing anywhere: put what your team uses here.
+It is given the finding as a line of JSON on its standard input. It posts nothing anywhere: what does goes here.
 """
 
 import json
