@@ -117,7 +117,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "beta1": (number_of, "adam_beta1 adam_beta_1"),
     "beta2": (number_of, "adam_beta2 adam_beta_2"),
     "epsilon": (number_of, "adam_epsilon adam_eps optimizer_eps"),
-    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping"),
+    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm"),
     "grad_clip_by": (word_of, "gradient_clip_algorithm clip_grad_by"),
     "batch_size": (
         positive_of,

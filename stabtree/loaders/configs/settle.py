@@ -103,11 +103,13 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_unset(one: Spelled) -> bool:
-    """Whether a value says that nothing is set: -1, and `false` or 0 of what can't be 0."""
+    """Whether a value says that nothing is set: -1, but of clipping, and `false` or 0 of what can't be 0."""
     counts = KEYS[one.key][0] is positive_of
     if isinstance(one.value, bool):
         return counts and not one.value
-    return isinstance(one.value, int | float) and (one.value == -1 or (counts and one.value == 0))
+    return isinstance(one.value, int | float) and (
+        (one.value == -1 and one.key != "grad_clip") or (counts and one.value == 0)
+    )
 
 
 def written(file: ConfigFile, path: Path_) -> str:

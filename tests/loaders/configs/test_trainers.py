@@ -742,3 +742,10 @@ def test_braces_in_yaml_are_yaml(tmp_path: Path) -> None:
     text = '{\n  # a comment\n  "lr": 0.002,\n  "train-iters": 700,\n}\n'
     config = load_config(write(tmp_path, text, "run.yml")).config
     assert {key: one.value for key, one in config.items()} == {"lr": 0.002, "max_steps": 700}
+
+
+def test_a_clip_threshold_of_minus_one_is_one_that_is_off(tmp_path: Path) -> None:
+    """Of other settings -1 says that nothing is set."""
+    text = "max_grad_norm: -1\nmax_steps: -1\nsave_total_limit: -1\n"
+    config = load_config(write(tmp_path, text, "run.yaml")).config
+    assert {key: one.value for key, one in config.items()} == {"grad_clip": -1.0}
