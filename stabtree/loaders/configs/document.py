@@ -28,7 +28,7 @@ MAX_JSON = 32 << 20
 DEEPEST = yaml12.DEEPEST
 HINT = "name the configuration of a run: JSON, YAML, TOML, or Python assignments"
 Path_ = tuple[str | int, ...]
-_FEW = 16
+_FEW = 16  # more values than these in a list are no setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +145,15 @@ def _python(text: str, source: Source) -> ConfigFile:
     values: dict[str, Any] = {}
     lines: dict[Path_, int] = {}
     imported = {name.asname or name.name for node in tree.body if isinstance(node, _IMPORTS) for name in node.names}
+    names = _Names(values, imported)
     for node in tree.body:
         target, value = _assigned(node)
         if isinstance(target, ast.Name) and value is not None:
-            known = dict(values)
-            # What is assigned again counts, also where it can't be read.
-            values.pop(target.id, None)
             try:
-                values[target.id] = _literal(value, _Names(known, imported))
+                values[target.id] = _literal(value, names)
             except (ValueError, TypeError, RecursionError, MemoryError, OverflowError, ArithmeticError):
+                # What is assigned again counts, also where it can't be read.
+                values.pop(target.id, None)
                 continue
             lines[(target.id,)] = node.lineno
     return ConfigFile(source.name, values, lines)
@@ -218,10 +218,8 @@ def _named(name: str, names: _Names) -> Any:
     if name.partition(".")[0] in names.imported:
         return name
     value = names.values.get(name)
-    flat = [value, *value] if isinstance(value, list | tuple) and len(value) <= _FEW else [value]
-    if value is None or any(isinstance(one, Mapping | set) for one in flat):
-        raise ValueError
-    if any(isinstance(one, list | tuple) for one in flat[1:]) or (len(flat) == 1 and isinstance(value, list | tuple)):
+    inner = value if isinstance(value, list | tuple) else (value,)
+    if len(inner) > _FEW or not all(isinstance(one, int | float | str) for one in inner):
         raise ValueError
     return value
 
