@@ -102,7 +102,7 @@ class Follower:
         """The note on a file that can't be looked at, once each time; one that was never there is waited for."""
         before = self._problems.get(path, "")
         self._problems[path] = problem
-        if problem and problem != before and known:
+        if problem and problem != before and (known or not _is_gone(path)):
             yield f"{clean(path)} can't be looked at just now, and is tried again: {clean(problem)}"
 
     def _list(self) -> None:
