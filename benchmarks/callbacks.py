@@ -4,8 +4,8 @@
 
 Told is the processor's time, that of the callback's hooks and that of the whole run on one core, so that another load
 on the machine moves it little: the share of all steps, with what is imported once and all judging, and the time of a
-usual step, at which nothing is judged. A trainer that is not installed is left out. Promised: at most 2% of a step, and 50 µs
-a step where nothing looks at the model.
+usual step, at which nothing is judged. A trainer that is not installed is left out. Promised: at most 2% of a step, and
+50 µs a step where nothing looks at the model.
 """
 
 from __future__ import annotations
@@ -76,8 +76,72 @@ def huggingface(folder: Path, steps: int, options: dict[str, Any]) -> tuple[floa
     return time.process_time() - begun, hooks
 
 
+def lightning(folder: Path, steps: int, options: dict[str, Any]) -> tuple[float, Hooks]:
+    """The seconds of a run of Lightning's Trainer, and those of the callback's hooks."""
+    import torch
+    from lightning.pytorch import LightningModule, Trainer
+
+    from stabtree.integrations import LightningCallback
+
+    class Model(LightningModule):  # type: ignore[misc,unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
+            self.words = torch.nn.Embedding(VOCABULARY, 256)
+            self.layers = torch.nn.TransformerEncoder(layer, 10)
+            self.head = torch.nn.Linear(256, VOCABULARY)
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            logits = self.head(self.layers(self.words(batch)))
+            loss = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch)
+            self.log("train_loss", loss)
+            return loss
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.AdamW(self.parameters(), lr=1e-4)
+
+    torch.set_num_threads(1)
+    hooks = Hooks()
+    trainer = Trainer(
+        max_steps=steps, max_epochs=-1, accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, default_root_dir=folder,
+        callbacks=[hooks.timed(LightningCallback(folder / "run.jsonl", **options))],
+    )  # fmt: skip
+    data = torch.utils.data.DataLoader(torch.randint(VOCABULARY, (256, TOKENS)), batch_size=2)  # type: ignore[arg-type,unused-ignore]
+    begun = time.process_time()
+    trainer.fit(Model(), data)
+    return time.process_time() - begun, hooks
+
+
+def keras(folder: Path, steps: int, options: dict[str, Any]) -> tuple[float, Hooks]:
+    """The seconds of a run of Keras with torch behind it, and those of the callback's hooks."""
+    import keras
+    import numpy as np
+    import torch
+
+    from stabtree.integrations import KerasCallback
+
+    torch.set_num_threads(1)
+    x = flow = keras.layers.Input((TOKENS,), dtype="int32")
+    flow = keras.layers.Embedding(VOCABULARY, 256)(flow)
+    for _ in range(16):
+        inner = keras.layers.Dense(1024, "relu")(keras.layers.LayerNormalization()(flow))
+        flow = keras.layers.Add()([flow, keras.layers.Dense(256)(inner)])
+    model = keras.Model(x, keras.layers.Dense(VOCABULARY)(flow))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer=keras.optimizers.AdamW(1e-4), loss=loss)
+    tokens = np.random.default_rng(0).integers(VOCABULARY, size=(2 * steps, TOKENS))
+    hooks = Hooks()
+    callback = hooks.timed(KerasCallback(folder / "run.jsonl", **options))
+    begun = time.process_time()
+    model.fit(tokens, tokens, batch_size=2, epochs=1, verbose=0, callbacks=[callback])
+    return time.process_time() - begun, hooks
+
+
 TRAINERS: dict[str, tuple[str, Callable[[Path, int, dict[str, Any]], tuple[float, Hooks]]]] = {
     "huggingface": ("transformers", huggingface),
+    "lightning": ("lightning", lightning),
+    "keras": ("keras", keras),
 }
 KINDS: dict[str, dict[str, Any]] = {
     "as it comes": {},

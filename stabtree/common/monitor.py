@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_CONSECUTIVE = 10  # bad steps in a row after which a run doesn't come back by itself
 MAX_NAN_STEPS = 100
 
-Action = Literal["warn", "skip", "raise"]
+Action = Literal["warn", "skip", "count", "raise"]
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ class NaNMonitor:
 
     Args:
         action: `warn` logs each bad step; `skip` logs only the first in a row and the one that should stop the
-            run, for trainers that skip as a matter of course; `raise` raises on the first one. The checks return
-            False for `warn` and `skip` alike.
+            run, for trainers that skip as a matter of course; `count` logs nothing; `raise` raises on the first one.
+            The checks return False for all that do not raise.
         max_consecutive: bad steps in a row at which `should_rollback` turns true, at least 1.
         sync: tells whether it is true on any rank; None for a run of one rank.
 
@@ -146,6 +146,8 @@ class NaNMonitor:
         if self.action == "raise":
             hint = "go back to a checkpoint from well before; `stabtree diagnose` on the log names the cause"
             raise NonFiniteError(f"{what}; {self._last_good()}", where=f"step {step}", hint=hint)
+        if self.action == "count":
+            return False
         if self.action == "warn" or self.state.consecutive == 1:
             _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, self.state.consecutive)
         if counted and self.state.consecutive == self.max_consecutive:

@@ -75,7 +75,7 @@ _RIGHT = ("accuracy", "acc")
 # Errors of numbers, and the terms of an autoencoder's loss; each may be the end of a longer name.
 _NUMBERS = ("mse", "rmse", "mae", "mape", "nse", "r2", "psnr", "recon", "reconstruction", "kld")
 _ANSWERS = ("completion_length", "token_accuracy")
-_PREFERENCE = ("preference_margin", "reward_accuracy")
+_PREFERENCE = ("preference_margin", "preference_accuracy")
 
 
 class Circumstances(NamedTuple):

@@ -144,9 +144,6 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
             control.should_save = False
 
 
-StabtreeCallback = HuggingFaceCallback
-
-
 def settings(args: Any, state: Any, model: Any) -> dict[str, Any]:
     """What the arguments of a Trainer and the configuration of its model say of the run, as far as loaders read it."""
     given = args.to_dict()

@@ -195,7 +195,7 @@ def _schedule(optimizer: Any) -> Any:
 
 def _number(value: Any) -> float:
     """A number of Keras, without the digits that float32 does not have."""
-    return float(f"{float(keras.ops.convert_to_numpy(value)):.7g}")
+    return float(f"{float(value):.7g}")
 
 
 def _of_step(optimizer: Any, *, seldom: bool) -> dict[str, float]:

@@ -69,6 +69,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         self._step = step
         self._stride = 1
         self._alone = True
+        self._sharded = False
         self._epoch = 0
         self._losses: list[Any] = []
         self._lr: float | None = None
@@ -81,6 +82,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         """Open the log, and write the configuration to it."""
         self._begin(trainer.global_step)
         self._alone = len(trainer.optimizers) == 1
+        self._sharded = bool(SHARDED & {kind.__name__ for kind in type(trainer.strategy).__mro__})
         if not pl_module.automatic_optimization:
             self._stride = max(len(trainer.optimizers), 1)
         self._seen = dict(trainer.callback_metrics)
@@ -94,7 +96,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         recorder = self._attached.recorder
         if recorder is not None and self._lr is None:  # of several optimizers the first speaks for the row
             self._lr = optimizer.param_groups[0]["lr"]
-            if not SHARDED & {kind.__name__ for kind in type(trainer.strategy).__mro__}:
+            if not self._sharded:
                 # Of several, each moves its own part of the model, by gradients that are there at its own time.
                 own = optimizer if self._alone else None
                 scaler = getattr(trainer.precision_plugin, "scaler", None)

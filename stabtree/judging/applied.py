@@ -18,7 +18,7 @@ def of_tree(settings: Settings, tree: Tree) -> Settings:
     What no tree knows stays in them: it is a mistake, and told as one.
     """
     ids = {*(key.rpartition(".")[0] for key in settings.set), *settings.ignore, *(one.leaf for one in settings.accept)}
-    strange = {id_ for id_ in ids if id_ and id_ not in _nodes(tree)}
+    strange = ids - {""} - (_nodes(tree) if ids else set())
     if not strange:
         return settings
     from stabtree.tree.load import load_preflight, load_trees

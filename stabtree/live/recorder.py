@@ -5,15 +5,12 @@ Making one and writing with it needs Python alone: numpy comes with the first ju
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 import os
 import re
 import sys
 import threading
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat
 
@@ -21,9 +18,10 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.monitor import NaNMonitor
 from stabtree.common.text import clean
 from stabtree.live.logfile import LogFile
+from stabtree.live.row import PLAIN, line_of, plain, plain_settings, spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from stabtree.judging.judge import Judging
@@ -38,7 +36,6 @@ BUDGET = 0.01
 TAIL_BYTES = 1 << 16
 _SKIPPED = re.compile(rb'"skipped_steps": (\d{1,15})[,}]')
 
-_encode = json.JSONEncoder(default=str, check_circular=True).encode
 _log = logging.getLogger(__name__)
 
 
@@ -63,7 +60,7 @@ class Recorder:
         budget: the share of the wall-clock time that judging may take; 1 for no limit.
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: for so many rows a finding must hold before it is told; 0 tells it at once.
-        monitor: counts the rows whose loss or gradient is not finite; one that skips, where not given.
+        monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         on_error: `raise` to end the training where the log can't be written.
 
     Raises:
@@ -88,7 +85,7 @@ class Recorder:
         self.rank = _rank() if rank is None else rank
         self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}") if self.rank else file
         self.stats_every = stats_every
-        self.monitor = monitor or NaNMonitor("skip")
+        self.monitor = monitor or NaNMonitor("count")
         self._on_error = on_error
         self._warned: set[str] = set()
         self._process = os.getpid()
@@ -122,13 +119,13 @@ class Recorder:
         if not self._usable():
             return
         try:
-            told = _settings({**(settings or {}), **named})
+            told = plain_settings({**(settings or {}), **named})
         except Exception as error:  # whatever a setting is, the training goes on
             self._failed("config", f"the configuration could not be written: {_told(error)}")
             return
         self._config |= told
         self._write({"config": told})
-        self._file.header = _line({"config": self._config})
+        self._file.header = line_of({"config": self._config})
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
         """Write the metrics of a step.
@@ -249,7 +246,7 @@ class Recorder:
         if value is None:
             return
         try:
-            row[name] = value if type(value) in _PLAIN else _plain(value)
+            row[name] = value if type(value) in PLAIN else plain(value)
         except Exception as error:  # as in `model`
             self._failed(f"metric {name}", f"{name} is no number and is left out: {_told(error)}")
 
@@ -277,14 +274,14 @@ class Recorder:
         """Write a row, and judge the log where it is time to."""
         row.pop("step", None)
         self._last_step = step
-        if self._write({"step": step, **{name: _spelled(value) for name, value in row.items()}}):
+        if self._write({"step": step, **{name: spelled(value) for name, value in row.items()}}):
             numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
             self._judged(lambda watch: watch.grown(numbers, self._file.size))
 
     def _write(self, row: Mapping[str, Any]) -> bool:
         """Write a line; whether it could be."""
         try:
-            self._file.append(_line(row))
+            self._file.append(line_of(row))
         except (OSError, TypeError, ValueError, RecursionError) as error:
             self._failed("write", f"a line could not be written: {getattr(error, 'strerror', None) or _told(error)}")
             return False
@@ -328,41 +325,8 @@ class Recorder:
             _log.warning("%s: %s (told once; the training goes on)", self.path, problem)
 
 
-_PLAIN = (int, float, str)
-
-
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {clean(error, 200)}"
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    return _encode(row).encode() + b"\n"
-
-
-def _plain(value: Any) -> float | int | str:
-    """A number of an array library, or a boolean, as a plain one."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    item = getattr(value, "item", None)
-    return float(item() if item else value)
-
-
-def _spelled(value: float | str) -> float | int | str:
-    """A value as JSON has it, which knows no NaN and no infinities."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _settings(value: Any) -> Any:
-    """A setting as JSON has it: what it does not know is spelled out."""
-    if isinstance(value, Mapping):
-        return {str(key): _settings(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_settings(item) for item in value]
-    return value if value is None else _spelled(value) if isinstance(value, int | float) else str(value)
 
 
 def _rank() -> int:
@@ -377,9 +341,9 @@ def _end(file: LogFile, pending: dict[int, dict[str, Any]], process: int) -> Non
     """Close a log whose Recorder is gone, with what was kept for rows that did not come."""
     if os.getpid() == process:
         for step in sorted(pending):
-            row = {name: _spelled(value) for name, value in pending.pop(step).items()}
+            row = {name: spelled(value) for name, value in pending.pop(step).items()}
             try:
-                file.append(_line({"step": step, **row}))
+                file.append(line_of({"step": step, **row}))
             except OSError:
                 break
     file.close()

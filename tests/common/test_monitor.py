@@ -37,7 +37,7 @@ def fed(losses: list[float], **options: Any) -> NaNMonitor:
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, Tensor(NAN)])
-@pytest.mark.parametrize("action", ["warn", "skip"])
+@pytest.mark.parametrize("action", ["warn", "skip", "count"])
 def test_a_bad_loss_is_false_and_a_good_one_true(action: Any, bad: Any) -> None:
     """The checks tell whether to take the update; the state tells what was seen."""
     monitor = NaNMonitor(action)
@@ -203,7 +203,7 @@ def test_what_is_raised_is_a_runtime_error_with_its_hint() -> None:
     with pytest.raises(RuntimeError, match="stabtree diagnose") as caught:
         NaNMonitor("raise").check_loss(NAN, 1)
     assert isinstance(caught.value, StabtreeError)
-    with pytest.raises(StabtreeError, match="actions: warn, skip, raise"):
+    with pytest.raises(StabtreeError, match="actions: warn, skip, count, raise"):
         NaNMonitor("stop")  # type: ignore[arg-type]  # what a checker would refuse
 
 
@@ -219,3 +219,9 @@ def test_a_tensor_of_one_element_is_a_number() -> None:
     monitor = NaNMonitor()
     assert monitor.check_loss(np.array([4.0]), 1)
     assert not monitor.check_gradients({"a": np.array([[np.nan]])}, 2)
+
+
+def test_counting_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """What only counts logs no line, however many steps are bad."""
+    assert fed([NAN] * 20, action="count").state.total == 20
+    assert not caplog.records

@@ -96,6 +96,9 @@ SIDES: dict[str, Sides] = {
     "epsilon-vanishes pure": Sides(
         {"epsilon": 1e-8}, {"epsilon": 1e-6}, FP16 | {"mixed": False, "optimizer_state_dtype": None}
     ),
+    "scale-begins-low": Sides({"initial_loss_scale": 910.0}, {"initial_loss_scale": 1140.0}, FP16),
+    "scale-begins-low-outside": Sides({"initial_loss_scale": 7200.0}, {"initial_loss_scale": 9200.0}, FP16),
+    "scale-never-grows": Sides({"scale_window": 2200}, {"scale_window": 1800}, FP16),
     "sum-in-fp16": Sides({"grad_reduce_dtype": "fp16"}, {"grad_reduce_dtype": "bf16"}),
     "scaler-idle": Sides({"loss_scaling": "dynamic"}, {}),
     "bf16-on-old-card": Sides({"device": "Tesla V100-SXM2-32GB"}, {"device": "NVIDIA RTX 4090"}),

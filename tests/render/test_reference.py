@@ -47,6 +47,6 @@ def test_the_list_of_trees_is_a_table() -> None:
     """A head and a line a tree, whose counts stand below one another."""
     head, *lines = run("tree", "list").stdout.splitlines()
     ends = [head.index(name) + len(name) for name in ("questions", "leaves", "entries")]
-    assert len(lines) == 7
+    assert len(lines) == 8
     for line in lines:
         assert all(line[end - 1].isdigit() and line[end] == " " for end in ends)

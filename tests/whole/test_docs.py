@@ -24,7 +24,8 @@ from tests.conftest import FIXTURES, ROOT, falling, make_run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = ROOT / "docs" / "write-a-tree.md"
+DOCS = ROOT / "docs"
+PAGE = DOCS / "write-a-tree.md"
 SKILL = ROOT / "skills" / "stabtree" / "SKILL.md"
 FOR_AGENTS = (ROOT / "AGENTS.md", SKILL)
 MOST_LINES = 60
@@ -165,3 +166,30 @@ def keys(node: Any) -> Iterator[str]:
         yield from node.get("properties", ())
     for held in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from keys(held)
+
+
+def test_the_loop_of_the_recorders_page_stops_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is of 15 lines, and ends with one that names the finding and what to type."""
+    monkeypatch.chdir(tmp_path)
+    code = blocks("python", DOCS / "recorder.md")[0]
+    assert len(code.partition("\n\n")[2].splitlines()) <= 15
+    state: dict[str, object] = {}
+    exec(code.replace("import stabtree", "import stabtree\nrandom.seed(1)"), state)  # noqa: S102 - our own page
+    assert state["step"] == 153
+    assert "stabtree diagnose run.jsonl" in caplog.text
+
+
+def test_the_torch_loop_of_the_recorders_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy one: nothing is raised, and its log holds what the page's table promises."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    monkeypatch.chdir(tmp_path)
+    exec(blocks("python", DOCS / "recorder.md")[1], {})  # noqa: S102 - our own page
+    log = Path("run.jsonl").read_text(encoding="utf-8")
+    table = re.search(r"\| written .*?\n\n", (DOCS / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert table
+    names = {name for row in table[0].strip().splitlines()[2:] for name in re.findall(r"`([a-z_]+)", row.split("|")[1])}
+    assert {name for name in names if f'"{name}' not in log} == {"eval_loss", "loss_scale", "skipped_steps"}

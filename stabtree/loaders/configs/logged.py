@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Files that hold a whole configuration, by what their names hold.
 _WHOLE = ("tfevents", ".wandb")
+_FEW = 3  # fewer settings than these are no header: a column named after an optimizer, a seed in a file's name
 _MANY = 20  # fewer printed arguments than these are not all
 
 
@@ -88,4 +89,4 @@ def _header(path: Path) -> Configured | None:
     settings.pop("batch_size", None)
     if "warmup_steps" in settings and not settings["warmup_steps"].value:
         del settings["warmup_steps"]
-    return Configured(path, settings) if settings else None
+    return Configured(path, settings) if len(settings) >= _FEW else None

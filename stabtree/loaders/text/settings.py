@@ -71,8 +71,8 @@ class ConfigDump:
             self._found.append((row, word, text.strip().strip("'\"")))
 
     def texts(self) -> dict[str, str]:
-        """All that was kept, as it was printed."""
-        return {key: text for _, key, text in self._found}
+        """All that was kept, as it was printed; of several the first, which the trainer prints before its libraries."""
+        return {key: text for _, key, text in reversed(self._found)}
 
     def until(self, row: int) -> dict[str, ConfigScalar]:
         """The configuration of the run that begins at row `row`: later dumps replace earlier ones."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
-from stabtree.render.report.words import badge, briefed, counted, passed_over
+from stabtree.render.report.words import badge, briefed, counted, headline, passed_over
 from stabtree.render.verdicts import LOOKS
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.tree.model import Severity
 
 LINE = re.compile(r":(\d+)(?:,|$)")  # of a place: `config.yaml:12, optimizer.lr`
 
@@ -101,6 +101,16 @@ def coverage(diagnosis: Diagnosis, width: int = 200) -> str:
 def _named(keys: list[str], most: int) -> str:
     rest = len(keys) - most
     return f"{', '.join(keys[:most])} and {rest} more" if rest else in_words(keys)
+
+
+def summed(diagnosis: Diagnosis) -> str:
+    """What was found, where it is one thing; else how much of each severity."""
+    found = Counter(str(finding.leaf.severity) for finding in diagnosis.findings)
+    if found.total() < 2 or diagnosis.ignored:
+        return headline(diagnosis)
+    return ", ".join(
+        counted(count, word) if word != Severity.CRITICAL else f"{count} {word}" for word, count in found.items()
+    )
 
 
 def closing(diagnosis: Diagnosis, exit_code: int | None) -> str:

@@ -11,8 +11,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Length, Look
 from stabtree.render.page import Page, new_page
-from stabtree.render.report.preflight import Item, closing, coverage, items, unjudged
-from stabtree.render.report.words import badge, headline, known
+from stabtree.render.report.preflight import Item, closing, coverage, items, summed, unjudged
+from stabtree.render.report.words import badge, known
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -115,7 +115,7 @@ def _head(page: Page, diagnosis: Diagnosis) -> None:
 
 def _headed(page: Page, diagnosis: Diagnosis, name: str) -> list[tuple[str, str]]:
     """The verdict and what was found, in a line where the end of the path is enough to leave room for it."""
-    verdict, told, shown = badge(diagnosis), headline(diagnosis), page.plain(name)
+    verdict, told, shown = badge(diagnosis), summed(diagnosis), page.plain(name)
     word = f" {LOOKS[verdict].word} "
     room = max(page.width - INDENT - len(word) - len("  : ") - len(page.plain(told)), LEAST_NAME)
     shown = shown if len(shown) <= room else f"…{shown[1 - room :]}"

@@ -23,12 +23,14 @@ def test_importing_the_integrations_imports_no_framework() -> None:
 @pytest.mark.parametrize(("name", "module", "package"), [
     ("LightningCallback", "lightning", "lightning"),
     ("KerasCallback", "keras", "keras"),
+    ("HuggingFaceCallback", "huggingface", "transformers"),
 ])  # fmt: skip
 def test_a_framework_that_is_missing_is_named(
     name: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what to install, and what works without it."""
-    for hidden in ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks", "pytorch_lightning", "keras"):
+    base = "transformers.trainer_callback"
+    for hidden in ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks", "pytorch_lightning", "keras", base):
         monkeypatch.setitem(sys.modules, hidden, None)
     monkeypatch.delitem(sys.modules, f"stabtree.integrations.{module}", raising=False)
     with pytest.raises(StabtreeError, match="not installed") as raised:

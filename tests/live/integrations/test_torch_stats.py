@@ -17,7 +17,7 @@ from stabtree.run import Run
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 
-from stabtree.live import torch_stats  # noqa: E402
+from stabtree.live import torch_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from stabtree.integrations import HuggingFaceCallback  # noqa: E402
+from stabtree.integrations import HuggingFaceCallback
 
 if TYPE_CHECKING:
     from pathlib import Path

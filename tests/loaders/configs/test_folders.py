@@ -132,7 +132,7 @@ def test_what_a_trainer_prints_as_a_whole_is_read_as_its_configuration(tmp_path:
         "lr": 1e-4,
         **{f"other_{place}": "x" for place in range(12)},
     }
-    text = "".join(f"  {key} {'.' * 20} {value}\n" for key, value in printed.items())
+    text = "".join(f"  {key} {'.' * 20} {value}\n" for key, value in (*printed.items(), ("lr", "9")))
     run = load_config(write(tmp_path, f"{text}training ...\n iteration 1 | lm loss: 3.5 | lr: 1e-4 |\n", "train.log"))
     assert {key: one.value for key, one in run.config.items()} == {
         "framework": "megatron",
@@ -149,11 +149,19 @@ def test_what_a_trainer_prints_as_a_whole_is_read_as_its_configuration(tmp_path:
 
 def test_of_what_a_log_prints_only_the_sure_is_read(tmp_path: Path) -> None:
     """A printed warm-up of 0 steps may be one by a share, and a batch that of one device: neither is read."""
-    text = "TrainingArguments(\nwarmup_steps=0,\nlearning_rate=0.001,\nper_device_train_batch_size=4,\n)\n"
+    text = "TrainingArguments(\nwarmup_steps=0,\nlearning_rate=0.001,\nper_device_train_batch_size=4,\n"
+    text += "seed=1,\nweight_decay=0.1,\n)\n"
     rows = "".join(f"{{'loss': {2 - step / 20}, 'learning_rate': 0.001, 'epoch': {step / 10}}}\n" for step in range(9))
     config = load_config(write(tmp_path, text + rows, "train.log")).config
     assert config["lr"].value == 0.001
     assert {"warmup_steps", "batch_size", "micro_batch_size"}.isdisjoint(config)
+
+
+def test_a_log_that_names_its_optimizer_is_no_configuration(tmp_path: Path) -> None:
+    """A column `lr-Adam` says which optimizer it was, which is not enough to judge a configuration by."""
+    rows = "".join(f"{step},{step},{2 - step / 20},0.001\n" for step in range(20))
+    with pytest.raises(StabtreeError, match="no log whose header"):
+        load_config(write(tmp_path, f"epoch,step,train_loss,lr-Adam\n{rows}", "metrics.csv"))
 
 
 def test_the_configuration_of_a_model_alone_is_no_training(tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""What a row of a Recorder is: plain numbers and texts, and a line of JSON that every reader takes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+PLAIN = (int, float, str)
+
+_encode = json.JSONEncoder(default=str).encode
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """A row as a line, in ASCII."""
+    return _encode(row).encode() + b"\n"
+
+
+def plain(value: Any) -> float | int | str:
+    """A number of an array library, or a boolean, as a plain one."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    item = getattr(value, "item", None)
+    return float(item() if item else value)
+
+
+def spelled(value: float | str) -> float | int | str:
+    """A value as JSON has it, which knows no NaN and no infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def plain_settings(value: Any) -> Any:
+    """A setting as JSON has it: what it does not know is spelled out."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_settings(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_settings(item) for item in value]
+    return value if value is None else spelled(value) if isinstance(value, int | float) else str(value)
