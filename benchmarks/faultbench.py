@@ -1,11 +1,9 @@
 """Diagnose every run below a folder and write predictions in faultbench's format.
 
     python benchmarks/faultbench.py DIR --predictions preds.json [--literal]
-    python benchmarks/faultbench.py DIR --prefixes 20
 
-Reads nothing but the runs, through the public API. `score.py` of the benchmark scores the predictions. `--prefixes`
-judges each healthy run (by the truth/ beside DIR) as it stood after so many equal parts, as someone who watches it
-would, and counts those that ever alarm.
+Reads nothing but the runs, through the public API. `score.py` of the benchmark scores the predictions. What a watcher
+would have been told while they grew, `benchmarks.watch` measures.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import argparse
 import json
 import sys
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +19,6 @@ import stabtree
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.run import Run
 
 LEAVES = {
     "nan-skipped": "s2.spike",
@@ -141,49 +137,13 @@ def predict(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def cut(run: Run, last_step: int) -> Run:
-    """The run as it stood at a step."""
-    series = {
-        name: replace(one, steps=one.steps[:rows], values=one.values[:rows])
-        for name, one in run.series.items()
-        if (rows := int((one.steps <= last_step).sum()))
-    }
-    gaps = tuple(gap for gap in run.gaps if gap.last_step <= last_step)
-    return replace(run, series=series, gaps=gaps, resumes=tuple(r for r in run.resumes if r.from_step <= last_step))
-
-
-def ever_alarm(folder: Path, count: int) -> int:
-    """Print the healthy runs that alarm at any of `count` prefixes; how many there are."""
-    trees, wrong, healthy = stabtree.load_trees(), 0, 0
-    for manifest in sorted(folder.rglob("manifest.json")):
-        truth = json.loads((folder.parent / "truth" / f"{manifest.parent.name}.json").read_text(encoding="utf-8"))
-        if not truth["healthy"]:
-            continue
-        run = stabtree.load_run(manifest.parent)
-        steps = run.series["loss"].steps
-        ends = [int(steps[max(0, len(steps) * part // count - 1)]) for part in range(1, count + 1)]
-        told = [(end, stabtree.diagnose(cut(run, end), trees)) for end in ends]
-        alarms = [(end, d.findings[0].leaf.id) for end, d in told if d.verdict in ("critical", "warning")]
-        healthy, wrong = healthy + 1, wrong + bool(alarms)
-        if alarms:
-            print(f"{manifest.parent.name} alarms at {len(alarms)} prefixes: {alarms[:5]}")
-    print(f"{wrong} of {healthy} healthy runs ever alarm at {count} prefixes")
-    return wrong
-
-
 def main() -> int:
     """Diagnose all runs; exit with 1 when any of them crashed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--predictions", type=Path)
-    parser.add_argument("--prefixes", type=int, help="judge healthy runs at so many prefixes instead")
+    parser.add_argument("--predictions", type=Path, required=True)
     parser.add_argument("--literal", action="store_true")
     options = parser.parse_args()
-    if options.prefixes:
-        ever_alarm(options.folder, options.prefixes)
-        return 0
-    if not options.predictions:
-        parser.error("give --predictions or --prefixes")
     tree = stabtree.load_tree() if options.literal else stabtree.load_trees()
     predictions: dict[str, Any] = {}
     crashes = 0

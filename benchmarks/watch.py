@@ -23,7 +23,7 @@ import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT", "PLATEAU")
 PROCESSES = 2
+STOPPED = "not finished: stopped at piece {:,} of {:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +150,18 @@ def watch(case: Case, holds: Sequence[int], pace: float, seconds: float) -> Seen
                 for told, watcher in zip(seen.told.values(), watchers, strict=True):
                     told.extend(map(_plain, watcher.grown([row], size)))
                 if time.monotonic() > until:
-                    seen.error = f"not finished: stopped at piece {size:,} of {len(log.pieces):,}"
-                    return seen
+                    return replace(seen, error=STOPPED.format(size, len(log.pieces)))
             _finish(seen, judge())
     except StabtreeError as error:
         seen.error = f"{error.problem}: {error.where}"
     return seen
 
 
-def prefixes(case: Case, count: int) -> Seen:
+def prefixes(case: Case, count: int, seconds: float) -> Seen:
     """Judge a log after each of so many equal parts; all that is found is told."""
     warnings.simplefilter("ignore")
     seen = Seen(case, told={f"1/{count}": []})
-    announcer, judging = Announcer(), Judging()
+    announcer, judging, until = Announcer(), Judging(), time.monotonic() + seconds
     try:
         log = growing(Path(case.path))
         places = {max(1, len(log.pieces) * part // count) for part in range(1, count + 1)}
@@ -172,6 +172,8 @@ def prefixes(case: Case, count: int) -> Seen:
                     outcomes = judge_file(path, judging)
                     seen.judged += 1
                     seen.told[f"1/{count}"] += map(_plain, announcer.judged(outcomes, final=True))
+                if time.monotonic() > until:
+                    return replace(seen, error=STOPPED.format(size, len(log.pieces)))
         _finish(seen, outcomes)
     except StabtreeError as error:
         seen.error = f"{error.problem}: {error.where}"
@@ -229,7 +231,7 @@ def main() -> int:
     wanted = [case for folder in options.folders for case in cases(folder) if case.id.startswith(options.only)]
     wanted = [case for case in wanted if options.half in (None, case.half)]
     holds = [int(hold) for hold in options.hold.split(",")]
-    work = partial(prefixes, count=options.prefixes)
+    work = partial(prefixes, count=options.prefixes, seconds=options.seconds)
     if not options.prefixes:
         work = partial(watch, holds=holds, pace=options.pace, seconds=options.seconds)
     seen, until = list[Seen](), time.monotonic() + options.total

@@ -136,7 +136,7 @@ class Recorder:
         Args:
             step: the optimizer step.
             metrics: those whose names are no words of Python, as `{"weight_norm/attn": 1.0}`.
-            named: the others; `stabtree explain --metrics` lists the names. A number is whatever `float` takes, a
+            named: the others; `stabtree explain loss` tells of a name. A number is whatever `float` takes, a
                 tensor on a GPU is waited for; None is left out, NaN and infinities are written as such.
 
         Raises:

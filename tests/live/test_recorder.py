@@ -28,7 +28,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    return [json.loads(line, parse_constant=refuse) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line, parse_constant=refuse) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
 def test_what_is_logged_is_read_back(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ PLANNED: Mapping[str, tuple[Any, ...]] = {
     "beta": (0.1,),
     "weights_dtype": ("fp16", "fp32"),
     "schedule_steps": (50, 100),
+    "scale_window": (1000, 2000),
 }
 """What is said before a run besides."""
 TREE = load_trees()

@@ -19,13 +19,16 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.render.data.contract import VERDICTS, schema
 from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
+from tests.cli.test_recipes import BASH, process
 from tests.conftest import FIXTURES, ROOT, falling, make_run
+from tests.whole.readme_blocks import README, rerun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = ROOT / "docs"
 PAGE = DOCS / "write-a-tree.md"
+CHECK = DOCS / "check.md"
 SKILL = ROOT / "skills" / "stabtree" / "SKILL.md"
 FOR_AGENTS = (ROOT / "AGENTS.md", SKILL)
 MOST_LINES = 60
@@ -64,6 +67,32 @@ def test_the_rule_about_a_configuration_works(tmp_path: Path) -> None:
     told = run("check", str(tmp_path / "run.yml"), "--trees", str(tmp_path / "rules"))
     assert (told.returncode, "(house-rate)" in told.stdout) == (1, True)
     assert "K1" not in load_trees(None, tmp_path / "rules").questions
+
+
+def test_the_page_on_checks_shows_what_comes_out() -> None:
+    """To the letter."""
+    (block,) = blocks("console", CHECK)
+    assert rerun(block) == block
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("bash", CHECK) for line in block.splitlines()])
+def test_the_commands_of_the_page_on_checks_work(line: str, tmp_path: Path) -> None:
+    """They are green for a configuration with a warning, and red for one that loses the run."""
+    (tmp_path / "configs").mkdir()
+    files = ("train.yaml", "configs/a.yaml", "configs/b.yaml")
+    for rate, code in ((3e-4, 0), (0, 1)):
+        for file in files:
+            (tmp_path / file).write_text(f"adapter: lora\nlearning_rate: {rate}\noptimizer: adamw_torch\nbf16: true\n")
+        (tmp_path / "zero3.json").write_text('{"bf16": {"enabled": true}, "gradient_clipping": 0}')
+        done = process([*BASH, "-c", line], tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_the_pages_are_found() -> None:
+    """The README and the table of rooms lead to each page on runs that have not ended."""
+    for page in ("watch", "check", "recorder", "callbacks"):
+        for text in (README, DOCS / "rooms.md"):
+            assert f"docs/{page}.md" in text.read_text(encoding="utf-8"), (page, text)
 
 
 def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,12 +162,14 @@ def test_what_an_agent_is_told_to_type_works(line: str, tmp_path: Path, monkeypa
     shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", "run.csv")
     shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", "good.csv")
     shutil.copytree(FIXTURES / "phase19" / "lr-rising", "runs/lr-rising")
+    Path("config.yaml").write_text("bf16: true\noptimizer: adamw_torch\nwarmup_ratio: 0.03\n", encoding="utf-8")
     program, *words = shlex.split(line, comments=True)
     assert program == "stabtree"
     done = run(*words)
-    assert done.returncode == (words[0] in ("diagnose", "scan", "compare")), done.stderr
+    assert done.returncode == (words[0] in ("diagnose", "scan", "compare", "watch")), done.stderr
     if "--json" in words or "jsonl" in words:
-        assert all(json.loads(text) for text in (done.stdout.splitlines() if "jsonl" in words else [done.stdout]))
+        lines = "jsonl" in words or words[0] == "watch"
+        assert all(json.loads(text) for text in (done.stdout.splitlines() if lines else [done.stdout]))
     for file in re.findall(r"=(\S+\.\w+)", line):
         assert Path(file).stat().st_size
 

@@ -68,6 +68,7 @@ def test_the_readme_names_every_command() -> None:
         "demo",
         "baseline",
         "check",
+        "watch",
         "config",
         "formats",
         "completion",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common import yaml12
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import NAME_METRICS, open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,11 @@ def read_document(path: Path) -> ConfigFile:
     Raises:
         StabtreeError: where it can't be read, or holds no settings.
     """
-    source = open_source(path)
+    try:
+        source = open_source(path)
+    except StabtreeError as error:
+        hint = HINT if error.hint == NAME_METRICS else error.hint
+        raise StabtreeError(error.problem, where=error.where, hint=hint) from None
     if source.binary:
         raise StabtreeError(f"is {source.binary}, not a configuration", where=source.path, hint=HINT)
     parser = _parser(path.suffix.lower(), source.head)

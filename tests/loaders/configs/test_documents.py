@@ -78,6 +78,7 @@ def test_what_is_no_configuration_is_refused_in_two_lines(
         load_config(write(tmp_path, content, name))
     assert problem in caught.value.problem
     assert name in caught.value.where
+    assert "metrics" not in caught.value.hint
     assert "\n" not in str(caught.value)
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders import load_run, unpack
+from stabtree.loaders import load_run
+from stabtree.loaders.packed import unpack
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tables import blocks, delimited, linewise
 from stabtree.loaders.tables.cells import ColumnBuilder
