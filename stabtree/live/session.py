@@ -118,7 +118,7 @@ class Session:
         """What each look brings; the last one is after the log was judged once more, as it is at the end."""
         while True:
             growth = self._follower.look()
-            news = self._watching.grown(growth.rows, growth.size) if growth.there else ()
+            news = self._watching.grown(growth.rows, growth.size, growth.files) if growth.there else ()
             yield self._round(growth, news)._replace(notes=(*growth.notes, *self._unread()))
             if self._ends(news):
                 break
