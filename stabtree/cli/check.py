@@ -113,6 +113,8 @@ def _judged(paths: list[str], judging: Judging, *, merge: bool, hashed: bool) ->
     from stabtree.loaders.paths.inputs import with_inputs
     from stabtree.loaders.paths.several import expanded, once
 
+    if not all(paths):  # as of a variable of the shell that is not set; the working directory is not meant
+        raise StabtreeError("an empty path names no configuration", hint="name a file, or . for this folder")
     files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
     outcomes = []
     for group in [files] if merge else [[file] for file in files]:

@@ -66,7 +66,7 @@ class Watching:
         return self._judged(size)
 
     def ended(self, size: int) -> tuple[News, ...]:
-        """Judge the log for the last time: nothing is waited for."""
+        """Judge the log where nothing is waited for: for the last time, or since it has fallen silent."""
         return self._judged(size, final=True)
 
     def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:

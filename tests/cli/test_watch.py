@@ -268,7 +268,7 @@ def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))))
     (tmp_path / "bad.csv").write_bytes(bytes(range(256)) * 9)
     done = run("watch", str(tmp_path / "good.csv"), str(tmp_path / "bad.csv"), *QUICK)
-    assert done.stderr.count("bad.csv can't be read just now, and is tried again: is a binary file") == 1
+    assert done.stderr.count("bad.csv is not judged just now: is a binary file") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
