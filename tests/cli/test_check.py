@@ -157,6 +157,8 @@ def test_what_can_not_be_checked_is_an_error_of_two_lines(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("nothing of that kind")
     for words in (
         ("none.yaml",),
+        ("",),
+        (path, ""),
         (str(tmp_path / "notes.txt"),),
         (path, "--output", "svg"),
         (path, "--ignore", "no-such-leaf"),
@@ -180,6 +182,16 @@ def test_json_is_of_the_same_schema(tmp_path: Path) -> None:
     VALIDATOR.validate(both)
     assert [item["verdict"] for item in both["runs"]] == ["critical", "ok"]
     VALIDATOR.validate(json.loads(run("check", "none.yaml", "--json").stdout))
+
+
+@pytest.mark.parametrize("options", [(), ("--full",), ("-q",), ("--output", MARKDOWN)])
+def test_a_folder_is_called_as_it_was_typed(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The head names the folder, not the file that was found below it, which a line of its own tells."""
+    (tmp_path / "one" / "files").mkdir(parents=True)
+    written(tmp_path / "one" / "files", "config.json")
+    done = run("check", str(tmp_path / "one"), *options, COLUMNS="300")
+    assert f"{tmp_path / 'one'}: Nothing found" in done.stdout.splitlines()[0].replace("\\", "")
+    assert ("Read: files/config.json." in done.stdout) is (options != ("-q",))
 
 
 def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_path: Path) -> None:
