@@ -266,9 +266,12 @@ def test_a_full_disk_loses_no_alarm(log: Path, tmp_path: Path) -> None:
 def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
     """What diagnose would refuse is a note while the watch lasts, once, whatever else is watched."""
     (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))))
-    (tmp_path / "bad.csv").write_bytes(bytes(range(256)) * 9)
-    done = run("watch", str(tmp_path / "good.csv"), str(tmp_path / "bad.csv"), *QUICK)
-    assert done.stderr.count("bad.csv is not judged just now: is a binary file") == 1
+    for name in ("bad", "bad too"):
+        (tmp_path / f"{name}.csv").write_bytes(bytes(range(256)) * 9)
+    paths = [str(tmp_path / f"{name}.csv") for name in ("good", "bad", "bad too")]
+    done = run("watch", *paths, *QUICK)
+    assert done.stderr.count("bad.csv (and 1 more) is not judged just now: is a binary file") == 1
+    assert done.stderr.count("not judged just now") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
