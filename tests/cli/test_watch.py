@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from unittest import mock
 
 import pytest
@@ -283,6 +284,17 @@ def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> Non
         done = run("watch", str(tmp_path / name), *QUICK)
         assert problem in done.stderr
         assert problem in failed("diagnose", str(tmp_path / name))
+
+
+def test_a_finding_that_can_not_be_handed_on_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for it, even in memory, the watch goes on."""
+
+    def full() -> IO[bytes]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("stabtree.cli.shell.hook._file", full)
+    hook = Hook(shlex.join([sys.executable, "-c", ""]))
+    assert [*hook.start("{}"), *hook.wait()] == ["--exec could not be run: No space left on device"]
 
 
 def test_no_command_is_no_word() -> None:
