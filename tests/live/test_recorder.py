@@ -272,6 +272,26 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path, monkeypatch: py
     assert rows(path) == [{"config": {"dtype": "fp32", "lr": 0.1}}, {"step": 2, "loss": 1.0}]
 
 
+@pytest.mark.parametrize("instead", ["another", "folder"])
+def test_a_log_in_whose_place_is_something_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, instead: str
+) -> None:
+    """Its rows go on to where it was moved, which is told once; when its name is free again it is begun anew there."""
+    monkeypatch.setattr("stabtree.live.logfile.LOOK_SECONDS", 0.0)
+    path, moved, odd = (tmp_path / name for name in ("run.jsonl", "run.jsonl.1", "odd"))
+    with Recorder(path) as rec:
+        rec.log(0, loss=1.0)
+        path.rename(moved)
+        path.mkdir() if instead == "folder" else path.write_text("a log of somebody else\n")
+        rec.log(1, loss=1.0)
+        rec.log(2, loss=1.0)
+        path.rename(odd)
+        rec.log(3, loss=1.0)
+    assert [row["step"] for row in rows(moved)] == [0, 1, 2]
+    assert [row["step"] for row in rows(path)] == [3]
+    assert caplog.text.count("rows go on to where it lies now") == 1
+
+
 def test_ranks_write_files_that_are_proved_to_be_one_run(tmp_path: Path) -> None:
     """`run.jsonl`, `run.rank1.jsonl`, ...: read as the ranks of one run, named one by one or by their folder."""
     paths = []
