@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +20,13 @@ class Output(Protocol):
 
     def __call__(self, diagnosis: Diagnosis, look: Look, /) -> str:
         """The whole text."""
+
+
+class OneOutput(Protocol):
+    """Writes what became of one run, by the name under which it was given."""
+
+    def __call__(self, outcome: Outcome, look: Look, /) -> str:
+        """The whole text, as of an `Output`."""
 
 
 class TableOutput(Protocol):
@@ -134,26 +141,24 @@ WATCHES = (SCREEN, HEADLINE, JSONL)
 def checks() -> dict[str, TableOutput]:
     """The outputs of `check`, which are handed one configuration or several."""
     known = tables()
-    here: dict[str, tuple[Output, TableOutput]] = {
-        SCREEN: _both("stabtree.render.sections.preflight", "screen"),
-        MARKDOWN: _both("stabtree.render.markdown.preflight", "markdown"),
-        **{name: (OUTPUTS[name], known[name]) for name in (HEADLINE, JSON, JSONL, *SERVICES)},
+    return {
+        SCREEN: _in("stabtree.render.sections.preflight", "screen"),
+        MARKDOWN: _in("stabtree.render.markdown.preflight", "markdown"),
+        HEADLINE: _either(_in("stabtree.render.sections.preflight", "headline"), known[HEADLINE]),
+        **{name: _either(_judged(OUTPUTS[name]), known[name]) for name in (JSON, JSONL, *SERVICES)},
     }
-    return {name: _either(one, several) for name, (one, several) in here.items()}
 
 
-def _both(module: str, name: str) -> tuple[Output, TableOutput]:
-    return _in(module, name), _in(module, "several")
+def _judged(output: Output) -> OneOutput:
+    """An output of a diagnosis for an outcome that holds one."""
+    return lambda outcome, look: output(cast("Diagnosis", outcome.found), look)
 
 
-def _either(one: Output, several: TableOutput) -> TableOutput:
+def _either(one: OneOutput, several: TableOutput) -> TableOutput:
+    """An output of one outcome, or of several; one alone was read, else its error is told."""
+
     def written(outcomes: Sequence[Outcome], look: Look, /) -> str:
-        from stabtree.common.errors import StabtreeError
-
-        first = outcomes[0].found
-        if len(outcomes) > 1 or isinstance(first, StabtreeError):
-            return several(outcomes, look)
-        return one(first, look)
+        return several(outcomes, look) if len(outcomes) > 1 else one(outcomes[0], look)
 
     return written
 

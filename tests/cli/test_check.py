@@ -184,6 +184,16 @@ def test_json_is_of_the_same_schema(tmp_path: Path) -> None:
     VALIDATOR.validate(json.loads(run("check", "none.yaml", "--json").stdout))
 
 
+@pytest.mark.parametrize("options", [(), ("--full",), ("-q",), ("--output", MARKDOWN)])
+def test_a_folder_is_called_as_it_was_typed(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The head names the folder, not the file that was found below it, which a line of its own tells."""
+    (tmp_path / "one" / "files").mkdir(parents=True)
+    written(tmp_path / "one" / "files", "config.json")
+    done = run("check", str(tmp_path / "one"), *options, COLUMNS="300")
+    assert f"{tmp_path / 'one'}: Nothing found" in done.stdout.splitlines()[0].replace("\\", "")
+    assert ("Read: files/config.json." in done.stdout) is (options != ("-q",))
+
+
 def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_path: Path) -> None:
     """One that can't be read stands among them; the worst gives the exit code."""
     paths = [written(tmp_path, "a.json", grad_clip=0.0), written(tmp_path, "b.json"), str(tmp_path / "c.json")]

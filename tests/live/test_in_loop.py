@@ -192,19 +192,23 @@ def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str,
         Recorder(tmp_path / "run.jsonl", **wrong)
 
 
-def test_judging_keeps_to_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A healthy log whose judgements would take longer than their share of the time is judged once, at its start."""
+@pytest.mark.parametrize(("budget", "judged"), [(0.01, 1), (1.0, 74)])
+def test_judging_keeps_to_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, judged: int
+) -> None:
+    """A healthy log whose judgements would take longer than their share is judged once, at its start; 1 is no limit."""
     calls = []
 
     def slow(*_: object) -> list[Any]:
         calls.append(1)
+        next(itertools.islice(now, 100, None))
         return []
 
     monkeypatch.setattr(LoopWatch, "_judge", slow)
     now = itertools.count(0.0, 0.01)
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=0.01) as rec:
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=budget) as rec:
         rec._watch._watching._clock = lambda: next(now)  # type: ignore[union-attr]
         for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)
         in_loop = len(calls)
-    assert (in_loop, len(calls)) == (1, 2)
+    assert (in_loop, len(calls)) == (judged, judged + 1)

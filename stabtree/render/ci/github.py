@@ -50,7 +50,7 @@ def summary(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     """The job's summary: the report of one run, else a table of the worst."""
     first = outcomes[0].found
     if len(outcomes) == 1 and not isinstance(first, StabtreeError):
-        return preflight.markdown(first, look) if first.before_run else markdown(first, look)
+        return preflight.markdown(outcomes, look) if first.before_run else markdown(first, look)
     ordered = sorted(outcomes, key=lambda one: ORDER.index(_badge(one)))
     more = len(ordered) - len(ordered[:MOST_RUNS])
     return paged(

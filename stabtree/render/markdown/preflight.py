@@ -8,7 +8,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Look
 from stabtree.render.markdown.text import escape, folded, listed, paged, table
-from stabtree.render.report.preflight import closing, coverage, items, unjudged
+from stabtree.render.report.preflight import closing, coverage, items, read_from, unjudged
 from stabtree.render.report.words import badge, headline, known
 from stabtree.render.verdicts import LOOKS
 
@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 HEADS = ("", "what", "now", "what it costs", "fix", "source")
 
 
-def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
-    """The diagnosis as GitHub and GitLab show it."""
-    sources = diagnosis.run.sources
-    return _told(diagnosis, sources[0].path if sources else diagnosis.run.name, look)
-
-
-def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
-    """One after the other, in the order of the paths."""
+def markdown(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
+    """The diagnoses as GitHub and GitLab show them, one after the other, in the order of the paths."""
     parts = []
     for outcome in outcomes:
         found = outcome.found
@@ -56,6 +50,6 @@ def _told(diagnosis: Diagnosis, name: str, look: Look) -> str:
         f"### {LOOKS[badge(diagnosis)].word}: {escape(name)}: {escape(headline(diagnosis))}",
         table(HEADS, rows) if rows else "",
         folded(escape(coverage(diagnosis)), listed(open_)) if open_ else escape(coverage(diagnosis)),
-        listed(map(escape, (*known(diagnosis), *diagnosis.run.notes))),
+        listed(map(escape, (*read_from(diagnosis, name), *known(diagnosis), *diagnosis.run.notes))),
         f"**{escape(closing(diagnosis, look.exit_code))}**",
     )

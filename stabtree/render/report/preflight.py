@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.text import in_words
+from stabtree.common.text import clean, in_words
 from stabtree.render.report.words import badge, briefed, counted, headline, passed_over
 from stabtree.render.verdicts import LOOKS
 from stabtree.tree.model import Severity
@@ -71,6 +71,15 @@ def place_of(diagnosis: Diagnosis, finding: Finding) -> tuple[str, int | None]:
         if paths:
             return paths[-1], int(line[1]) if line else None
     return "", None
+
+
+def read_from(diagnosis: Diagnosis, name: str) -> list[str]:
+    """A line that says which files were read, where they are not what was named."""
+    files = [source.path for source in diagnosis.run.sources]
+    if ", ".join(files) == clean(name):
+        return []
+    folder = f"{clean(name).rstrip('/')}/"
+    return [f"Read: {in_words([file.removeprefix(folder) for file in files])}."]
 
 
 def unjudged(diagnosis: Diagnosis) -> list[Unjudged]:

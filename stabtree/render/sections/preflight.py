@@ -11,8 +11,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import UNREAD
 from stabtree.render.look import LOOK, Length, Look
 from stabtree.render.page import Page, new_page
-from stabtree.render.report.preflight import Item, closing, coverage, items, summed, unjudged
+from stabtree.render.report.preflight import Item, closing, coverage, items, read_from, summed, unjudged
 from stabtree.render.report.words import badge, known
+from stabtree.render.screen import one_line
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -41,19 +42,30 @@ class Form(StrEnum):
     TITLE = "a line"
 
 
-def screen(diagnosis: Diagnosis, look: Look = LOOK) -> str:
-    """A configuration's diagnosis for a terminal: on one screen, or all of it."""
-    if look.length is Length.FULL:
-        return _full(diagnosis, look)
+def screen(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
+    """Configurations' diagnoses for a terminal: one on one screen, or all of it; several in a line each."""
+    name, found = outcomes[0]
+    if len(outcomes) > 1 or isinstance(found, StabtreeError):
+        return _several(outcomes, look)
+    return _full(found, name, look) if look.length is Length.FULL else _one(found, name, look)
+
+
+def headline(outcome: Outcome, look: Look = LOOK) -> str:
+    """The verdict of a configuration in one line."""
+    found = outcome.found
+    return _several([outcome], look) if isinstance(found, StabtreeError) else one_line(found, outcome.name, look)
+
+
+def _one(diagnosis: Diagnosis, name: str, look: Look) -> str:
     found = items(diagnosis)
     loud = [item for item in found if item.severity in LOUD]
     notes = [item for item in found if item.severity not in LOUD]
     forms = tuple(partial(_items, found=loud, shape=shape) for shape in _shapes(min(len(loud), MOST_ITEMS)))
     blocks = [
-        Pane("head", (partial(_head, diagnosis=diagnosis),)),
+        Pane("head", (partial(_head, diagnosis=diagnosis, name=name),)),
         Pane("items", forms),
         Pane("notes", (partial(_notes, found=notes, each=True), partial(_notes, found=notes, each=False))),
-        Pane("read", (partial(_read, diagnosis=diagnosis),), close=not found),
+        Pane("read", (partial(_read, diagnosis=diagnosis, name=name),), close=not found),
         Pane("last", (partial(_last, diagnosis=diagnosis, look=look),), close=True),
     ]
     return fitted(blocks, ["notes", *["items"] * len(forms)], MOST_LINES, partial(new_page, look))
@@ -65,8 +77,8 @@ def _shapes(count: int) -> list[tuple[Form, ...]]:
     return [(long,) * most + (short,) * (count - most) for long, short in steps for most in range(count, -1, -1)]
 
 
-def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
-    """Several configurations: a line each, and a line for each finding."""
+def _several(outcomes: Sequence[Outcome], look: Look) -> str:
+    """A line each, and a line for each finding."""
     page = new_page(look)
     for outcome in outcomes:
         found = outcome.found
@@ -88,9 +100,9 @@ def several(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
     return page.text()
 
 
-def _full(diagnosis: Diagnosis, look: Look) -> str:
+def _full(diagnosis: Diagnosis, name: str, look: Look) -> str:
     page = new_page(look)
-    _head(page, diagnosis)
+    _head(page, diagnosis, name)
     for item in items(diagnosis):
         page.blank()
         _titled(page, item)
@@ -101,15 +113,13 @@ def _full(diagnosis: Diagnosis, look: Look) -> str:
     page.line((coverage(diagnosis), "heading"))
     for rule in unjudged(diagnosis):
         page.line((f"{rule.id} ", "id"), (f"{rule.ask} {rule.reason}", ""), indent=INDENT, hanging=INDENT)
-    for note in (*known(diagnosis), *diagnosis.run.notes):
+    for note in (*read_from(diagnosis, name), *known(diagnosis), *diagnosis.run.notes):
         page.line((note, "dim"), hanging=INDENT)
     _last(page, diagnosis, look)
     return page.text()
 
 
-def _head(page: Page, diagnosis: Diagnosis) -> None:
-    sources = diagnosis.run.sources
-    name = ", ".join(source.path for source in sources) or diagnosis.run.name
+def _head(page: Page, diagnosis: Diagnosis, name: str) -> None:
     page.line(*_headed(page, diagnosis, name), hanging=INDENT)
 
 
@@ -173,10 +183,10 @@ def _notes(page: Page, found: Sequence[Item], *, each: bool) -> None:
         page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({item.leaf})", "id")]])
 
 
-def _read(page: Page, diagnosis: Diagnosis) -> None:
+def _read(page: Page, diagnosis: Diagnosis, name: str) -> None:
     """How much of it could be judged, and what was noted of the file."""
     page.lines([[(coverage(diagnosis, page.width), "")]])
-    for note in (*known(diagnosis, most=MOST_NOTES), *diagnosis.run.notes[:MOST_NOTES]):
+    for note in (*read_from(diagnosis, name), *known(diagnosis, most=MOST_NOTES), *diagnosis.run.notes[:MOST_NOTES]):
         page.lines([[(clipped(page.plain(note), page.width), "dim")]])
 
 
