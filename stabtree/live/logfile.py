@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -89,6 +90,8 @@ class LogFile:
 
     def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_fifo():  # which would be waited for, until somebody reads it
+            raise OSError(errno.ESPIPE, "it is a pipe")
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         found = os.fstat(descriptor)
         self._file, self.size = (found.st_dev, found.st_ino), found.st_size

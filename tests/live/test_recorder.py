@@ -157,6 +157,14 @@ def test_a_full_disk_ends_no_training(caplog: pytest.LogCaptureFixture) -> None:
         rec.log(0, loss=1.0)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """A file that nobody may ever read is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StabtreeError, match="is a pipe"):
+        Recorder(tmp_path / "pipe")
+
+
 def test_a_line_cut_by_a_full_disk_is_ended_by_the_next(tmp_path: Path) -> None:
     """What a disk took only half costs that row; the rows after it are whole once there is room again."""
     pytest.importorskip("resource", reason="this system can't limit the size of a file")
