@@ -79,6 +79,7 @@ class LoopWatch:
             problem, hint = f"{on_finding!r} is no way to tell a finding", f"{WARN!r}, {RAISE!r}, or a function"
             raise StabtreeError(problem, where="Recorder: on_finding", hint=hint)
         self.path = path
+        self._file = path.absolute()
         self.news: tuple[News, ...] = ()
         self.should_stop: News | None = None
         self._on_finding = on_finding
@@ -114,7 +115,7 @@ class LoopWatch:
 
     def _judge(self) -> list[Outcome]:
         try:
-            return [self._judging.outcome(item) for item in load_runs(self.path, **self._reading)]
+            return [self._judging.outcome(item) for item in load_runs(self._file, **self._reading)]
         except StabtreeError as error:
             return [Outcome(str(self.path), error)]  # as after it was moved away: it is begun anew, and judged again
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether the file still lies under its name."""
@@ -37,7 +42,7 @@ class LogFile:
         self.path = path
         self.header = b""
         self.size = 0
-        self._cut = False
+        self._cut = self._displaced = False
         self._looked = time.monotonic()
         self._file = (0, 0)
         try:
@@ -85,6 +90,8 @@ class LogFile:
 
     def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_fifo():  # which would be waited for, until somebody reads it
+            raise OSError(errno.ESPIPE, "it is a pipe")
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         found = os.fstat(descriptor)
         self._file, self.size = (found.st_dev, found.st_ino), found.st_size
@@ -105,13 +112,20 @@ class LogFile:
         if self._descriptor is None or now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
+        before = self._file, self.size, self._cut
         try:
-            found = self.path.stat()
-            if (found.st_dev, found.st_ino) == self._file:
-                return
-        except FileNotFoundError:
-            pass
-        new = self._open()
+            with suppress(FileNotFoundError):
+                found = self.path.stat()
+                if (found.st_dev, found.st_ino) == self._file:
+                    return
+            new = self._open()
+        except (OSError, StabtreeError) as error:
+            self._file, self.size, self._cut = before
+            if not self._displaced:
+                _log.warning("%s: it is not there any more, rows go on to where it lies now: %s", self.path, error)
+            self._displaced = True
+            return
+        self._displaced = False
         os.close(self._descriptor)
         self._descriptor = new
         if self.header and not self.size:

@@ -96,6 +96,7 @@ class Announcer:
         self.hold_rows = hold_rows
         self.told_from = told_from
         self._events: list[_Event] = []
+        self._keys: dict[tuple[str, ...], str] = {}
         self._judged = False
         self.rows = 0
 
@@ -106,7 +107,8 @@ class Announcer:
             outcomes: the runs of the log as `diagnose` judges them.
             final: whether no row follows, so that nothing is waited for.
         """
-        judged = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
+        found = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
+        judged = [(self._key(name, diagnosis.run), diagnosis) for name, diagnosis in found]
         if not judged:
             return ()  # half written just now: what is known of it stays
         self.rows = sum(rows_of(diagnosis.run) for _, diagnosis in judged)
@@ -117,15 +119,15 @@ class Announcer:
         for event in self._events:
             event.leaves, event.due_rows = {}, {}
         told = []
-        for name, diagnosis in judged:
+        for (name, _), (key, diagnosis) in zip(found, judged, strict=True):
             for finding in diagnosis.findings:
                 if finding.leaf.severity.rank < self.told_from.rank or finding.accepted:
                     continue
-                event = self._event(name, finding, diagnosis.run)
+                event = self._event(key, finding, diagnosis.run)
                 self._see(event, finding, diagnosis.run, before.get(id(event), {}))
                 due = event.due_rows.get(finding.leaf.id)
                 if due is not None and (final or self.rows >= due):
-                    told.append(self._tell(event, finding, diagnosis))
+                    told.append(self._tell(event, name, finding, diagnosis))
         self._events = [event for event in self._events if event.told or event.leaves]
         self._judged = True
         return tuple(told)
@@ -139,6 +141,13 @@ class Announcer:
         waiting = [(event.since(leaf), due) for event in self._events for leaf, due in event.due_rows.items()]
         next_row = self.rows + 1
         return min((next_row if next_row <= since + self.hold_rows else due for since, due in waiting), default=None)
+
+    def _key(self, name: str, run: Run) -> str:
+        """What a run is known by for good: what it was first called; a second log beside it gives it another name."""
+        files = [(run.name, source.path) for source in run.sources[:1]]
+        key = next((known for place in ((name,), *files) if (known := self._keys.get(place))), name)
+        self._keys |= dict.fromkeys([(name,), *files], key)
+        return key
 
     def _event(self, name: str, finding: Finding, run: Run) -> _Event:
         """The event that a finding tells of: one that was found before, or a new one."""
@@ -164,14 +173,14 @@ class Announcer:
         age = max(0, first - (self.rows - rows_of(run)) - rows_before(finding, run) - 1)
         event.due_rows[leaf] = first + rows_to_hold(finding, run, age, self.hold_rows)
 
-    def _tell(self, event: _Event, finding: Finding, diagnosis: Diagnosis) -> News:
+    def _tell(self, event: _Event, name: str, finding: Finding, diagnosis: Diagnosis) -> News:
         leaf = finding.leaf.id
         again = bool(event.told) or any(leaf in item.told for item in self._events if item.run == event.run)
         first = event.since(leaf)
         del event.due_rows[leaf]
         event.told.add(leaf)
         event.told_step = diagnosis.run.last_step or 0
-        return News(event.run, finding, diagnosis, self.rows, first, again)
+        return News(name, finding, diagnosis, self.rows, first, again)
 
 
 def worst(told: Sequence[News]) -> Severity:

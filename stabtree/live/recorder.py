@@ -92,7 +92,7 @@ class Recorder:
         self._warned: set[str] = set()
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._file = LogFile(self.path)
+        self._file = LogFile(self.path.absolute())  # the loop may change its working directory
         self._config: dict[str, Any] = {}
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}

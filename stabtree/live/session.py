@@ -138,10 +138,14 @@ class Session:
 
     def _unread(self) -> Iterator[str]:
         """What can't be read, each problem once: nothing else would say so before the end."""
+        new: dict[str, list[tuple[str, str]]] = {}
         for name, found in self._judged:
             if isinstance(found, StabtreeError) and (told := (name, _NUMBER.sub("", found.problem))) not in self._told:
                 self._told.add(told)
-                yield f"{clean(name)} is not judged just now: {clean(found.problem)}"
+                new.setdefault(told[1], []).append((name, found.problem))
+        for (name, problem), *others in new.values():
+            more = f" (and {len(others)} more)" if others else ""
+            yield f"{clean(name)}{more} is not judged just now: {clean(problem)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
         if any(map(self._until, news)):

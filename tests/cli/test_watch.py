@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from unittest import mock
 
 import pytest
@@ -266,9 +267,12 @@ def test_a_full_disk_loses_no_alarm(log: Path, tmp_path: Path) -> None:
 def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
     """What diagnose would refuse is a note while the watch lasts, once, whatever else is watched."""
     (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))))
-    (tmp_path / "bad.csv").write_bytes(bytes(range(256)) * 9)
-    done = run("watch", str(tmp_path / "good.csv"), str(tmp_path / "bad.csv"), *QUICK)
-    assert done.stderr.count("bad.csv is not judged just now: is a binary file") == 1
+    for name in ("bad", "bad too"):
+        (tmp_path / f"{name}.csv").write_bytes(bytes(range(256)) * 9)
+    paths = [str(tmp_path / f"{name}.csv") for name in ("good", "bad", "bad too")]
+    done = run("watch", *paths, *QUICK)
+    assert done.stderr.count("bad.csv (and 1 more) is not judged just now: is a binary file") == 1
+    assert done.stderr.count("not judged just now") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
@@ -280,6 +284,17 @@ def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> Non
         done = run("watch", str(tmp_path / name), *QUICK)
         assert problem in done.stderr
         assert problem in failed("diagnose", str(tmp_path / name))
+
+
+def test_a_finding_that_can_not_be_handed_on_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for it, even in memory, the watch goes on."""
+
+    def full() -> IO[bytes]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("stabtree.cli.shell.hook._file", full)
+    hook = Hook(shlex.join([sys.executable, "-c", ""]))
+    assert [*hook.start("{}"), *hook.wait()] == ["--exec could not be run: No space left on device"]
 
 
 def test_no_command_is_no_word() -> None:

@@ -117,6 +117,20 @@ def test_a_fault_of_ours_ends_no_training(
     assert (len(calls), caplog.text.count("ZeroDivisionError: ours")) == (1, 1)
 
 
+def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that was named from where the loop began stays one file, and is judged."""
+    monkeypatch.setattr("stabtree.live.logfile.LOOK_SECONDS", 0.0)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Recorder("run.jsonl", on_finding="warn", budget=1.0) as rec:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        for step, value in enumerate(broken(120, 100)):
+            rec.log(step, loss=value)
+    assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+    assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 120
+    assert not [*Path().iterdir()]
+
+
 def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
     path = tmp_path / "run.jsonl"

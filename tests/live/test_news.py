@@ -14,8 +14,9 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.live.hold import WINDOW_ROWS
 from stabtree.live.news import HOLD_ROWS, Announcer
+from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
-from tests.conftest import make_run
+from tests.conftest import FIXTURES, make_run
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Leaf
@@ -164,3 +165,22 @@ def test_a_log_that_is_half_written_forgets_nothing() -> None:
     assert [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)] == [1001 + HOLD_ROWS]
     assert not announcer.judged([Outcome("run", StabtreeError("it is cut"))])
     assert not told(announcer, 1010, NAN, onset=1000)
+
+
+def test_a_run_that_is_called_otherwise_is_the_same() -> None:
+    """A second log in its folder gives a run another name: what was told of it is not told again."""
+    (one,) = found(1000, NAN)
+    assert isinstance(one.found, Diagnosis)
+
+    def called(name: str, file: str) -> Outcome:
+        assert isinstance(one.found, Diagnosis)
+        run = replace(
+            one.found.run, sources=(replace(load_run(FIXTURES / "phase19" / "healthy").sources[0], path=file),)
+        )
+        return Outcome(name, replace(one.found, run=run))
+
+    announcer = Announcer(hold_rows=0)
+    assert [item.run for item in announcer.judged([called("runs", "runs/a.csv")])] == ["runs"]
+    both = [called("runs/a.csv", "runs/a.csv"), called("runs/b.csv", "runs/b.csv")]
+    assert [item.run for item in announcer.judged(both, final=True)] == ["runs/b.csv"]
+    assert not announcer.judged([called("runs", "runs/a.csv")], final=True)

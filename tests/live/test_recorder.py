@@ -157,6 +157,14 @@ def test_a_full_disk_ends_no_training(caplog: pytest.LogCaptureFixture) -> None:
         rec.log(0, loss=1.0)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """A file that nobody may ever read is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StabtreeError, match="is a pipe"):
+        Recorder(tmp_path / "pipe")
+
+
 def test_a_line_cut_by_a_full_disk_is_ended_by_the_next(tmp_path: Path) -> None:
     """What a disk took only half costs that row; the rows after it are whole once there is room again."""
     pytest.importorskip("resource", reason="this system can't limit the size of a file")
@@ -270,6 +278,26 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path, monkeypatch: py
         rec.log(2, loss=1.0)
     assert [row.get("step") for row in rows(tmp_path / "run.jsonl.1")] == [None, None, 0]
     assert rows(path) == [{"config": {"dtype": "fp32", "lr": 0.1}}, {"step": 2, "loss": 1.0}]
+
+
+@pytest.mark.parametrize("instead", ["another", "folder"])
+def test_a_log_in_whose_place_is_something_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, instead: str
+) -> None:
+    """Its rows go on to where it was moved, which is told once; when its name is free again it is begun anew there."""
+    monkeypatch.setattr("stabtree.live.logfile.LOOK_SECONDS", 0.0)
+    path, moved, odd = (tmp_path / name for name in ("run.jsonl", "run.jsonl.1", "odd"))
+    with Recorder(path) as rec:
+        rec.log(0, loss=1.0)
+        path.rename(moved)
+        path.mkdir() if instead == "folder" else path.write_text("a log of somebody else\n")
+        rec.log(1, loss=1.0)
+        rec.log(2, loss=1.0)
+        path.rename(odd)
+        rec.log(3, loss=1.0)
+    assert [row["step"] for row in rows(moved)] == [0, 1, 2]
+    assert [row["step"] for row in rows(path)] == [3]
+    assert caplog.text.count("rows go on to where it lies now") == 1
 
 
 def test_ranks_write_files_that_are_proved_to_be_one_run(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 
@@ -59,15 +60,15 @@ class Hook:
             yield from self.ended()
 
     def _run(self, told: str) -> Iterator[str]:
-        with tempfile.TemporaryFile() as given:  # a pipe would have to be written to for as long as nobody reads it
-            given.write(told.encode())
-            given.seek(0)
-            try:
+        try:
+            with _file() as given:  # a pipe would have to be written to for as long as nobody reads it
+                given.write(told.encode())
+                given.seek(0)
                 # What it prints must not come between results: it goes where notes go.
                 made = subprocess.Popen(self._words, stdin=given, stdout=2, start_new_session=True)  # noqa: S603
-            except OSError as error:
-                yield f"--exec could not be run: {error.strerror or error}"
-                return
+        except OSError as error:
+            yield f"--exec could not be run: {error.strerror or error}"
+            return
         self._running.append((made, self._clock()))
 
     def ended(self) -> Iterator[str]:
@@ -98,6 +99,13 @@ class Hook:
         self._waiting.clear()
         while self._running:
             _kill(self._running.pop()[0])
+
+
+def _file() -> IO[bytes]:
+    """A file without a name, in memory where there are such: the disk that fills is what many alarms are about."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("finding"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _kill(made: subprocess.Popen[bytes]) -> None:
