@@ -19,12 +19,12 @@ from stabtree.cli.options import (  # noqa: TC001 - typer reads them
 from stabtree.cli.output.outputs import Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import masked
 from stabtree.render.outputs import JSON, JSONL, checks
 
 if TYPE_CHECKING:
     from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
+    from stabtree.run import Run
 
 Configs = Annotated[
     list[str],
@@ -81,7 +81,6 @@ def check(
     from stabtree.judging.judge import Judging
     from stabtree.judging.levels import exit_code, levels_of
     from stabtree.judging.settings import read_settings
-    from stabtree.loaders.paths.several import expanded, once
     from stabtree.render.look import Length, Look
 
     project = read_settings(config)
@@ -91,14 +90,11 @@ def check(
     places = wanted(output, json=json, quiet=quiet, known=checks())
     judging = Judging(settings, tree, trees, set=tuple(set_ or ()), ignore=tuple(ignore or ()))
     spare_rules(places, *judging.rules)
-    files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
-    for file in files:
-        spare_unread(places, file)
-    groups = [files] if merge else [[file] for file in files]
-    hashed = not {JSON, JSONL}.isdisjoint(places.values())
-    outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+    outcomes = _judged(paths, judging, merge=merge, hashed=not {JSON, JSONL}.isdisjoint(places.values()))
     for outcome in outcomes:
-        if not isinstance(outcome.found, StabtreeError):
+        if isinstance(outcome.found, StabtreeError):
+            spare_unread(places, outcome.name)
+        else:
             spare(places, outcome.found.run)
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
@@ -110,16 +106,27 @@ def check(
         raise typer.Exit(code)
 
 
-def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
-    """What became of a configuration, by what was typed; for machines with what tells its files from others."""
+def _judged(paths: list[str], judging: Judging, *, merge: bool, hashed: bool) -> list[Outcome]:
+    """What became of each configuration; for machines with what tells its files from others."""
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.preflight import checked
-    from stabtree.loaders.configs.load import load_config
     from stabtree.loaders.paths.inputs import with_inputs
+    from stabtree.loaders.paths.several import expanded, once
 
-    name = ", ".join(map(masked, files))
+    files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
+    outcomes = []
+    for group in [files] if merge else [[file] for file in files]:
+        run = _read(group)
+        if hashed and not isinstance(run, StabtreeError):
+            run = with_inputs(run)
+        outcomes.append(Outcome(group[0], run if isinstance(run, StabtreeError) else checked(run, judging)))
+    return outcomes
+
+
+def _read(files: list[str]) -> Run | StabtreeError:
+    from stabtree.loaders.configs.load import load_config
+
     try:
-        run = load_config(*files)
+        return load_config(*files)
     except StabtreeError as error:
-        return Outcome(name, error)
-    return Outcome(name, checked(with_inputs(run) if hashed else run, judging))
+        return error
