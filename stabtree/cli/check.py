@@ -19,6 +19,7 @@ from stabtree.cli.options import (  # noqa: TC001 - typer reads them
 from stabtree.cli.output.outputs import Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
 from stabtree.common.errors import StabtreeError
+from stabtree.common.text import masked
 from stabtree.render.outputs import JSON, JSONL, checks
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def _judged(paths: list[str], judging: Judging, *, merge: bool, hashed: bool) ->
         run = _read(group)
         if hashed and not isinstance(run, StabtreeError):
             run = with_inputs(run)
-        outcomes.append(Outcome(group[0], run if isinstance(run, StabtreeError) else checked(run, judging)))
+        name = group[0] if isinstance(run, StabtreeError) else ", ".join(map(masked, group))
+        outcomes.append(Outcome(name, run if isinstance(run, StabtreeError) else checked(run, judging)))
     return outcomes
 
 
