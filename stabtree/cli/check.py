@@ -25,7 +25,6 @@ from stabtree.render.outputs import JSON, JSONL, checks
 if TYPE_CHECKING:
     from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
-    from stabtree.run import Run
 
 Configs = Annotated[
     list[str],
@@ -82,6 +81,7 @@ def check(
     from stabtree.judging.judge import Judging
     from stabtree.judging.levels import exit_code, levels_of
     from stabtree.judging.settings import read_settings
+    from stabtree.loaders.paths.several import expanded, once
     from stabtree.render.look import Length, Look
 
     project = read_settings(config)
@@ -91,11 +91,16 @@ def check(
     places = wanted(output, json=json, quiet=quiet, known=checks())
     judging = Judging(settings, tree, trees, set=tuple(set_ or ()), ignore=tuple(ignore or ()))
     spare_rules(places, *judging.rules)
-    outcomes = _judged(paths, judging, merge=merge, hashed=not {JSON, JSONL}.isdisjoint(places.values()))
+    if not all(paths):  # as of a variable of the shell that is not set; the working directory is not meant
+        raise StabtreeError("an empty path names no configuration", hint="name a file, or . for this folder")
+    files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
+    for file in files:
+        spare_unread(places, file)
+    groups = [files] if merge else [[file] for file in files]
+    hashed = not {JSON, JSONL}.isdisjoint(places.values())
+    outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     for outcome in outcomes:
-        if isinstance(outcome.found, StabtreeError):
-            spare_unread(places, outcome.name)
-        else:
+        if not isinstance(outcome.found, StabtreeError):
             spare(places, outcome.found.run)
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
@@ -107,28 +112,16 @@ def check(
         raise typer.Exit(code)
 
 
-def _judged(paths: list[str], judging: Judging, *, merge: bool, hashed: bool) -> list[Outcome]:
-    """What became of each configuration; for machines with what tells its files from others."""
+def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
+    """What became of a configuration, by what was typed; for machines with what tells its files from others."""
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.preflight import checked
-    from stabtree.loaders.paths.inputs import with_inputs
-    from stabtree.loaders.paths.several import expanded, once
-
-    files = [str(path) for path in once([path for given in paths for path in expanded(given)])]
-    outcomes = []
-    for group in [files] if merge else [[file] for file in files]:
-        run = _read(group)
-        if hashed and not isinstance(run, StabtreeError):
-            run = with_inputs(run)
-        name = group[0] if isinstance(run, StabtreeError) else ", ".join(map(masked, group))
-        outcomes.append(Outcome(name, run if isinstance(run, StabtreeError) else checked(run, judging)))
-    return outcomes
-
-
-def _read(files: list[str]) -> Run | StabtreeError:
     from stabtree.loaders.configs.load import load_config
+    from stabtree.loaders.paths.inputs import with_inputs
 
+    name = ", ".join(map(masked, files))
     try:
-        return load_config(*files)
+        run = load_config(*files)
     except StabtreeError as error:
-        return error
+        return Outcome(name, error)
+    return Outcome(name, checked(with_inputs(run) if hashed else run, judging))

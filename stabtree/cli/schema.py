@@ -1,4 +1,4 @@
-"""`stabtree schema`: what a program may rely on in the JSON of `diagnose`."""
+"""`stabtree schema`: what a program may rely on in the JSON of `diagnose` and `watch`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stabtree.cli.shell.printing import emit
 
 
 def schema() -> None:
-    """Write the JSON Schema of `diagnose --json`, for one run, several runs and errors."""
+    """Write the JSON Schema of `diagnose --json`, for one run, several runs and errors; and of the lines of `watch`."""
     import json
 
     from stabtree.render.data.contract import schema as made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from functools import partial
 from itertools import chain
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS, MOST_SECONDS = 0.01, 3600
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 WatchedPaths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Logs, folders of runs, patterns; they need not be there yet."),
@@ -145,7 +146,7 @@ def watch(
     from stabtree.cli.output.teller import Teller
     from stabtree.cli.shell.hook import Hook
     from stabtree.judging.judge import Judging, accepted_by
-    from stabtree.judging.levels import exit_code, fails, levels_of
+    from stabtree.judging.levels import NEVER, exit_code, fails, levels_of
     from stabtree.judging.overrides import pairs
     from stabtree.judging.settings import read_settings
     from stabtree.live.follow import Follower
@@ -168,7 +169,11 @@ def watch(
         baseline=accepted_by(baseline, settings),
     )
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
+    if until_found and NEVER in levels:
+        hint = "leave one of them out"
+        raise StabtreeError("--fail-on never lets nothing be found", where="--until-found", hint=hint)
     _check(paths, every, judging, how)
+    gc.enable()  # a watch lasts, unlike other commands
     follower = Follower(paths, columns=how["columns"], step_column=how["step_column"], format=format)
     announcer = Announcer(told_from=Severity.NOTE if Severity.NOTE in levels else TOLD_FROM)
     patience = None if stall is None else seconds(stall, "--stall")

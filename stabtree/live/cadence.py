@@ -52,7 +52,8 @@ class Cadence:
             return False
         if called and self._read + size <= self.most * size:
             return True
-        if self._spent_seconds + self._last_seconds > self.budget * max(now - self._begun, 0.0) and self._size:
+        allowed = self.budget * max(now - self._begun, 0.0)
+        if self.budget < 1 and self._size and self._spent_seconds + self._last_seconds > allowed:
             return False
         waited = now - self._ended
         paused = waited >= self.pause_seconds and self._last_seconds <= self.share * waited

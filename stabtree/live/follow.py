@@ -34,12 +34,14 @@ class Growth(NamedTuple):
 
     Attributes:
         rows: the new rows of the logs that are read by lines, in their order.
+        files: the file that each of them came to.
         size: bytes of all logs, and one for each time that one was written over and stayed as long.
         there: whether there is any.
         notes: what is out of the ordinary, each once.
     """
 
     rows: tuple[Mapping[str, float], ...]
+    files: tuple[str, ...]
     size: int
     there: bool
     notes: tuple[str, ...]
@@ -85,6 +87,7 @@ class Follower:
             self._list()
         self._looks += 1
         rows: list[Row] = []
+        files: list[str] = []
         notes: list[str] = []
         for path, (file, lines) in self._logs.items():
             came = file.look()
@@ -93,16 +96,18 @@ class Follower:
                 notes.append(f"{clean(path)} was written anew: it is followed from its beginning")
             if came.anew or came.head:
                 lines.begin(came.head)
-            rows += lines.take(came.text)
+            new = lines.take(came.text)
+            rows += new
+            files += [path] * len(new)
             file.lines &= lines.by_line
         size = sum(file.size + file.rewrites for file, _ in self._logs.values())
-        return Growth(tuple(rows), size, size > 0, tuple(notes))
+        return Growth(tuple(rows), tuple(files), size, size > 0, tuple(notes))
 
     def _told(self, path: str, problem: str, *, known: bool) -> Iterator[str]:
         """The note on a file that can't be looked at, once each time; one that was never there is waited for."""
         before = self._problems.get(path, "")
         self._problems[path] = problem
-        if problem and problem != before and known:
+        if problem and problem != before and (known or not _is_gone(path)):
             yield f"{clean(path)} can't be looked at just now, and is tried again: {clean(problem)}"
 
     def _list(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging, accepted_by
 from stabtree.judging.levels import LEVELS, fails, levels_of
+from stabtree.judging.outcome import Outcome
 from stabtree.judging.settings import read_settings
 from stabtree.live.cadence import Cadence
 from stabtree.live.news import HOLD_ROWS, TOLD_FROM, Announcer
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from stabtree.judging.outcome import Outcome
     from stabtree.live.news import News
 
 WARN, RAISE = "warn", "raise"
@@ -82,7 +82,10 @@ class LoopWatch:
         self.news: tuple[News, ...] = ()
         self.should_stop: News | None = None
         self._on_finding = on_finding
-        self._levels = levels_of([fail_on] if isinstance(fail_on, str) else [*fail_on])
+        try:
+            self._levels = levels_of([fail_on] if isinstance(fail_on, str) else [*fail_on])
+        except StabtreeError as error:
+            raise StabtreeError(error.problem, where="Recorder: fail_on", hint=error.hint) from None
         self._judging = judging or _project()
         settings = self._judging.settings
         self._reading: dict[str, Any] = {
@@ -110,7 +113,10 @@ class LoopWatch:
         return self._watching.ended(size)
 
     def _judge(self) -> list[Outcome]:
-        return [self._judging.outcome(item) for item in load_runs(self.path, **self._reading)]
+        try:
+            return [self._judging.outcome(item) for item in load_runs(self.path, **self._reading)]
+        except StabtreeError as error:
+            return [Outcome(str(self.path), error)]  # as after it was moved away: it is begun anew, and judged again
 
     def tell(self, new: tuple[News, ...], *, last: bool) -> None:
         """Tell what is new; of a log that has ended, nothing raises.

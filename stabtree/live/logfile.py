@@ -42,9 +42,10 @@ class LogFile:
         self._file = (0, 0)
         try:
             self._descriptor: int | None = self._open()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             hint = "name a file in a folder that may be written to"
-            raise StabtreeError(f"can't be written: {error.strerror}", where=str(path), hint=hint) from None
+            reason = getattr(error, "strerror", None) or error
+            raise StabtreeError(f"can't be written: {reason}", where=str(path), hint=hint) from None
 
     def append(self, line: bytes) -> None:
         r"""Write a line, which ends with "\n".

@@ -11,14 +11,15 @@ import re
 import sys
 import threading
 import weakref
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.monitor import NaNMonitor
 from stabtree.common.text import clean
 from stabtree.live.logfile import LogFile
-from stabtree.live.row import PLAIN, line_of, plain, plain_settings, spelled
+from stabtree.live.row import PLAIN, line_of, plain, plain_settings, shown, spelled, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -81,6 +82,7 @@ class Recorder:
         monitor: NaNMonitor | None = None,
         on_error: Literal["warn", "raise"] = "warn",
     ) -> None:
+        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows, budget=budget, on_error=on_error)
         file = Path(path)
         self.rank = _rank() if rank is None else rank
         self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}") if self.rank else file
@@ -120,12 +122,13 @@ class Recorder:
             return
         try:
             told = plain_settings({**(settings or {}), **named})
+            header = line_of({"config": {**self._config, **told}})
         except Exception as error:  # whatever a setting is, the training goes on
             self._failed("config", f"the configuration could not be written: {_told(error)}")
             return
         self._config |= told
         self._write({"config": told})
-        self._file.header = line_of({"config": self._config})
+        self._file.header = header
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
         """Write the metrics of a step.
@@ -149,7 +152,7 @@ class Recorder:
             self._flush(at)
             row = self._pending.pop(at, {})
             for name, value in {**(metrics or {}), **named}.items():
-                self._take(row, str(name), value)
+                self._take(row, name, value)
             self._put(at, row)
             self._check(at, row)
 
@@ -236,19 +239,20 @@ class Recorder:
 
     def _step(self, step: Any) -> int | None:
         try:
-            return int(step)
+            return whole(step)
         except Exception as error:  # as in `model`
-            self._failed("step", f"{step!r} is no step, its row is left out: {_told(error)}")
+            self._failed("step", f"{shown(step)} is no step, its row is left out: {_told(error)}")
         return None
 
-    def _take(self, row: dict[str, Any], name: str, value: Value) -> None:
+    def _take(self, row: dict[str, Any], name: object, value: Value) -> None:
         """Put a value into a row, as a plain number or a text; nothing where it is neither."""
         if value is None:
             return
         try:
-            row[name] = value if type(value) in PLAIN else plain(value)
+            row[str(name)] = value if type(value) in PLAIN else plain(value)
         except Exception as error:  # as in `model`
-            self._failed(f"metric {name}", f"{name} is no number and is left out: {_told(error)}")
+            called = name if isinstance(name, str) else shown(name)
+            self._failed(f"metric {called}", f"{called} is no number and is left out: {_told(error)}")
 
     def _keep(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep values for the row of a step."""
@@ -325,6 +329,26 @@ class Recorder:
             _log.warning("%s: %s (told once; the training goes on)", self.path, problem)
 
 
+def _refuse(*, budget: object, on_error: object, **counts: object) -> None:
+    """Refuse what would be found wrong only when it is used.
+
+    Raises:
+        StabtreeError: for the first such argument.
+    """
+    wrong = {name: "a whole number from 0 on" for name, value in counts.items() if not _is_count(value)}
+    if not (isinstance(budget, SupportsFloat) and float(budget) >= 0):
+        wrong["budget"] = "a share of the time, from 0 on"
+    if on_error not in ("warn", "raise"):
+        wrong["on_error"] = "'warn' or 'raise'"
+    for name, wanted in wrong.items():
+        value = {**counts, "budget": budget, "on_error": on_error}[name]
+        raise StabtreeError(f"{shown(value)} is not {wanted}", where=f"Recorder: {name}", hint=f"give {wanted}")
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (isinstance(value, SupportsIndex) and index(value) >= 0)
+
+
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {clean(error, 200)}"
 
@@ -344,6 +368,9 @@ def _end(file: LogFile, pending: dict[int, dict[str, Any]], process: int) -> Non
             row = {name: spelled(value) for name, value in pending.pop(step).items()}
             try:
                 file.append(line_of({"step": step, **row}))
-            except OSError:
+            except (OSError, ValueError):
                 break
-    file.close()
+    try:
+        file.close()
+    except OSError as error:  # as a network disk tells that what it had taken is lost
+        _log.warning("%s: it could not be closed, and its end may be lost: %s", file.path, error.strerror)

@@ -7,7 +7,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-PLAIN = (int, float, str)
+from stabtree.common.text import clean
+
+PLAIN = (float, str)
+MOST_STEP = 2**53
+"""The largest whole number that every reader of JSON keeps."""
 
 _encode = json.JSONEncoder(default=str).encode
 
@@ -22,9 +26,30 @@ def plain(value: Any) -> float | int | str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, int):
+        float(value)  # what has too many digits is refused
         return int(value)
     item = getattr(value, "item", None)
     return float(item() if item else value)
+
+
+def whole(step: Any) -> int:
+    """A step as a plain number.
+
+    Raises:
+        ValueError: for one that no reader keeps; or whatever `int` raises.
+    """
+    number = int(step)
+    if abs(number) > MOST_STEP:
+        raise ValueError("has too many digits")
+    return number
+
+
+def shown(value: object) -> str:
+    """What to call a value in a message, whatever it is."""
+    try:
+        return clean(repr(value), 60)
+    except Exception:  # whatever its class does
+        return f"something of type {type(value).__name__}"
 
 
 def spelled(value: float | str) -> float | int | str:

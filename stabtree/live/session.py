@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
+from stabtree.common.text import clean
 from stabtree.live.complete import is_complete
 from stabtree.live.news import rows_of
 
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 EVERY_SECONDS = 1.0
+SILENT_SECONDS = 300.0  # a run that failed may well write no more of the rows that a finding waits for
 RATE_SECONDS = 60.0  # the rows of the last minute make the rate
 SETTLED_SECONDS = 60.0  # without a byte, after which a run that says it is complete is believed
 SETTLED_TIMES = 2  # the time between two looks, and the longest that was waited for a row: the last one may be to come
 POINTS = 64  # of the loss that is drawn
+_NUMBER = re.compile(r"\d+")  # a line or a count, which goes on as the log does
 
 
 class End(StrEnum):
@@ -108,6 +112,8 @@ class Session:
         self._shown = Pulse()
         self._rows = self._size = 0
         self._counts: deque[tuple[float, int]] = deque()
+        self._silent = False
+        self._told: set[tuple[str, str]] = set()
         self._grew = clock()
         self._longest = 0.0  # without a byte, since there is one
         self._whole: bool | None = None  # as far as it was asked since anything changed
@@ -123,13 +129,28 @@ class Session:
         """What each look brings; the last one is after the log was judged once more, as it is at the end."""
         while True:
             growth = self._follower.look()
-            news = self._watching.grown(growth.rows, growth.size) if growth.there else ()
-            yield self._round(growth, news)
+            news = self._watching.grown(growth.rows, growth.size, growth.files) if growth.there else ()
+            if self._fell_silent(growth):
+                news += self._watching.ended(growth.size)
+            yield self._round(growth, news)._replace(notes=(*growth.notes, *self._unread()))
             if self._ends(news):
                 break
             self._sleep(self._every)
         growth = self._follower.look()
         yield self._round(growth, self._watching.ended(growth.size))
+
+    def _fell_silent(self, growth: Growth) -> bool:
+        """Whether nothing was written for so long that what waits for further rows is told without them."""
+        before, came = self._silent, bool(growth.rows) or growth.size != self._size
+        self._silent = growth.there and not came and self._clock() - self._grew >= SILENT_SECONDS
+        return self._silent and not before
+
+    def _unread(self) -> Iterator[str]:
+        """What can't be read, each problem once: nothing else would say so before the end."""
+        for name, found in self._judged:
+            if isinstance(found, StabtreeError) and (told := (name, _NUMBER.sub("", found.problem))) not in self._told:
+                self._told.add(told)
+                yield f"{clean(name)} is not judged just now: {clean(found.problem)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
         self.silence = self._clock() - self._grew

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from stabtree.live.cadence import Cadence
@@ -38,22 +40,25 @@ class Watching:
         self._cadence = cadence or Cadence()
         self._announcer = announcer or Announcer()
         self._clock = clock
-        self._signs = Signs()
+        self._signs: defaultdict[str, Signs] = defaultdict(Signs)
         self._rows = 0
         self.outcomes: Sequence[Outcome] = ()
 
-    def grown(self, rows: Iterable[Mapping[str, float]], size: int) -> tuple[News, ...]:
+    def grown(
+        self, rows: Iterable[Mapping[str, float]], size: int, files: Iterable[str] = repeat("")
+    ) -> tuple[News, ...]:
         """Take in new rows; judge the log where they make a judging point.
 
         Args:
             rows: what is new, each metric -> value; empty where the log can't be read row by row: what waits for its
                 rows is then looked for whenever the log has grown.
             size: how long the log is now, in rows or bytes, the same unit always.
+            files: the file that each row came to, where there may be several: each has its own course.
         """
         called, before = False, self._rows
-        for row in rows:
+        for file, row in zip(files, rows, strict=False):
             self._rows += 1
-            called |= self._signs.call(row)
+            called |= self._signs[file].call(row)
         until = self._announcer.waits_until()
         called |= until is not None and (self._rows >= until or self._rows == before)
         if not self._cadence.due(size, self._clock(), called=called):
@@ -61,7 +66,7 @@ class Watching:
         return self._judged(size)
 
     def ended(self, size: int) -> tuple[News, ...]:
-        """Judge the log for the last time: nothing is waited for."""
+        """Judge the log where nothing is waited for: for the last time, or since it has fallen silent."""
         return self._judged(size, final=True)
 
     def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:

@@ -157,6 +157,8 @@ def test_what_can_not_be_checked_is_an_error_of_two_lines(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("nothing of that kind")
     for words in (
         ("none.yaml",),
+        ("",),
+        (path, ""),
         (str(tmp_path / "notes.txt"),),
         (path, "--output", "svg"),
         (path, "--ignore", "no-such-leaf"),

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
 
-from stabtree.cli.shell.hook import Hook
+from stabtree.cli.shell.hook import MOST_AT_ONCE, Hook
 from stabtree.cli.shell.signals import Stop
 from stabtree.cli.watch import seconds
 from tests.cli.command import COMMAND, Done, environment, failed, run
@@ -23,7 +24,6 @@ from tests.live.growing import TestClock, broken, falling, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 HEALTHY = str(FIXTURES / "phase19" / "healthy")
@@ -180,6 +180,7 @@ def test_a_log_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
         (("a.csv", "--output", "jsonl=b"), "redirect"),
         (("a.csv", "--json", "-q"), "leave one of them out"),
         (("a.csv", "--json", "--output", "headline=b"), "redirect"),
+        (("a.csv", "--until-found", "--fail-on", "never"), "--until-found"),
         (("a.csv", "--tree", "no-such-tree.yaml"), "no-such-tree"),
     ],
 )
@@ -249,6 +250,47 @@ def test_a_command_that_is_gone_is_a_note(tmp_path: Path) -> None:
     assert "No such file" in next(hook.start("{}"))
 
 
+def test_few_commands_run_beside_each_other(tmp_path: Path) -> None:
+    """Of many findings at once each has its command, and only so many of them run at a time."""
+    code = f"import os; os.mkdir({str(tmp_path / 'run')!r} + str(os.getpid()))"
+    hook = Hook(shlex.join([sys.executable, "-c", code]))
+    for _ in range(2 * MOST_AT_ONCE):
+        assert not [*hook.start("{}")]
+        assert len(hook._running) <= MOST_AT_ONCE
+    assert not [*hook.wait()]
+    assert len([*tmp_path.iterdir()]) == 2 * MOST_AT_ONCE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
+def test_a_full_disk_loses_no_alarm(log: Path, tmp_path: Path) -> None:
+    """Where findings can't be printed any more, their command is run, and to its end."""
+    told = tmp_path / "told"
+    words = ["watch", str(log), "--exec", f"sh -c 'sleep 0.3; cat > {told}'"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
+    assert done.returncode == 2
+    assert json.loads(told.read_text())["event"] == "finding"
+
+
+def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
+    """What diagnose would refuse is a note while the watch lasts, once, whatever else is watched."""
+    (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))))
+    (tmp_path / "bad.csv").write_bytes(bytes(range(256)) * 9)
+    done = run("watch", str(tmp_path / "good.csv"), str(tmp_path / "bad.csv"), *QUICK)
+    assert done.stderr.count("bad.csv is not judged just now: is a binary file") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
+def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> None:
+    """A pipe, and links in a loop, are told as what they are, to watch and to diagnose."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for name, problem in (("pipe", "is not a regular file"), ("loop", "symbolic links")):
+        done = run("watch", str(tmp_path / name), *QUICK)
+        assert problem in done.stderr
+        assert problem in failed("diagnose", str(tmp_path / name))
+
+
 def test_no_command_is_no_word() -> None:
     """Without --exec nothing is run."""
     assert not [*Hook(None).start("{}"), *Hook(None).wait()]
@@ -261,9 +303,9 @@ def lines_of(made: subprocess.Popen[str]) -> Iterator[str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise on Windows")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: int) -> None:
-    """Ctrl-C and SIGTERM end a watch with its summary and the verdict's exit code, without a traceback."""
+    """Ctrl-C, SIGTERM and a closed terminal end a watch with its summary and exit code, without a traceback."""
     words = [*COMMAND, "watch", str(log), "--json", "--every", "0.05"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as made:
         told = lines_of(made)

@@ -416,3 +416,14 @@ def test_any_bytes_are_survived(tmp_path_factory: pytest.TempPathFactory, pieces
     for piece in (begin, *pieces, b"\n"):
         append(path, piece)
         assert all(isinstance(value, float) for row in looks(follower) for value in row.values())
+
+
+def test_each_row_is_told_with_its_file(tmp_path: Path) -> None:
+    """Of several logs it is known which one a row came to."""
+    for name, loss in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / f"{name}.csv").write_text("".join(lines("csv", [loss] * 3)))
+    growth = following(tmp_path).look()
+    assert {(file[-5:], row["loss"]) for file, row in zip(growth.files, growth.rows, strict=True)} == {
+        ("a.csv", 1.0),
+        ("b.csv", 2.0),
+    }

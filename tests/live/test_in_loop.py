@@ -117,6 +117,19 @@ def test_a_fault_of_ours_ends_no_training(
     assert (len(calls), caplog.text.count("ZeroDivisionError: ours")) == (1, 1)
 
 
+def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+        for step, value in enumerate(broken(300, 200)):
+            if step == 50:
+                path.unlink()
+            if step == 100:
+                monkeypatch.setattr("stabtree.live.logfile.LOOK_SECONDS", 0.0)
+            rec.log(step, loss=value)
+        assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+
+
 def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A log that ends is judged whole, though nothing could hold; `close` raises nothing."""
     rec = train(tmp_path / "run.jsonl", broken(200, 199), on_finding="raise")
@@ -144,26 +157,44 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
     assert told == [["nan-unlocated"], []]
 
 
-@pytest.mark.parametrize("wrong", [{"on_finding": "stop"}, {"on_finding": "warn", "fail_on": "bad"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on_finding": "stop"},
+        {"on_finding": "warn", "fail_on": "bad"},
+        {"rank": -1},
+        {"rank": "1"},
+        {"stats_every": 0.5},
+        {"hold_rows": -1},
+        {"budget": math.nan},
+        {"budget": "1%"},
+        {"budget": None},
+        {"on_error": "ignore"},
+    ],
+)
 def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """Before the training begins."""
-    with pytest.raises(StabtreeError):
+    with pytest.raises(StabtreeError, match=f"^Recorder: {[*wrong][-1]}: "):
         Recorder(tmp_path / "run.jsonl", **wrong)
 
 
-def test_judging_keeps_to_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A healthy log whose judgements would take longer than their share of the time is judged once, at its start."""
+@pytest.mark.parametrize(("budget", "judged"), [(0.01, 1), (1.0, 74)])
+def test_judging_keeps_to_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, judged: int
+) -> None:
+    """A healthy log whose judgements would take longer than their share is judged once, at its start; 1 is no limit."""
     calls = []
 
     def slow(*_: object) -> list[Any]:
         calls.append(1)
+        next(itertools.islice(now, 100, None))
         return []
 
     monkeypatch.setattr(LoopWatch, "_judge", slow)
     now = itertools.count(0.0, 0.01)
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=0.01) as rec:
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=budget) as rec:
         rec._watch._watching._clock = lambda: next(now)  # type: ignore[union-attr]
         for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)
         in_loop = len(calls)
-    assert (in_loop, len(calls)) == (1, 2)
+    assert (in_loop, len(calls)) == (judged, judged + 1)

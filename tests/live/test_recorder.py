@@ -78,6 +78,39 @@ def test_what_is_no_number_is_told_once_and_left_out(tmp_path: Path, caplog: pyt
     ] * 4
 
 
+class Spiteful:
+    """A thing of which nothing can be asked."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    __str__ = __hash__ = __float__ = __int__ = __repr__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "odd", [10**400, -(10**5000), Spiteful(), float, b"\0"], ids=["e400", "e5000", "own", "type", "b"]
+)
+def test_no_value_ends_a_training(tmp_path: Path, odd: Any) -> None:
+    """Whatever is given as a value, a step or a setting, the other rows are written and the log is read."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+        rec.config(odd=odd)
+        rec.log(0, {"odd": odd}, loss=odd)
+        rec.log(odd, loss=1.0)
+        rec.batch(1, odd)
+        rec.log(1, loss=2.0)
+    assert rows(path)[-1]["loss"] == 2.0
+    assert load_run(path).last_step == 1
+
+
+def test_a_file_that_was_closed_by_others_ends_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither while rows are written nor at the end; it is told."""
+    with Recorder(tmp_path / "run.jsonl") as rec:
+        os.close(rec._file._descriptor or 0)
+        rec.log(0, loss=1.0)
+    assert "its end may be lost" in caplog.text
+
+
 def test_a_run_that_goes_on_appends_and_completes_a_cut_line(tmp_path: Path) -> None:
     """A line that a killed process left half is ended; steps that go back are a restart, and no row is lost."""
     path = tmp_path / "run.jsonl"
@@ -107,8 +140,9 @@ def test_a_file_of_something_else_is_not_written_to(tmp_path: Path, held: str) -
 
 def test_a_log_that_cannot_be_opened_is_refused_at_once(tmp_path: Path) -> None:
     """Before the training begins, with what to do."""
-    with pytest.raises(StabtreeError, match="can't be written"):
-        Recorder(tmp_path)
+    for path in (tmp_path, tmp_path / "a\0b", Path("/proc/none/run.jsonl") if os.name == "posix" else tmp_path):
+        with pytest.raises(StabtreeError, match="can't be written"):
+            Recorder(path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full, a disk that is always full")

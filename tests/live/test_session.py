@@ -132,6 +132,17 @@ def test_a_finding_is_told_once(tmp_path: Path) -> None:
     assert rounds[-1].pulse.rate == pytest.approx(1.0, abs=0.1)
 
 
+def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
+    """A NaN in the last row of a log is told though no row follows, once the log has long been silent."""
+    path = tmp_path / "run.csv"
+    first, *others = lines("csv", broken(100, 99))
+    wakes = [*written(path, [first + "".join(others[:98]), "".join(others[98:])]), *[lambda: None] * 700]
+    _, rounds = watched(path, wakes)
+    (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
+    assert 290 <= at <= 310
+    assert not any(round_.news for round_ in rounds[at + 1 :])
+
+
 def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:
     """A trainer_state.json that is written over at each step gives its finding while it grows."""
     path = tmp_path / "trainer_state.json"

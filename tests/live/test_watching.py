@@ -46,3 +46,17 @@ def test_nan_is_told_once_after_it_held(tmp_path: Path) -> None:
     found = told_at(tmp_path / "a.csv", loss)
     assert [rows for _, rows in found][:1] == [91 + HOLD_ROWS]
     assert len({leaf for leaf, _ in found}) == len(found)
+
+
+def test_a_log_that_stays_broken_calls_once_beside_healthy_ones() -> None:
+    """Rows of several logs by turns call for no more judgements than the broken log alone does."""
+
+    def judgements(files: Sequence[str]) -> int:
+        calls = []
+        watching = Watching(lambda: calls.append(1) or [], clock=lambda: 0.0)  # type: ignore[func-returns-value]
+        for look in range(200):
+            rows = [{"loss": math.nan if file == "broken" else 1.0} for file in files]
+            watching.grown(rows, 10_000 + look, files)
+        return len(calls)
+
+    assert judgements(["healthy", "broken", "healthy too"]) == judgements(["broken"])

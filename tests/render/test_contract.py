@@ -40,6 +40,7 @@ VALIDATOR = Draft202012Validator(schema())
 def wrong(document: Any) -> list[str]:
     """Where a document leaves the contract, of the kind that it is."""
     kind = "failure" if "error" in document else "runs" if "runs" in document else "diagnosis"
+    kind = f"{document['event']}_event" if "event" in document else kind
     one = Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema()["$defs"]})
     return [f"{list(item.absolute_path)}: {item.message[:300]}" for item in one.iter_errors(document)]
 
@@ -125,6 +126,19 @@ def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
         True,
     ]
     assert all(item["sha256"] for run in several_runs["runs"][:2] for item in run["run"]["inputs"])
+
+
+def test_the_lines_of_a_watch_keep_the_contract(tmp_path: Path) -> None:
+    """Each line of `watch --json` is valid: a finding, a note on what can't be read, and the end."""
+    (tmp_path / "bad.csv").write_bytes(b"\x00\x01\x02" * 500)
+    paths = [str(FIXTURES / "phase19" / "nan-forward"), str(tmp_path / "bad.csv"), str(tmp_path / "none.csv")]
+    done = command("watch", *paths, "--json", "--every", "0.01", "--stall", "0.05s")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {item["event"] for item in told} == {"finding", "note", "end"}
+    for item in told:
+        assert wrong(item) == []
+        VALIDATOR.validate(item)
+        assert wrong({**item, "more": 1})
 
 
 @pytest.mark.skipif(not REAL, reason="the real logs are not here")

@@ -137,7 +137,10 @@ def spare_unread(places: Iterable[Path | None], name: str) -> None:
     Raises:
         StabtreeError: where a file to write is that log.
     """
-    log = _resolved(name)
+    try:
+        log = Path(name).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return  # what no path leads to is written over by none
     for place in places:
         if place == log:
             hint = "name another file to write to"

@@ -56,6 +56,8 @@ class Teller:
         try:
             if kind is None:
                 self._notes(self._hook.wait())
+            elif kind is not KeyboardInterrupt:
+                list(self._hook.wait())  # an alarm is not lost with the output that its finding was printed to
         finally:  # a second Ctrl-C while waiting
             self._hook.kill()
 
@@ -63,11 +65,15 @@ class Teller:
         """Print what is told, the notes, and how the run goes."""
         if not (round_.pulse.there or self._waits or self._status.wanted):
             self._waits = True
-            self._notes([f"waiting for {self._name}, which is not there yet"])
+            self._notes([f"waiting for {self._name}: nothing is there yet"])
         self._notes(round_.notes)
-        for news in round_.news:
-            self._tell(news, named=len(round_.pulse.outcomes) > 1)
-        self._notes(self._hook.ended())
+        time = self._now()
+        told = [(news, finding_event(news, time)) for news in round_.news]
+        # The command first: a full disk may end the watch where it prints.
+        failed = [note for _, event in told for note in self._hook.start(event)]
+        for news, event in told:
+            self._tell(news, event, time, named=len(round_.pulse.outcomes) > 1)
+        self._notes([*failed, *self._hook.ended()])
         self._status.show(lambda look: status(round_.pulse, self._name, look))
 
     def end(self, session: Session, outcomes: Sequence[Outcome], look: Look) -> None:
@@ -86,17 +92,14 @@ class Teller:
             tell(f"note: {why}")  # which the exit code is of, not the verdict
         emit(closing(outcomes, "" if self._form == HEADLINE else why, on_the_terminal(look)))
 
-    def _tell(self, news: News, *, named: bool) -> None:
+    def _tell(self, news: News, event: str, time: datetime, *, named: bool) -> None:
         self._status.clear()
-        time = self._now()
-        event = finding_event(news, time)
         if self._form == JSONL:
             emit(event)
         else:
             look = on_the_terminal(LOOK)
             quiet = self._form == HEADLINE
             emit(told_line(news, time, look) if quiet else told(news, time, look, named=named))
-        self._notes(self._hook.start(event))
 
     def _notes(self, notes: Iterable[str]) -> None:
         for text in notes:

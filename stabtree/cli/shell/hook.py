@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 60.0
 PAUSE_SECONDS = 0.02
+MOST_AT_ONCE = 16
+"""So many run beside each other: a folder of failed runs has a finding each at the first look."""
 
 
 class Hook:
@@ -47,11 +50,15 @@ class Hook:
         self._limit = limit_seconds
         self._clock = clock
         self._running: list[tuple[subprocess.Popen[bytes], float]] = []
+        self._waiting: deque[str] = deque()
 
     def start(self, told: str) -> Iterator[str]:
-        """Run the command with a text on its standard input; the note where it can't be started."""
-        if not self._words:
-            return
+        """Run the command with a text on its standard input, now or when others have ended; the note where it fails."""
+        if self._words:
+            self._waiting.append(told)
+            yield from self.ended()
+
+    def _run(self, told: str) -> Iterator[str]:
         with tempfile.TemporaryFile() as given:  # a pipe would have to be written to for as long as nobody reads it
             given.write(told.encode())
             given.seek(0)
@@ -64,7 +71,7 @@ class Hook:
         self._running.append((made, self._clock()))
 
     def ended(self) -> Iterator[str]:
-        """The notes on what failed since, or took too long."""
+        """The notes on what failed since, or took too long; what waited for it is run."""
         for item in list(self._running):
             made, began = item
             code = made.poll()
@@ -76,16 +83,19 @@ class Hook:
                 yield f"--exec took longer than {self._limit:g} seconds, and was ended"
             elif code:
                 yield f"--exec failed with exit code {code}"
+        while self._waiting and len(self._running) < MOST_AT_ONCE:
+            yield from self._run(self._waiting.popleft())
 
     def wait(self) -> Iterator[str]:
         """Wait for what still runs, and end what takes too long."""
-        while self._running:
+        while self._running or self._waiting:
             yield from self.ended()
             if self._running:
                 time.sleep(PAUSE_SECONDS)
 
     def kill(self) -> None:
-        """End all that still runs."""
+        """End all that still runs, and run nothing more."""
+        self._waiting.clear()
         while self._running:
             _kill(self._running.pop()[0])
 

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM as a wish to end, for what is to end by itself; the second Ctrl-C stops at once."""
+"""Ctrl-C, SIGTERM and a closed terminal as a wish to end, for what is to end by itself; the second stops at once."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -19,7 +20,10 @@ class Stop:
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():  # no other one may
-            for number in (signal.SIGINT, signal.SIGTERM):
+            numbers: list[int] = [signal.SIGINT, signal.SIGTERM]
+            if os.name == "posix" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+                numbers.append(signal.SIGHUP)
+            for number in numbers:
                 self._before[number] = signal.signal(number, self._ask)
         return self
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of `diagnose --json`: what each key holds is said here, and nowhere else.
+"""The JSON Schema of `diagnose --json` and `watch --json`: what each key holds is said here, of events in `events`.
 
 Schema 1 only grows: a later version may add keys, and never drops, renames or retypes one. The schema knows the keys of
 this very version; who checks documents of later ones lets further keys pass.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.render.data.contract_why_not import why_not
+from stabtree.render.data.events import event_schemas
 from stabtree.render.data.shapes import (
     SCALAR,
     Schema,
@@ -32,10 +33,11 @@ VERDICTS = [*map(str, Severity), UNKNOWN]
 
 def schema() -> Schema:
     """The schema as plain values, draft 2020-12."""
+    events = event_schemas()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What `stabtree diagnose --json` prints, schema 1",
-        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("diagnosis", "runs", "failure")],
+        "title": "What `stabtree diagnose --json` prints, and each line of `watch --json`, schema 1",
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("diagnosis", "runs", "failure", *events)],
         "$defs": {
             "diagnosis": record("A run that was judged.", _diagnosis()),
             "runs": record("Several runs.", _runs()),
@@ -44,6 +46,7 @@ def schema() -> Schema:
             "evidence": record("One thing that was seen.", _evidence()),
             "finding": record("Something that was found: one event.", _finding()),
             "watch": record("What the NaN monitor sees of one series.", _watch()),
+            **events,
         },
     }
 

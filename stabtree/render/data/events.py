@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.judging.outcome import worst
+from stabtree.judging.outcome import ORDER, UNREAD, worst
 from stabtree.render.data.machine import SCHEMA, finding_dict, written
+from stabtree.render.data.shapes import Schema, count, flag, many, maybe, of, record, text, word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,3 +58,43 @@ def end_event(outcomes: Sequence[Outcome], why: str, code: int, time: datetime) 
 
 def _event(name: str, time: datetime, **told: object) -> str:
     return written({"schema": SCHEMA, "event": name, "time": time.isoformat(timespec="seconds"), **told}, indent=None)
+
+
+def event_schemas() -> dict[str, Schema]:
+    """What each of these lines holds, by the name of its definition."""
+    verdicts = [*map(str, ORDER)]
+    judged = [verdict for verdict in verdicts if verdict != UNREAD]
+    finding = {
+        "run": text("The run's name."),
+        "last_step": maybe(count("The last step of its log then; null where it holds none.")),
+        "rows": count("How many rows the log held, of all its runs."),
+        "first_rows": count("How many it held when it was first found."),
+        "again": flag("Whether it was told before, and now goes by another leaf or has begun anew."),
+        "verdict": word("The verdict of the run then.", judged),
+        "finding": of("finding", "What was found, as in `findings`."),
+    }
+    end = {
+        "run": text("The run's name."),
+        "verdict": word("Its last verdict.", verdicts),
+        "error": maybe(text("Why it can't be read; null where it can.")),
+    }
+    ending = {
+        "why": text("Why the watch ended."),
+        "verdict": word("The worst verdict of all; null where nothing was judged.", [*verdicts, None]),
+        "exit_code": count("The exit code."),
+        "runs": many("The runs.", record("A run.", end)),
+    }
+    return {
+        "finding_event": _event_schema("A finding when it is told, as `--exec` gets it too.", "finding", finding),
+        "note_event": _event_schema("Something with the files.", "note", {"note": text("What it is.")}),
+        "end_event": _event_schema("The end of a watch.", "end", ending),
+    }
+
+
+def _event_schema(about: str, name: str, keys: dict[str, Schema]) -> Schema:
+    head: dict[str, Schema] = {
+        "schema": {"description": "The number of this contract.", "const": SCHEMA},
+        "event": {"description": "What happened.", "const": name},
+        "time": text("When, by the clock of the machine that watches, as of ISO 8601."),
+    }
+    return record(about, head | keys)

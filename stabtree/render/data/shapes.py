@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Schema = dict[str, Any]
 
@@ -44,9 +47,9 @@ def number(about: str) -> Schema:
     return {"description": about, "type": ["number", "null"]}
 
 
-def word(about: str, words: list[str]) -> Schema:
+def word(about: str, words: Sequence[str | None]) -> Schema:
     """One of these words."""
-    return {"description": about, "enum": words}
+    return {"description": about, "enum": [*words]}
 
 
 def maybe(held: Schema) -> Schema:
