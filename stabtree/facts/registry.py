@@ -7,6 +7,7 @@ parameters are what a tree may tune.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from types import UnionType
@@ -19,6 +20,8 @@ from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from stabtree.common.answer import Evidence
     from stabtree.common.lazy import Floats, Ints
 
@@ -135,9 +138,14 @@ class Facts:
             fact = self._table[name]
             arguments, refused = gather(self, fact.needs, fact.min_points)
             settings = complete(name, fact.params, self.params.get(name, {}), self.run.step_size)
-            with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
+            with any_floats(self.run):
                 self._known[name] = refused or fact.func(*arguments, **settings)
         return self._known[name]
+
+
+def any_floats(run: Run) -> AbstractContextManager[object]:
+    """Where no warning comes of floats, as any may have been logged; a run without series needs no numpy for it."""
+    return np.errstate(all="ignore") if run.series else nullcontext()
 
 
 def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int) -> dict[str, Param]:

@@ -28,6 +28,7 @@ from stabtree.facts.registry import (
     Parameter,
     Pattern,
     Unknown,
+    any_floats,
     complete,
     declared,
     gather,
@@ -84,7 +85,7 @@ class Predicate:
         arguments, refused = gather(facts, self.needs, self.min_points)
         if refused:
             return as_logged(self._refusal(refused), facts.run)
-        with np.errstate(all="ignore"):  # any floats may have been logged: inf - inf is expected here
+        with any_floats(facts.run):
             answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")

@@ -106,6 +106,7 @@ SIDES: dict[str, Sides] = {
     "warmup-outlasts-run share": Sides({"warmup_ratio": 1.0}, {"warmup_ratio": 0.5}, {"warmup_steps": None}),
     "warmup-long": Sides({"warmup_steps": 220}, {"warmup_steps": 200}),
     "warmup-none": Sides({"warmup_steps": 0}, {"warmup_steps": 40}),
+    "warmup-none-gentle": Sides({"lr": 9e-6}, {"lr": 9e-6, "warmup_steps": 20}, FULL | {"warmup_steps": 0}),
     "warmup-none share": Sides({"warmup_ratio": 0.0}, {"warmup_ratio": 0.03}, {"warmup_steps": 0}),
     "warmup-short": Sides({"warmup_steps": 18}, {"warmup_steps": 22}),
     "warmup-short long run": Sides(
@@ -137,15 +138,24 @@ SIDES: dict[str, Sides] = {
     "eval-never": Sides({"eval_strategy": "no"}, {"eval_strategy": "epoch"}),
     "eval-never late": Sides({"eval_every": 2200}, {"eval_every": 1800}),
     "eval-never-once": Sides({"eval_strategy": "no", "epochs": 1}, {"eval_strategy": "epoch"}),
+    "eval-never-once unsaid": Sides({"eval_strategy": "no"}, {"eval_strategy": "epoch"}, {"epochs": None}),
     "checkpoint-never": Sides({"save_strategy": "no"}, {"save_strategy": "epoch"}),
     "checkpoint-never late": Sides({"checkpoint_every": 2000}, {"checkpoint_every": 1750}),
+    "checkpoint-never short": Sides(
+        {"max_steps": 220, "schedule_steps": 220},
+        {"max_steps": 200, "schedule_steps": 200},
+        {"checkpoint_every": 500, "warmup_steps": 10},
+    ),
     "checkpoints-far-apart": Sides({"checkpoint_every": 550}, {"checkpoint_every": 450}),
     "checkpoints-far-apart short": Sides(
         {"checkpoint_every": 220},
         {"checkpoint_every": 200},
         {"max_steps": 400, "schedule_steps": 400, "warmup_steps": 20},
     ),
-    "no-clean-checkpoint": Sides({"save_total_limit": 2}, {"save_total_limit": 3}),
+    "no-clean-checkpoint-few": Sides({"save_total_limit": 2}, {"save_total_limit": 3}),
+    "no-clean-checkpoint-few hub": Sides(
+        {"save_total_limit": 1, "push_to_hub": True}, {"save_total_limit": 3, "push_to_hub": True}
+    ),
     "no-clean-checkpoint one": Sides({"save_total_limit": 1}, {"load_best": True, "save_total_limit": 1}),
     "no-clean-checkpoint epoch": Sides(
         {"save_total_limit": 1}, {"save_total_limit": None}, {"save_strategy": "epoch", "checkpoint_every": None}

@@ -8,7 +8,7 @@ import operator
 import tomllib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ MAX_JSON = 32 << 20
 DEEPEST = yaml12.DEEPEST
 HINT = "name the configuration of a run: JSON, YAML, TOML, or Python assignments"
 Path_ = tuple[str | int, ...]
+_FEW = 16  # more values than these in a list are no setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _parser(suffix: str, head: str) -> Callable[[str, Source], ConfigFile]:
         return _python
     if suffix == ".toml":
         return _toml
-    if suffix == ".json" or head.lstrip()[:1] == "{":
+    if suffix == ".json" or (suffix not in (".yaml", ".yml") and head.lstrip()[:1] == "{"):
         return _json
     return _yaml
 
@@ -143,21 +144,22 @@ def _python(text: str, source: Source) -> ConfigFile:
         raise StabtreeError("is not valid Python", where=where, hint=HINT) from None
     values: dict[str, Any] = {}
     lines: dict[Path_, int] = {}
+    imported = {name.asname or name.name for node in tree.body if isinstance(node, _IMPORTS) for name in node.names}
+    names = _Names(values, imported)
     for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        target = node.target if isinstance(node, ast.AnnAssign) else target
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        target, value = _assigned(node)
         if isinstance(target, ast.Name) and value is not None:
-            # What is assigned again counts, also where it can't be read.
-            values.pop(target.id, None)
             try:
-                values[target.id] = _literal(value)
+                values[target.id] = _literal(value, names)
             except (ValueError, TypeError, RecursionError, MemoryError, OverflowError, ArithmeticError):
+                # What is assigned again counts, also where it can't be read.
+                values.pop(target.id, None)
                 continue
             lines[(target.id,)] = node.lineno
     return ConfigFile(source.name, values, lines)
 
 
+_IMPORTS = ast.Import | ast.ImportFrom
 _MOST = 2**53
 _SIGNS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
@@ -167,18 +169,59 @@ _SIGNS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def _literal(node: ast.expr) -> Any:
-    """A literal, or what signs make of numbers: `5 * 8`, `512 * 1024`.
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names stand for in a Python file: what was assigned to them, or, where it is imported, their own name."""
+
+    values: Mapping[str, Any]
+    imported: set[str]
+
+
+def _assigned(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
+    """What a statement assigns to, and the value: `x = 1`, `x: int = 1`, `x *= 2`."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return node.targets[0], node.value
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return node.target, ast.BinOp(ast.Name(node.target.id), node.op, node.value)
+    return (node.target, node.value) if isinstance(node, ast.AnnAssign) else (None, None)
+
+
+def _literal(node: ast.expr, names: _Names) -> Any:
+    """A literal, what signs make of numbers, a name that was assigned or imported, or `dict(lr=0.1)` of such.
 
     Raises:
         ValueError: where it is neither.
     """
     if isinstance(node, ast.BinOp) and (sign := _SIGNS.get(type(node.op))):
-        pair = _literal(node.left), _literal(node.right)
+        pair = _literal(node.left, names), _literal(node.right, names)
         if not all(isinstance(one, int | float) and abs(one) < _MOST for one in pair):
             raise ValueError
         return sign(*pair)
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _named(ast.unparse(node), names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        return dict(_keywords(node, names))
     return ast.literal_eval(node)
+
+
+def _keywords(node: ast.Call, names: _Names) -> Iterator[tuple[str, Any]]:
+    for word in node.keywords:
+        try:
+            if word.arg:
+                yield word.arg, _literal(word.value, names)
+        except (ValueError, TypeError, OverflowError, ArithmeticError):
+            continue
+
+
+def _named(name: str, names: _Names) -> Any:
+    """What a name stands for: never an object, as those in one another would grow without end."""
+    if name.partition(".")[0] in names.imported:
+        return name
+    value = names.values.get(name)
+    inner = value if isinstance(value, list | tuple) else (value,)
+    if len(inner) > _FEW or not all(isinstance(one, int | float | str) for one in inner):
+        raise ValueError
+    return value
 
 
 def literal(text: str) -> Any:

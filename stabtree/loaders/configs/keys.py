@@ -12,6 +12,7 @@ from typing import Any
 
 from stabtree.loaders import config
 from stabtree.loaders.config import dtype_of, flag_of, number_of, positive_of, text_of
+from stabtree.loaders.configs.precision import SCALERS
 from stabtree.run import ConfigScalar
 
 _NAME_IN = re.compile(r"[\w.-]+")
@@ -99,35 +100,46 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     ),
     "loss_scaling": (word_of, ""),
     "loss_scale": (number_of, "static_loss_scale fp16_loss_scale"),
-    "initial_loss_scale": (number_of, "init_loss_scale initial_scale init_scale"),
+    "initial_loss_scale": (number_of, "init_loss_scale initial_scale init_scale fp16_init_scale native_amp_init_scale"),
     "min_loss_scale": (number_of, "minimum_loss_scale"),
-    "scale_window": (positive_of, "loss_scale_window growth_interval fp16_scale_window"),
+    "scale_window": (positive_of, "loss_scale_window growth_interval fp16_scale_window native_amp_growth_interval"),
     "optimizer": (word_of, config.KEYS["optimizer"][1]),
     "lr": _same("lr", "lr_max"),
     "min_lr": (number_of, "lr_min minimum_lr end_lr final_lr eta_min cosine_min_lr"),
     "lr_schedule": (word_of, config.KEYS["lr_schedule"][1]),
     "schedule_steps": (positive_of, "lr_decay_iters lr_decay_steps lr_schedule_steps scheduler_steps"),
     "warmup_steps": _same("warmup_steps", "lr_warmup warmup_num_steps num_lr_warmup_steps"),
-    "warmup_ratio": (fraction_of, "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio"),
+    "warmup_ratio": (
+        fraction_of,
+        "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
+    ),
     "weight_decay": _same("weight_decay", "adam_weight_decay"),
     "beta1": (number_of, "adam_beta1 adam_beta_1"),
     "beta2": (number_of, "adam_beta2 adam_beta_2"),
     "epsilon": (number_of, "adam_epsilon adam_eps optimizer_eps"),
-    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping"),
+    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm"),
     "grad_clip_by": (word_of, "gradient_clip_algorithm clip_grad_by"),
-    "batch_size": (positive_of, "global_batch_size total_batch_size effective_batch_size train_batch_size"),
+    "batch_size": (
+        positive_of,
+        "global_batch_size total_batch_size effective_batch_size train_batch_size global_train_batch_size",
+    ),
     "micro_batch_size": (
         positive_of,
         (
             "per_device_train_batch_size train_micro_batch_size_per_gpu per_gpu_train_batch_size micro_batch"
             " device_batch_size batch_size_per_device per_device_batch_size local_batch_size micro_bsz"
+            " device_train_microbatch_size"
         ),
     ),
     "accumulation_steps": _same(
-        "accumulation_steps", "grad_accum_steps accumulation gradient_accumulation accum_steps grad_acc_steps"
+        "accumulation_steps",
+        (
+            "grad_accum_steps accumulation gradient_accumulation accum_steps grad_acc_steps gas update_freq"
+            " accumulative_counts"
+        ),
     ),
-    "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node"),
-    "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps"),
+    "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node distributed_world_size"),
+    "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps max_update max_duration"),
     "epochs": _same("epochs"),
     "log_interval": _same("log_interval", "log_every_steps"),
     "log_strategy": (strategy_of, "logging_strategy"),
@@ -135,10 +147,15 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "logs": (names_of, "report_to loggers log_with"),
     "eval_strategy": (strategy_of, "evaluation_strategy"),
     "eval_every": _same("eval_every", "eval_every_n_steps run_val_every_n_steps validation_interval"),
-    "checkpoint_every": _same("checkpoint_every", "save_every_n_steps save_iters save_every_steps"),
+    "checkpoint_every": _same(
+        "checkpoint_every", "save_every_n_steps save_iters save_every_steps checkpointing_steps checkpoint_factor"
+    ),
     "save_strategy": (strategy_of, "save_policy"),
-    "save_total_limit": _same("save_total_limit", "save_top_k keep_latest_k keep_last_n_checkpoints"),
+    "save_total_limit": _same(
+        "save_total_limit", "save_top_k keep_latest_k keep_last_n_checkpoints save_num_checkpoints_to_keep"
+    ),
     "load_best": (optional_flag, "load_best_model_at_end"),
+    "push_to_hub": (optional_flag, ""),
     "adapter": (word_of, "finetuning_type peft_type"),
     "lora_rank": (positive_of, "lora_r lora_dim"),
     "lora_alpha": (number_of, ""),
@@ -154,7 +171,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "sample_packing": (optional_flag, "packing packed neat_packing"),
     "train_on_inputs": (optional_flag, "train_on_input train_on_prompt"),
     "gradient_checkpointing": (optional_flag, "enable_activation_checkpointing activation_checkpointing"),
-    "seed": _same("seed", "seed_everything"),
+    "seed": _same("seed", "seed_everything global_seed"),
     "label_smoothing": (number_of, "label_smoothing_factor label_smoothing_epsilon"),
     "ddp_find_unused": (optional_flag, "ddp_find_unused_parameters find_unused_parameters"),
     "n_classes": _same("n_classes"),
@@ -182,16 +199,19 @@ def _spelled(**keys: str) -> Mapping[str, str]:
 
 LOCAL: Mapping[str, Mapping[str, str]] = {
     "top": {},
-    "training": _spelled(max_steps="steps", grad_clip="max_norm"),
-    "optimizer": _spelled(optimizer=_NAME, epsilon="eps epsilon", lr="lr"),
+    "training": _spelled(max_steps="steps", grad_clip="max_norm clipping_threshold", grad_clip_by="clipping_type"),
+    "optimizer": _spelled(optimizer=f"optimizer {_NAME}", epsilon="eps epsilon adam_eps", lr="lr"),
     "schedule": _spelled(
         lr_schedule=f"{_NAME} decay_type",
-        schedule_steps="t_max total_num_steps num_training_steps total_steps max_iters decay_steps max_steps",
-        warmup_steps="warmup",
+        schedule_steps="t_max total_num_steps num_training_steps total_steps max_iters decay_steps max_steps"
+        " total_num_update",
+        warmup_steps="warmup t_warmup",
         min_lr="warmup_end_lr",
         lr="warmup_max_lr",
     ),
     "fp16": _spelled(initial_loss_scale="init_scale"),
+    "scaler": _spelled(initial_loss_scale="init_scale"),
+    "rollout": _spelled(num_generations="n"),
     "bf16": {},
     "zero": {},
     "checkpoint": _spelled(checkpoint_every=_EVERY),
@@ -205,9 +225,20 @@ LOCAL: Mapping[str, Mapping[str, str]] = {
 ALSO: Mapping[str, tuple[str, ...]] = {
     "top": ("*",),
     "training": ("*",),
-    "optimizer": ("lr", "weight_decay", "beta1", "beta2", "optimizer_state_dtype", "grad_clip"),
+    "optimizer": (
+        "lr",
+        "weight_decay",
+        "beta1",
+        "beta2",
+        "optimizer_state_dtype",
+        "grad_clip",
+        "warmup_steps",
+        "warmup_ratio",
+    ),
     "schedule": ("warmup_steps", "warmup_ratio", "min_lr"),
     "fp16": ("scale_window", "min_loss_scale"),
+    "scaler": ("scale_window", "min_loss_scale"),
+    "rollout": ("temperature",),
     "bf16": (),
     "zero": ("overlap_comm",),
     "checkpoint": ("checkpoint_every", "save_total_limit", "save_strategy"),
@@ -226,11 +257,14 @@ SECTIONS: Mapping[str, str] = {
         "training": (
             "config args cfg hparams hyperparameters hyper_parameters training_args training_arguments trainer_args"
             " params settings trainer training train run experiment optimization common trl deepspeed ds_config"
-            " deepspeed_config init_args lightning_module data_types recipe"
+            " deepspeed_config init_args lightning_module data_types recipe distributed_training"
+            " optim_wrapper clip_grad grad_clip algorithms gradient_clipping train_cfg actor_rollout_ref actor"
         ),
         "optimizer": "optimizer optim optimizer_config optimizer_cfg optimizer_args",
         "schedule": "scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config",
         "fp16": "fp16",
+        "scaler": " ".join(SCALERS),
+        "rollout": "rollout",
         "bf16": "bf16",
         "zero": "zero_optimization",
         "checkpoint": "checkpoint checkpointing ckpt checkpoints checkpointer",

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Trainers that scale the loss of fp16 by themselves, unless a static scale is set.
-SCALING = (*HOSTED, "lightning", "deepspeed", "megatron", "nanogpt", "accelerate", "nemo")
+SCALING = (*HOSTED, "lightning", "deepspeed", "megatron", "nanogpt", "accelerate", "nemo", "fairseq", "composer")
+# Words for the scaler itself, on or off.
+SCALERS = ("loss_scaling", "loss_scaler", "grad_scaler", "gradscaler", "amp_scaler", "scaler")
 # Flags of training without autocast: weights and gradients are of that precision.
 _PURE = {"bfloat16": "bf16", "float16": "fp16", "pure_bf16": "bf16"}
 _MODES = ("precision", "mixed_precision", "amp", "amp_dtype", "amp_level")
@@ -39,10 +41,15 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
         return _in_section(word, kind, value)
     if kind not in ("top", "training"):
         return {}
+    if word.removeprefix("use_") in SCALERS or (word == "loss_scale" and isinstance(value, str)):
+        return _scaler(said, value)
     if word in _MODES:
         return _mode(word, said, framework)
-    if word == "dtype":
-        return _dtype(said, framework)
+    return _dtype(said, framework) if word == "dtype" else _flag(word, said, framework)
+
+
+def _flag(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:
+    """`bf16: true` and its like."""
     if said not in _ON:
         return {}
     return _mixed(word, framework) if word in REDUCED else _pure(_PURE[word]) if word in _PURE else {}
@@ -64,6 +71,16 @@ def _in_section(word: str, name: str, value: Any) -> Mapping[str, ConfigScalar]:
     return {}
 
 
+def _scaler(said: str, value: Any) -> Mapping[str, ConfigScalar]:
+    """`loss_scaling: none`, `use_grad_scaler: false`, `loss_scale: dynamic`, `loss_scaling: 128`."""
+    if said in _OFF or said == "disabled":
+        return {"loss_scaling": "none"}
+    if said in ("dynamic", "auto", "enabled", *_ON):
+        return {"loss_scaling": "dynamic"}
+    fixed = isinstance(value, int | float) and value > 0
+    return {"loss_scaling": "static", "loss_scale": value} if fixed else {}
+
+
 def _mixed(name: str, framework: str) -> Mapping[str, ConfigScalar]:
     scaled = name == "fp16" and framework in SCALING
     return {"dtype": name, "mixed": True, **({"loss_scaling": "dynamic"} if scaled else {})}
@@ -71,7 +88,7 @@ def _mixed(name: str, framework: str) -> Mapping[str, ConfigScalar]:
 
 def _pure(name: str) -> Mapping[str, ConfigScalar]:
     scaling = {"loss_scaling": "none"} if name == "fp16" else {}
-    return {"dtype": name, "mixed": False, "weights_dtype": name, "optimizer_state_dtype": name, **scaling}
+    return {"dtype": name, "mixed": False, "weights_dtype": name, **scaling}
 
 
 def _mode(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:

@@ -11,6 +11,7 @@ from stabtree.loaders.configs.framework import HOSTED, framework_in, plain_word
 from stabtree.loaders.configs.keys import KEYS
 from stabtree.loaders.configs.spelled import spelled_in
 from stabtree.loaders.configs.trainers import told_by_trainer
+from stabtree.loaders.configs.units import in_steps
 from stabtree.run import Setting
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
     shares: Settings = {}
     notes = []
     bare = False
-    for one in (*told_by_trainer(file.values, framework), *spelled_in(file.values, framework)):
+    for one in map(in_steps, (*told_by_trainer(file.values, framework), *spelled_in(file.values, framework))):
         key = "warmup_ratio" if one.key == "warmup_steps" and _is_share(one.value) else one.key
-        if key in settings or key in shares or _is_unset(one):
+        if key in settings or key in shares or _is_unset(one) or one.value is None:
             continue
         source = written(file, one.path)
         if key in _SHARES and _is_share(one.value):
@@ -67,8 +68,8 @@ def _unused(values: Mapping[str, Any], framework: str) -> tuple[str, ...]:
         return ("eval_every", "checkpoint_every")
     off = ("schedule_steps", "min_lr", "warmup_steps") if values.get("decay_lr") is False else ()
     steps = values.get("max_steps")
-    in_steps = framework in HOSTED and isinstance(steps, int) and steps > 0
-    return (*off, "epochs") if in_steps else off
+    by_steps = framework in HOSTED and isinstance(steps, int) and steps > 0
+    return (*off, "epochs") if by_steps else off
 
 
 def _counted(shares: Settings, steps: Setting | None) -> Settings:
@@ -102,11 +103,13 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_unset(one: Spelled) -> bool:
-    """Whether a value says that nothing is set: -1, and `false` or 0 of what can't be 0."""
+    """Whether a value says that nothing is set: -1, but of clipping, and `false` or 0 of what can't be 0."""
     counts = KEYS[one.key][0] is positive_of
     if isinstance(one.value, bool):
         return counts and not one.value
-    return isinstance(one.value, int | float) and (one.value == -1 or (counts and one.value == 0))
+    return isinstance(one.value, int | float) and (
+        (one.value == -1 and one.key != "grad_clip") or (counts and one.value == 0)
+    )
 
 
 def written(file: ConfigFile, path: Path_) -> str:
@@ -140,7 +143,8 @@ def _scaling(found: Settings) -> None:
             found.pop(key, None)
     scale = found.get("loss_scale")
     if scale and scale.value:
-        found["loss_scaling"] = Setting("static", scale.source)
+        # Times 1 is no scaling.
+        found["loss_scaling"] = Setting("none" if scale.value == 1 else "static", scale.source)
     elif scale:
         del found["loss_scale"]
         found["loss_scaling"] = Setting("dynamic", scale.source)

@@ -7,20 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stabtree.loaders.configs.document import literal
 from stabtree.loaders.configs.framework import OWN, plain_word
 from stabtree.loaders.configs.keys import ALSO, INNER, LOCAL, PLACE, SECTIONS
-from stabtree.loaders.configs.precision import precision_told
+from stabtree.loaders.configs.precision import SCALERS, precision_told
 
 if TYPE_CHECKING:
     from stabtree.loaders.configs.document import Path_
 
 # How a value says that somebody else will decide.
 _OPEN = ("auto", "none", "null", "", "???")
-_NOWHERE = ("report_to", "log_with")  # where `none` is an answer
+_NOWHERE = ("report_to", "log_with", *SCALERS)  # where `none` is an answer
 _DEEPER = 10  # how much worse a spelling is one section further in
 _PRECISION = 5  # how much worse a bare dtype is than what names itself
 _MODEL = 5  # how much worse one is among those of a model, which may be there for something else
 _DEEPEST = 6
+_CLASSES = ("target", "class_path")  # what is built, which may be no more than the settings of it
+_BETAS = ("betas", "adam_betas", "opt_betas")
 _PARTS = re.compile(r"[./]")
 
 
@@ -53,6 +56,8 @@ def spelled_in(values: Mapping[str, Any], framework: str) -> list[Spelled]:
 
 def _section(values: Mapping[str, Any], kind: str, path: Path_, framework: str) -> Iterator[Spelled]:
     if any(values.get(word) is False for word in ("enabled", "enable")):
+        if kind == "scaler":
+            yield Spelled("loss_scaling", 0, path, "none")
         return
     for spelling, value in values.items():
         here = (*path, spelling)
@@ -81,10 +86,13 @@ def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iter
     if is_open(value) and not (word in _NOWHERE and value == "none"):
         return
     depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model")
-    if word == "betas" and kind in ("top", "training", "optimizer") and isinstance(value, list | tuple):
-        for place, beta in enumerate(value[:2]):
+    if word in _BETAS and kind in ("top", "training", "optimizer"):
+        value = literal(value) if isinstance(value, str) else value
+        for place, beta in enumerate(value[:2] if isinstance(value, list | tuple) else ()):
             yield Spelled(f"beta{place + 1}", depth, path, beta)
         return
+    if isinstance(value, list) and len(value) == 1:  # one for each phase, or each group of weights
+        value = value[0]
     told = precision_told(word, kind, value, framework)
     for key, inner in told.items():
         yield Spelled(key, depth + _PRECISION * (word == "dtype"), path, inner)
@@ -98,6 +106,6 @@ def _key(word: str, kind: str, framework: str) -> tuple[str, int] | None:
     if word in own and kind not in ("optimizer", "schedule"):
         return (own[word], 0) if own[word] else None
     if word in LOCAL[kind]:
-        return LOCAL[kind][word], 0
+        return LOCAL[kind][word], int(word in _CLASSES)
     found = PLACE.get(word)
     return found if found and (found[0] in ALSO[kind] or "*" in ALSO[kind]) else None

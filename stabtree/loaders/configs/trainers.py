@@ -34,6 +34,8 @@ def told_by_trainer(values: Mapping[str, Any], framework: str) -> Iterator[Spell
         yield _told("task", _STAGES.get(str(values[stage]), values[stage]), stage)
     elif framework == "axolotl":
         yield from _axolotl(values, words)
+    elif framework == "verl":
+        yield from _verl(values)
     elif framework == "lightning":
         yield from _lightning(values, words)
     for word, key in (("checkpoint", "save_strategy"), ("validation", "eval_strategy")):
@@ -97,6 +99,19 @@ def _axolotl(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Sp
             yield _told(key, "epoch" if count else "no", words[word])
     if not is_open(values.get(words.get("pretraining_dataset", ""))):
         yield _told("task", "pretrain", words["pretraining_dataset"])
+
+
+def _verl(values: Mapping[str, Any]) -> Iterator[Spelled]:
+    """The way that advantages are estimated, and what -1 switches off."""
+    algorithm, trainer = values.get("algorithm"), values.get("trainer")
+    if isinstance(algorithm, Mapping) and not is_open(how := algorithm.get("adv_estimator")):
+        yield _told("task", {"gae": "ppo"}.get(str(how), how), "algorithm", "adv_estimator")
+    if isinstance(trainer, Mapping):
+        for word, key in (("save_freq", "save_strategy"), ("test_freq", "eval_strategy")):
+            if trainer.get(word) == -1:
+                yield _told(key, "no", "trainer", word)
+        if isinstance(logs := trainer.get("logger"), list):
+            yield _told("logs", logs, "trainer", "logger")
 
 
 def _lightning(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelled]:

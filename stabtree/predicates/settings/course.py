@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from stabtree.common.answer import Answer, inapplicable
+from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.predicates.registry import predicate
 from stabtree.predicates.settings.said import judged, number, quoted, shown, stands_apart, unsaid, word
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 ADAM = "*adam*"
 HALF = ("fp16", "bf16")
+GENTLE = "gentle"
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
 
-@predicate(source="precision P12", rule="the optimizer is of the Adam family, and its rate begins at its peak")
-def starts_at_peak(run: Run) -> Answer:
-    """Does Adam begin at its peak rate, with no warm-up?"""
+@predicate(
+    source="precision P12",
+    labels=(YES, GENTLE, NO),
+    rule="the optimizer is of the Adam family, and its rate begins at its peak; gentle below {gentle_lr:g}",
+)
+def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
+    """Does Adam begin at its peak rate, with no warm-up?
+
+    `gentle` where the rate is below what fine-tunings warm up to.
+    """
     apart = stands_apart(run, "optimizer", ADAM)
     steps, share = number(run, "warmup_steps"), number(run, "warmup_ratio")
     if apart or (steps is None and share is None):
         return apart or unsaid(run, "warmup_steps")
     longest = max(steps or 0.0, share or 0.0)
     keys = ("warmup_steps", "warmup_ratio", "optimizer")
-    return judged(run, keys, "a warm-up above 0 is needed", found=longest <= 0, observed=longest, limit=0.0)
+    rate = number(run, "lr")
+    yes = GENTLE if rate is not None and rate < gentle_lr else YES
+    found = yes if longest <= 0 else NO
+    return judged(run, (*keys, "lr"), "a warm-up above 0 is needed", found=found, observed=longest, limit=0.0)
 
 
 @predicate(source="precision P12", rule="the warm-up takes more than {share:.0%} of the run")

@@ -10,6 +10,7 @@ from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 OFF, BY_STEPS = "no", ("", "steps")
 FEW, COARSE, ONCE = "few", "coarse", "once"
+REWARDED = ("grpo", "ppo")
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
 PRINTED = "steps_per_print"
@@ -19,9 +20,9 @@ PRINTED = "steps_per_print"
 def eval_never(run: Run) -> Answer:
     """Will the run end without an evaluation?
 
-    `once` where every sample is seen once at most: its training loss then tells nearly as much.
+    `once` unless samples are said to come again: the training loss of new ones tells nearly as much.
     """
-    if number(run, "num_generations"):
+    if number(run, "num_generations") or word(run, "task") in REWARDED:
         return inapplicable("its reward tells how it does")
     how, every, total = word(run, "eval_strategy"), number(run, "eval_every"), number(run, "max_steps")
     if not how and every is None:
@@ -29,16 +30,22 @@ def eval_never(run: Run) -> Answer:
     late = how in BY_STEPS and every is not None and total is not None and every > total
     epochs = number(run, "epochs")
     found = YES if how == OFF or late else NO
-    if found == YES and epochs is not None and epochs <= 1:
+    if found == YES and (epochs is None or epochs <= 1):
         found = ONCE
     keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
     return judged(run, keys, "", found=found)
 
 
-@predicate(source="Phase-19 Q2.4", rule="no checkpoint before the run ends")
-def saves_never(run: Run) -> Answer:
-    """Will there be no checkpoint before the run ends?"""
+@predicate(source="Phase-19 Q2.4", rule="no checkpoint before the run ends, and more than {usual_steps} steps")
+def saves_never(run: Run, *, usual_steps: int) -> Answer:
+    """Will there be no checkpoint before the run ends?
+
+    A run that is no longer than `usual_steps` loses no more than is usual.
+    """
     how, every, total = word(run, SAVES[0]), number(run, SAVES[1]), number(run, SAVES[2])
+    if total is not None and total <= usual_steps:
+        bar = f"up to {usual_steps} steps between checkpoints are usual"
+        return judged(run, SAVES, bar, found=False, observed=total, limit=float(usual_steps))
     if how == OFF:
         return judged(run, SAVES[:1], "", found=True)
     if how not in BY_STEPS:
@@ -56,18 +63,25 @@ def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
         return inapplicable(f"{quoted(run, SAVES[0])}: not by steps")
     if every is None or (every > usual_steps and total is None):
         return unsaid(run, *SAVES[1:])
+    if total is not None and every >= total:
+        return judged(run, SAVES, "there is none", found=False)
     limit = max(float(usual_steps), share * (total or 0.0))
     bar = f"up to {limit:g} steps apart is usual"
     return judged(run, SAVES, bar, found=every > limit, observed=every, limit=limit)
 
 
-@predicate(source="Phase-19 Q4.1; NaN detection, rollback", rule="those kept span fewer than {fault_steps} steps")
+@predicate(
+    source="Phase-19 Q4.1; NaN detection, rollback",
+    labels=(YES, FEW, NO),
+    rule="only the newest is kept, or those kept span fewer than {fault_steps} steps",
+)
 def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
     """Will all checkpoints that are kept be younger than a fault is when it shows?
 
-    The oldest of n is at least n - 1 intervals old. A best one that is kept besides is older.
+    The oldest of n is at least n - 1 intervals old. A best one that is kept besides is older. `few` where there is an
+    older one at all, be it in the history of a hub.
     """
-    keys = ("save_total_limit", "checkpoint_every", "load_best", "max_steps")
+    keys = ("save_total_limit", "checkpoint_every", "load_best", "max_steps", "push_to_hub")
     kept, every, total = number(run, keys[0]), number(run, keys[1]), number(run, keys[3])
     how = word(run, "save_strategy")
     if kept is None:
@@ -81,7 +95,8 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
     span = (kept - 1) * (every or 0.0)
     dropped = total is None or every is None or kept * every < total
     bar = f"the oldest kept is {span:g} steps old or more; a slow fault takes {fault_steps} to show"
-    found = dropped and span < fault_steps
+    older = kept > 1 or run.setting("push_to_hub") is True
+    found = NO if not dropped or span >= fault_steps else FEW if older else YES
     return judged(run, keys, bar, found=found, observed=span, limit=float(fault_steps))
 
 

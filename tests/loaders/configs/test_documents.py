@@ -94,7 +94,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     [
         ("lr: fast\nseed: 1\n", "lr", "a.yaml:1, lr is 'fast'"),
         ("max_steps: 1.5\nseed: 1\n", "max_steps", "not a positive whole number"),
-        ("seed: 1\nmax_grad_norm: [1]\n", "grad_clip", "a.yaml:2, max_grad_norm"),
+        ("seed: 1\nmax_grad_norm: [1, 2]\n", "grad_clip", "a.yaml:2, max_grad_norm"),
         ("seed: 1\nlr: .inf\n", "lr", "not a number"),
         ("seed: 1\nlr: 1e999\n", "lr", "not a number"),
     ],
@@ -164,6 +164,15 @@ def test_python_is_read_and_never_run(tmp_path: Path) -> None:
     run = load_config(write(tmp_path, text, "config.py"))
     assert values(run) == {"seed": 1}
     assert not mark.exists()
+
+
+def test_names_of_a_python_file_stand_for_small_values_alone(tmp_path: Path) -> None:
+    """Objects in objects would grow without end; what is assigned again, and can't be read, is not there."""
+    lines = ["train_0 = dict(" + ", ".join(f"a{key}=1" for key in range(200)) + ")"]
+    lines += [f"train_{n} = dict({', '.join(f'train{key}=train_{n - 1}' for key in range(200))})" for n in range(1, 7)]
+    lines += ["seed = 3", "lr = 0.5", "lr *= other", "max_steps = 40", "max_steps += 2", "train = dict(lr=train_6)"]
+    run = load_config(write(tmp_path, "\n".join(lines), "config.py"))
+    assert values(run) == {"seed": 3, "max_steps": 42}
 
 
 @pytest.mark.parametrize(

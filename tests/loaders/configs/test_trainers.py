@@ -160,6 +160,69 @@ dtype = 'float16'
 eval_interval = 250
 grad_clip = 0.0
 """
+FAIRSEQ = """
+common: {fp16: true, log_interval: 20, fp16_init_scale: 128}
+dataset: {batch_size: 6}
+distributed_training: {distributed_world_size: 4}
+optimization: {max_update: 9000, lr: [0.0004], update_freq: [2], clip_norm: 0}
+optimizer: {_name: adam, adam_betas: "(0.9,0.97)", adam_eps: 1e-06, weight_decay: 0.02}
+lr_scheduler: {_name: polynomial_decay, warmup_updates: 300, total_num_update: 9000}
+model: {_name: small, dropout: 0.1}
+"""
+COMPOSER = """
+global_seed: 5
+max_duration: 3ep
+eval_interval: 40ba
+save_interval: 1ep
+save_num_checkpoints_to_keep: -1
+scheduler: {name: cosine_with_warmup, t_warmup: 0.06dur, alpha_f: 0.1}
+optimizer: {name: decoupled_adamw, lr: 2.0e-5, betas: [0.9, 0.96], eps: 1.0e-8, weight_decay: 0.0}
+algorithms: {gradient_clipping: {clipping_type: norm, clipping_threshold: 0.7}}
+global_train_batch_size: 48
+device_train_microbatch_size: 3
+seed: ${global_seed}
+precision: amp_bf16
+"""
+MMENGINE = """
+from mmengine.optim import AmpOptimWrapper
+from torch.optim import AdamW
+_base_ = ['../base.py']
+lr = 3e-4
+rounds = 2
+rounds *= 4
+optim_type = AdamW
+model = dict(type='Net', head=dict(loss=dict(type='L1')))
+train_dataloader = dict(batch_size=24, num_workers=2, dataset=unknown)
+optim_wrapper = dict(
+    type=AmpOptimWrapper,
+    optimizer=dict(type=optim_type, lr=lr, betas=(0.9, 0.98), weight_decay=0.03),
+    clip_grad=dict(max_norm=5.0, norm_type=2),
+    accumulative_counts=rounds,
+    loss_scale='dynamic',
+    dtype='float16',
+)
+train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=30, val_interval=3)
+default_hooks = dict(logger=dict(interval=50), checkpoint=dict(interval=1))
+"""
+VERL = """
+data: {train_batch_size: 96, max_prompt_length: 256}
+actor_rollout_ref:
+  actor:
+    optim:
+      _target_: some.engine.OptimizerConfig
+      lr: 2.0e-06
+      lr_warmup_steps: -1
+      lr_warmup_steps_ratio: 0.04
+      betas: [0.9, 0.99]
+      clip_grad: 0.8
+      optimizer: adam
+    clip_ratio: 0.2
+  ref: {optim: {lr: 1.0}}
+  rollout: {n: 12, temperature: 0.9, val_kwargs: {temperature: 0}}
+critic: {optim: {lr: 1.0e-05}}
+algorithm: {adv_estimator: grpo, kl_ctrl: {type: fixed}}
+trainer: {total_epochs: 4, save_freq: -1, test_freq: 10, logger: [console, wandb]}
+"""
 TRL = """
 model_name_or_path: some/model
 dtype: bfloat16
@@ -260,7 +323,6 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
             "dtype": "bf16",
             "mixed": False,
             "weights_dtype": "bf16",
-            "optimizer_state_dtype": "bf16",
             "checkpoint_every": 200,
             "eval_strategy": "steps",
             "eval_every": 250,
@@ -303,7 +365,6 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
             "dtype": "fp16",
             "mixed": False,
             "weights_dtype": "fp16",
-            "optimizer_state_dtype": "fp16",
             "loss_scaling": "none",
             "epochs": 5.0,
             "log_interval": 25,
@@ -357,7 +418,6 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
             "dtype": "bf16",
             "mixed": False,
             "weights_dtype": "bf16",
-            "optimizer_state_dtype": "bf16",
             "max_seq_length": 4096,
             "sample_packing": True,
         },
@@ -394,12 +454,104 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
             "lr": 6e-4,
             "max_steps": 5000,
             "schedule_steps": 5000,
+            "min_lr": 6e-4 / 10,
             "warmup_steps": 100,
             "dtype": "fp16",
             "mixed": True,
             "loss_scaling": "dynamic",
             "eval_every": 250,
             "grad_clip": 0.0,
+        },
+    ),
+    "fairseq": (
+        "base.yaml",
+        FAIRSEQ,
+        {
+            "framework": "fairseq",
+            "dtype": "fp16",
+            "mixed": True,
+            "loss_scaling": "dynamic",
+            "initial_loss_scale": 128.0,
+            "log_interval": 20,
+            "micro_batch_size": 6,
+            "world_size": 4,
+            "accumulation_steps": 2,
+            "batch_size": 48,
+            "max_steps": 9000,
+            "lr": 4e-4,
+            "grad_clip": 0.0,
+            "optimizer": "adam",
+            "beta1": 0.9,
+            "beta2": 0.97,
+            "epsilon": 1e-6,
+            "weight_decay": 0.02,
+            "lr_schedule": "polynomial_decay",
+            "warmup_steps": 300,
+            "schedule_steps": 9000,
+        },
+    ),
+    "composer": (
+        "sft.yaml",
+        COMPOSER,
+        {
+            "framework": "composer",
+            "seed": 5,
+            "epochs": 3.0,
+            "eval_every": 40,
+            "save_strategy": "epoch",
+            "lr_schedule": "cosine_with_warmup",
+            "warmup_ratio": 0.06,
+            "optimizer": "decoupled_adamw",
+            "lr": 2e-5,
+            "beta1": 0.9,
+            "beta2": 0.96,
+            "epsilon": 1e-8,
+            "weight_decay": 0.0,
+            "grad_clip": 0.7,
+            "grad_clip_by": "norm",
+            "batch_size": 48,
+            "micro_batch_size": 3,
+            "dtype": "bf16",
+        },
+    ),
+    "mmengine": (
+        "net.py",
+        MMENGINE,
+        {
+            "framework": "mmengine",
+            "micro_batch_size": 24,
+            "optimizer": "adamw",
+            "lr": 3e-4,
+            "beta1": 0.9,
+            "beta2": 0.98,
+            "weight_decay": 0.03,
+            "grad_clip": 5.0,
+            "accumulation_steps": 8,
+            "loss_scaling": "dynamic",
+            "dtype": "fp16",
+            "epochs": 30.0,
+        },
+    ),
+    "verl": (
+        "ppo.yaml",
+        VERL,
+        {
+            "framework": "verl",
+            "task": "grpo",
+            "batch_size": 96,
+            "lr": 2e-6,
+            "warmup_ratio": 0.04,
+            "beta1": 0.9,
+            "beta2": 0.99,
+            "grad_clip": 0.8,
+            "optimizer": "adam",
+            "clip_epsilon": 0.2,
+            "num_generations": 12,
+            "temperature": 0.9,
+            "epochs": 4.0,
+            "save_strategy": "no",
+            "eval_every": 10,
+            "logs": "console, wandb",
         },
     ),
     "trl": (
@@ -507,7 +659,7 @@ def test_each_setting_tells_where_it_stands(tmp_path: Path, trainer: str) -> Non
         ("precision: bf16", {"dtype": "bf16"}),
         ("dtype: float16", {"dtype": "fp16"}),
         ("torch_dtype: torch.bfloat16", {"weights_dtype": "bf16"}),
-        ("float16: true", {"dtype": "fp16", "mixed": False, "weights_dtype": "fp16", "optimizer_state_dtype": "fp16"}),
+        ("float16: true", {"dtype": "fp16", "mixed": False, "weights_dtype": "fp16"}),
         ("model: {dtype: bf16}", {"weights_dtype": "bf16"}),
         ("bf16: {enabled: true, bf16_optimizer_states: true}", {"dtype": "bf16", "optimizer_state_dtype": "bf16"}),
         ("fp16: {enabled: false, loss_scale: 128}", {}),
@@ -559,3 +711,41 @@ def test_epochs_count_for_nothing_where_steps_are_set(tmp_path: Path) -> None:
     text = "per_device_train_batch_size: 1\nnum_train_epochs: 3\nmax_steps: "
     assert "epochs" not in load_config(write(tmp_path, f"{text}50\n", "a.yaml")).config
     assert load_config(write(tmp_path, f"{text}-1\n", "b.yaml")).config["epochs"].value == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "scaling"),
+    [
+        ("loss_scaling: none", "none"),
+        ("loss_scaling: false", "none"),
+        ("grad_scaler: off", "none"),
+        ("use_grad_scaler: false", "none"),
+        ("grad_scaler: {enabled: false, init_scale: 65536}", "none"),
+        ("training: {loss_scaler: disabled}", "none"),
+        ("loss_scale: 1", "none"),
+        ("loss_scaling: dynamic", "dynamic"),
+        ("loss_scale: dynamic", "dynamic"),
+        ("use_grad_scaler: true", "dynamic"),
+        ("loss_scaling: 256", "static"),
+        ("loss_scaling:", None),
+        ("loss_scale: none", None),
+    ],
+)
+def test_a_scaler_that_is_off_is_said_to_be_off(tmp_path: Path, said: str, scaling: str | None) -> None:
+    """However it is spelled; a scale of 1 is none, and a scale that is null is not said."""
+    config = load_config(write(tmp_path, f"lr: 0.1\ndtype: fp16\n{said}\n", "run.yaml")).config
+    assert (config["loss_scaling"].value if "loss_scaling" in config else None) == scaling
+
+
+def test_braces_in_yaml_are_yaml(tmp_path: Path) -> None:
+    """A YAML file that is one object in braces may hold comments and commas at the end, as those of GPT-NeoX do."""
+    text = '{\n  # a comment\n  "lr": 0.002,\n  "train-iters": 700,\n}\n'
+    config = load_config(write(tmp_path, text, "run.yml")).config
+    assert {key: one.value for key, one in config.items()} == {"lr": 0.002, "max_steps": 700}
+
+
+def test_a_clip_threshold_of_minus_one_is_one_that_is_off(tmp_path: Path) -> None:
+    """Of other settings -1 says that nothing is set."""
+    text = "max_grad_norm: -1\nmax_steps: -1\nsave_total_limit: -1\n"
+    config = load_config(write(tmp_path, text, "run.yaml")).config
+    assert {key: one.value for key, one in config.items()} == {"grad_clip": -1.0}
