@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,7 +25,6 @@ from stabtree.cli.options import (
     FailOn,
     Format,
     Ignore,
-    Json,
     Literally,
     Ranks,
     RunName,
@@ -34,14 +34,14 @@ from stabtree.cli.options import (
     TreesOpt,
     reading,
 )
-from stabtree.cli.output.outputs import Quiet, wanted
+from stabtree.cli.output.outputs import wanted
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 from stabtree.cli.shell.signals import Stop
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.text import clean, in_words, masked
 from stabtree.judging.codes import FOUND
 from stabtree.render.look import Look
-from stabtree.render.outputs import JSONL, SCREEN, WATCHES
+from stabtree.render.outputs import HEADLINE, JSONL, SCREEN, WATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,6 +93,19 @@ WatchOutputOpt = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+WatchJson = Annotated[
+    bool,
+    typer.Option("--json", help=f"Print a line of JSON for each event: --output {JSONL}.", rich_help_panel=OUTPUT),
+]
+WatchQuiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help=f"Print a line for each finding and each last verdict: --output {HEADLINE}.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 
 def watch(
@@ -112,8 +125,8 @@ def watch(
     ignore: Ignore = None,
     baseline: BaselineOpt = None,
     output: WatchOutputOpt = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    json: WatchJson = False,
+    quiet: WatchQuiet = False,
     column: ColumnOpt = None,
     step_column: StepColumn = None,
     dtype: Dtype = None,
@@ -127,7 +140,8 @@ def watch(
 ) -> None:
     """Follow a growing log and tell each finding once, as soon as it has held for some rows.
 
-    Ctrl-C ends it; the exit code is that of `diagnose` for the log as it is then.
+    It ends by itself when the log says that the run is complete and nothing was written for a minute; else Ctrl-C ends
+    it. The exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.cli.output.teller import Teller
     from stabtree.cli.shell.hook import Hook
@@ -228,11 +242,16 @@ def _form(output: list[str] | None, *, json: bool, quiet: bool) -> str:
     Raises:
         StabtreeError: for an output of another command, two at once, or a file.
     """
-    places = wanted([*(output or []), *([JSONL] if json else [])], json=False, quiet=quiet, known=WATCHES)
-    if file := next((file for file in places if file), None):
-        hint = f"redirect it: stabtree watch ... --output {places[file]} > FILE"
-        raise StabtreeError("what is told comes as it is found", where=f"--output {places[file]}={file}", hint=hint)
-    return places[None]
+    asked = [*(output or []), *([JSONL] if json else []), *([HEADLINE] if quiet else [])]
+    each = [*chain.from_iterable(wanted([item], json=False, quiet=False, known=WATCHES).items() for item in asked)]
+    if to_file := next((item for item in each if item[0]), None):
+        file, name = to_file
+        hint = f"redirect it: stabtree watch ... --output {name} > FILE"
+        raise StabtreeError("what is told comes as it is found", where=f"--output {name}={file}", hint=hint)
+    names = [*dict.fromkeys(name for _, name in each)] or [SCREEN]
+    if len(names) > 1:
+        raise StabtreeError(f"{in_words(names)} can't both be printed", where="--output", hint="leave one of them out")
+    return names[0]
 
 
 def seconds(text: str, option: str) -> float:

@@ -119,7 +119,7 @@ def _version() -> str:
 
 def _unlike(version: str, ours: str, where: str, worker: str = "") -> StabtreeError:
     found = f"has stabtree {clean(version, 40)}" if version else "can't import stabtree"
-    hint = f"type `pip install stabtree=={ours}` where the workers run, and start them again"
+    hint = "type `pip install .` in the same checkout where the workers run, and start them again"
     return StabtreeError(f"a worker{worker} {found}, this machine has {ours}", where=where, hint=hint)
 
 

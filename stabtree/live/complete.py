@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 TAIL_BYTES = 4096
-# What trainers write last: the Trainer's summary, Lightning, and the words of most others.
+# What trainers write last: the Trainer's summary, Lightning, and the words of most others, not of a part of the run.
 _LAST = re.compile(
     rb"train_runtime\W|`?Trainer\.fit`? stopped: `?max_\w+="
-    rb"|\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b",
+    rb"|(?:^|[\r\n])(?![^\r\n]*\b(?:epoch|fold|phase|round|stage)\b)"
+    rb"[^\r\n]*\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b",
     re.IGNORECASE,
 )
 
@@ -23,8 +24,10 @@ _LAST = re.compile(
 def is_complete(run: Run) -> bool:
     """Whether a run made all its steps, or its trainer's last line stands at the end of the log."""
     loss, last = run.get("loss"), run.last_step
-    if loss is not None and last is not None and last + interval(loss.steps) > run.planned_step:
-        return True
+    if loss is not None and last is not None:
+        counted_from_one = int(loss.steps[0] > 0)
+        if last + interval(loss.steps) > run.planned_step + counted_from_one:
+            return True
     return any(_LAST.search(_end_of(source.path)) for source in run.sources)
 
 

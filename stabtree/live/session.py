@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 300.0  # a run that failed may well write no more of the rows that a finding waits for
 RATE_SECONDS = 60.0  # the rows of the last minute make the rate
+SETTLED_SECONDS = 60.0  # without a byte, after which a run that says it is complete is believed
+SETTLED_TIMES = 2  # the time between two looks, and the longest that was waited for a row: the last one may be to come
 POINTS = 64  # of the loss that is drawn
 _NUMBER = re.compile(r"\d+")  # a line or a count, which goes on as the log does
 
@@ -74,7 +76,7 @@ class Round(NamedTuple):
 
 
 class Session:
-    """One watch over the logs of some paths.
+    """One watch over the logs of some paths; it ends by itself when all runs say that they are complete.
 
     Args:
         follower: looks at them.
@@ -85,6 +87,10 @@ class Session:
         stopped: whether it was asked to end.
         clock: seconds that do not go back.
         sleep: waits for so many seconds, or until it was asked to end.
+
+    Attributes:
+        end: what ended it.
+        silence: seconds without anything written when it ended.
     """
 
     def __init__(
@@ -100,7 +106,7 @@ class Session:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._follower, self._watching = follower, watching
-        self._every, self.stall, self._until, self._stopped = every, stall, until, stopped
+        self._every, self._stall, self._until, self._stopped = every, stall, until, stopped
         self._clock, self._sleep = clock, sleep
         self._judged: Sequence[Outcome] = ()
         self._shown = Pulse()
@@ -109,7 +115,10 @@ class Session:
         self._silent = False
         self._told: set[tuple[str, str]] = set()
         self._grew = clock()
+        self._longest = 0.0  # without a byte, since there is one
+        self._whole: bool | None = None  # as far as it was asked since anything changed
         self.end = End.ASKED
+        self.silence = 0.0
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -148,25 +157,38 @@ class Session:
             yield f"{clean(name)}{more} is not judged just now: {clean(problem)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
+        self.silence = self._clock() - self._grew
+        settled = max(SETTLED_SECONDS, SETTLED_TIMES * max(self._every, self._longest))
+        stalled = self._stall is not None and self.silence >= self._stall
         if any(map(self._until, news)):
             self.end = End.FOUND
-        elif self.stall is not None and self._clock() - self._grew >= self.stall:
-            runs = [item.found for item in self._judged]
-            whole = bool(runs) and all(not isinstance(one, StabtreeError) and is_complete(one.run) for one in runs)
-            self.end = End.COMPLETE if whole else End.STALLED
+        elif (stalled or self.silence >= settled) and self._is_whole():
+            self.end = End.COMPLETE
+        elif stalled:
+            self.end = End.STALLED
         else:
             return self._stopped()
         return True
 
+    def _is_whole(self) -> bool:
+        """Whether all runs are complete; while nothing changes, the logs are asked once."""
+        if self._whole is None:
+            runs = [item.found for item in self._judged]
+            self._whole = bool(runs) and all(
+                not isinstance(one, StabtreeError) and is_complete(one.run) for one in runs
+            )
+        return self._whole
+
     def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
         now = self._clock()
         if growth.size != self._size or growth.rows:
-            self._size, self._grew = growth.size, now
+            self._longest = max(self._longest, now - self._grew) if self._size else 0.0
+            self._size, self._grew, self._whole = growth.size, now, None
         self._rows += len(growth.rows)
         shown = self._shown
         step, loss, losses = shown.step, shown.loss, shown.losses
         if self._watching.outcomes is not self._judged:
-            self._judged = self._watching.outcomes
+            self._judged, self._whole = self._watching.outcomes, None
             runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
             self._follower.reads(source.path for run in runs for source in run.sources)
             self._rows = sum(map(rows_of, runs))

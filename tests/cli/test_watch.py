@@ -83,7 +83,7 @@ def test_a_finding_is_told_whole(log: Path) -> None:
     assert title.strip().startswith("Step 80: ")
     assert rest[0].startswith("  First")
     assert any(line.startswith("  Then   Restart from") for line in rest)
-    assert rest[-2].startswith("CRITICAL")
+    assert any(line.startswith("CRITICAL  ") for line in rest[-3:-1])
     assert rest[-1] == "stopped · exit 1"
     assert not done.stderr
 
@@ -104,6 +104,14 @@ def test_quiet_is_a_line_a_finding(log: Path) -> None:
     *told, verdict = once(str(log), "-q").stdout.splitlines()
     assert all("Step" in line and "[" in line for line in told)
     assert verdict == run("diagnose", str(log), "-q").stdout.strip()
+
+
+def test_the_help_says_what_is_printed_for_each_finding() -> None:
+    """Not as of a command that prints one verdict."""
+    told = " ".join(run("watch", "--help", COLUMNS="200").stdout.split())
+    assert "Print a line for each finding and each last verdict" in told
+    assert "Print a line of JSON for each event" in told
+    assert "ends by itself" in told
 
 
 def test_ascii_alone_where_nothing_else_can_be_shown(log: Path) -> None:
@@ -135,7 +143,7 @@ def test_a_stall_ends_with_1(tmp_path: Path) -> None:
         stream.write("Training completed.\n")
     done = run("watch", str(path), *QUICK, "--accept-partial")
     assert done.returncode == 0
-    assert "the run is complete · exit 0" in done.stdout
+    assert "the run is complete, and nothing was written for 0s · exit 0" in done.stdout
 
 
 def test_a_log_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
@@ -171,7 +179,8 @@ def test_a_log_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
         (("a.csv", "--fail-on", "bad"), "--fail-on"),
         (("a.csv", "--output", "html"), "not an output"),
         (("a.csv", "--output", "jsonl=b"), "redirect"),
-        (("a.csv", "--json", "-q"), "both"),
+        (("a.csv", "--json", "-q"), "leave one of them out"),
+        (("a.csv", "--json", "--output", "headline=b"), "redirect"),
         (("a.csv", "--until-found", "--fail-on", "never"), "--until-found"),
         (("a.csv", "--tree", "no-such-tree.yaml"), "no-such-tree"),
     ],

@@ -15,7 +15,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.fleet import dask as engine
 from stabtree.fleet.examine import Examiner
 from stabtree.fleet.find import Unit
-from stabtree.fleet.scan import Loop
+from stabtree.fleet.loop import Loop
 from stabtree.fleet.store import Store
 from tests.fleet.killed import Killed
 

@@ -11,12 +11,12 @@ import pytest
 
 from stabtree import StabtreeError, scan
 from stabtree.fleet import find
-from stabtree.fleet import scan as scanning
+from stabtree.fleet import loop as looping
 from stabtree.fleet.engine import ENGINES
 from stabtree.fleet.examine import Examiner
 from stabtree.fleet.find import Unit
+from stabtree.fleet.loop import Loop, Progress
 from stabtree.fleet.read import held
-from stabtree.fleet.scan import Fleet, Loop, Progress
 from stabtree.fleet.store import Store
 from tests.cli.command import run
 from tests.conftest import FIXTURES
@@ -25,6 +25,8 @@ from tests.fleet.deadly import Mortal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stabtree.fleet.scan import Fleet
 
 SAME = ("healthy", "nan-forward", "spike-persistent", "fp16-overflow", "scale-collapse", "loss-stops")
 
@@ -255,7 +257,7 @@ def test_the_number_under_way_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
             future: Future[Any] = Future()
             self.futures.append(future)
             under_way.append(sum(not one.done() for one in self.futures))
-            if under_way[-1] >= scanning.AHEAD * 2:
+            if under_way[-1] >= looping.AHEAD * 2:
                 for one in self.futures:
                     if not one.done():
                         one.set_result([])
@@ -264,6 +266,6 @@ def test_the_number_under_way_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     pool = Counting()
     loop = Loop(Examiner(), Store(None), "", 2)
     loop.waiting.extend(Unit(str(tmp_path / f"{n}")) for n in range(400))
-    monkeypatch.setattr(scanning, "wait", lambda futures, **_: ([one for one in futures if one.done()], []))
+    monkeypatch.setattr(looping, "wait", lambda futures, **_: ([one for one in futures if one.done()], []))
     loop._together(pool, loop._next_batch())  # type: ignore[arg-type]
-    assert max(under_way) <= scanning.AHEAD * 2
+    assert max(under_way) <= looping.AHEAD * 2

@@ -175,7 +175,9 @@ def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
         ("`Trainer.fit` stopped: `max_steps=60` reached.\n", End.COMPLETE),
         ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
         ("Training completed.\n", End.COMPLETE),
+        ("epoch 3: 100%|###|\rTraining has finished\n", End.COMPLETE),
         ("Training done right: a guide\n", End.STALLED),
+        ("Epoch 1: training finished, validating\n", End.STALLED),
     ],
 )
 def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str, end: End) -> None:
@@ -194,9 +196,41 @@ def test_a_run_that_made_all_its_steps_is_complete(tmp_path: Path) -> None:
     state_file(path, falling(1000))
     session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
     assert session.end is End.COMPLETE
-    state_file(path, falling(900))
+    state_file(path, falling(999))
     session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
     assert session.end is End.STALLED
+
+
+@pytest.mark.parametrize(("every", "seconds"), [(1.0, 60.0), (25.0, 75.0), (100.0, 200.0)])
+def test_a_complete_run_is_watched_for_a_minute_more(tmp_path: Path, every: float, seconds: float) -> None:
+    """The watch ends by itself after a minute of silence, and after two looks at the least."""
+    path = tmp_path / "trainer_state.json"
+    state_file(path, falling(1000))
+    session, _ = watched(path, [], every=every, stopped=lambda: False)
+    assert session.end is End.COMPLETE
+    assert session.silence == seconds
+
+
+def test_silence_as_long_as_between_rows_ends_no_watch(tmp_path: Path) -> None:
+    """Where rows come every 50 seconds, a run that seems complete is given the time of two."""
+    path = tmp_path / "run.log"
+    slow = [piece for line in lines("text", falling(40)) for piece in (line, *[""] * 49)]
+    wakes = written(path, [*slow, "Training completed.\n", *[""] * 80, "final eval_loss 1.5\n"])
+    session, _ = watched(path, wakes, stopped=lambda: False)
+    assert session.end is End.COMPLETE
+    assert path.read_text().endswith("1.5\n")
+    assert session.silence == 2 * 81
+
+
+def test_a_log_that_does_not_say_so_is_watched_on(tmp_path: Path) -> None:
+    """Without `stall`, no silence ends the watch of a run that is not known to be complete, beside one that is."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    state_file(tmp_path / "a" / "trainer_state.json", falling(1000))
+    state_file(tmp_path / "b" / "trainer_state.json", falling(500))
+    session, rounds = watched(tmp_path, [lambda: None] * 300)
+    assert session.end is End.ASKED
+    assert len(rounds) > 300
 
 
 def test_a_log_that_never_comes_is_a_stall(tmp_path: Path) -> None:

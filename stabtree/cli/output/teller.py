@@ -28,7 +28,7 @@ _WHY = {
     End.ASKED: "stopped",
     End.FOUND: "found what --until-found waits for",
     End.STALLED: "stalled: nothing was written for {}, and the log does not say that the run is complete",
-    End.COMPLETE: "the run is complete",
+    End.COMPLETE: "the run is complete, and nothing was written for {}",
 }
 
 
@@ -82,9 +82,7 @@ class Teller:
         Raises:
             StabtreeError: the error of a log alone that can't be read, where a person is told.
         """
-        why = _WHY[session.end]
-        if session.end is End.STALLED:
-            why = why.format(duration(session.stall or 0.0))
+        why = _WHY[session.end].format(duration(session.silence))
         if self._form == JSONL:
             emit(end_event(outcomes, why, look.exit_code or 0, self._now()))
             return

@@ -11,7 +11,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.judging.outcome import ORDER, UNREAD
 
 if TYPE_CHECKING:
-    from stabtree.fleet.scan import Progress
+    from stabtree.fleet.loop import Progress
 
 PATIENCE_SECONDS = 1.0
 EACH_SECONDS = 0.1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
-from stabtree.diagnosis.why.model import Came
+from stabtree.render.data.contract_why_not import why_not
 from stabtree.render.data.events import event_schemas
 from stabtree.render.data.shapes import (
+    SCALAR,
     Schema,
     count,
     each,
@@ -28,11 +29,6 @@ from stabtree.render.data.shapes import (
 from stabtree.tree.model import Severity, Take
 
 VERDICTS = [*map(str, Severity), UNKNOWN]
-SCALAR: Schema = {
-    "description": "A value; null for a number that is not finite.",
-    "type": ["string", "number", "boolean", "array", "null"],
-    "items": {"type": "integer"},
-}
 
 
 def schema() -> Schema:
@@ -116,7 +112,7 @@ def _diagnosis() -> dict[str, Schema]:
         },
         "why_not": {
             "description": "Why no walk came to the node that --why-not names; null without it.",
-            "anyOf": [record("What led away from it.", _why_not()), {"type": "null"}],
+            "anyOf": [record("What led away from it.", why_not(_visit())), {"type": "null"}],
         },
     }
 
@@ -275,55 +271,6 @@ def _restart() -> dict[str, Schema]:
         "take": word("Which checkpoint is advised.", [*map(str, Take)]),
         "unit": word("What all these steps count.", ["step", "epoch", "row"]),
     }
-
-
-def _why_not() -> dict[str, Schema]:
-    about = "The questions from the entry of its section to it; what is behind one that `set` turns, as if it had been."
-    return {
-        "node": text("The question, the leaf, or what holds several leaves."),
-        "title": text("What it is called."),
-        "came": word("Whether a walk came to it.", [str(came).replace(" ", "_") for came in Came]),
-        "why": text("What the questions don't say; may be empty."),
-        "way": many(about, record("A question.", _visit() | _stage())),
-        "set": many("What, set together, takes the walk there.", record("A parameter.", _flip())),
-        "log": many("What to log for its section to be walked.", record("A thing to log.", _lack())),
-    }
-
-
-def _stage() -> dict[str, Schema]:
-    margin = {
-        "metric": maybe(text("The series.")),
-        "steps": many("Where.", {"type": "integer"}),
-        "observed": number("The number that was compared."),
-        "threshold": number("What it was compared with."),
-        "missed_by": number("How far it is from there."),
-        "decides": flag("Whether getting past it is known to turn the answer."),
-    }
-    return {
-        "walked": flag("Whether a walk came to it; else it was asked for this alone."),
-        "wanted": texts("The answers that lead on to the node."),
-        "to": text("Where they lead."),
-        "agrees": flag("Whether the answer is one of them, or counts as one."),
-        "margin": {
-            "description": "By how much a number missed it; null where no single number is known to decide.",
-            "anyOf": [record("A number and its limit.", margin), {"type": "null"}],
-        },
-        "set": many("What would have turned it alone, the smallest change first.", record("A parameter.", _flip())),
-        "log": many("What to log for an answer.", record("A thing to log.", _lack())),
-        "by_hand": flag("Whether --answer can answer it."),
-    }
-
-
-def _flip() -> dict[str, Schema]:
-    return {
-        "key": text("What to type after --set."),
-        "now": {**SCALAR, "description": "Its value in this walk."},
-        "value": {**SCALAR, "description": "The nearest one that would do."},
-    }
-
-
-def _lack() -> dict[str, Schema]:
-    return {"metric": text("A metric, or a setting of the manifest."), "log": text("How to log it.")}
 
 
 def _monitor() -> dict[str, Schema]:

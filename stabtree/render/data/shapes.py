@@ -9,6 +9,12 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
+SCALAR: Schema = {
+    "description": "A value; null for a number that is not finite.",
+    "type": ["string", "number", "boolean", "array", "null"],
+    "items": {"type": "integer"},
+}
+
 
 def record(about: str, keys: dict[str, Schema]) -> Schema:
     """An object that has all of these keys, and no others."""

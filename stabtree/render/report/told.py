@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 INDENT = 2
 ROOMY = 79  # columns
+LONGEST_NAME = 24  # of a run in the status line; its end tells it from others
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
@@ -96,26 +97,38 @@ def _parts(pulse: Pulse, name: str, look: Look) -> list[tuple[int, Line]]:
     quiet = duration(pulse.quiet_seconds)
     if not pulse.there:
         return [(0, [(f"waiting for {clean(name)}", "dim")]), (1, [(quiet, "dim")])]
-    found = [item for item in pulse.outcomes if not isinstance(item.found, StabtreeError)]
     finite = pulse.loss is not None and math.isfinite(pulse.loss)
     shown = f"{pulse.loss:.4g}" if finite else "not finite"
     drawn = spark(pulse.losses, ascii=look.ascii) if pulse.losses else []
     step: Line = [] if pulse.step is None else [("step ", "dim"), (f"{pulse.step:,}", "number")]
-    sections: Line = []
-    if len(pulse.outcomes) > 1:
-        counts = {badge: sum(item.verdict == badge for item in pulse.outcomes) for badge in map(str, ORDER)}
-        words = [f"{count} {LOOKS[badge].word.lower()}" for badge, count in counts.items() if count]
-        sections = [(f"{len(pulse.outcomes)} runs: {', '.join(words)}", "")]
-    elif found and not isinstance(found[0].found, StabtreeError):
-        for id_, tick in report(found[0].found).ticks:
-            sections += [(f"{' ' if sections else ''}§{id_} ", "dim"), (TICKS[Tick(tick)], TICK_STYLES[Tick(tick)])]
+    loss: Line = [("loss ", "dim"), (shown, "number" if finite else "failed")] if pulse.loss is not None else []
     return [
-        (2, step),
-        (0, [("loss ", "dim"), (shown, "number" if finite else "failed")] if pulse.loss is not None else []),
-        (4, drawn),
-        (1, sections),
+        *(_of_several if len(pulse.outcomes) > 1 else _of_one)(pulse.outcomes, step, loss, drawn),
         (5, [(f"{pulse.rate:,.{1 if pulse.rate < 100 else 0}f} rows/s", "dim")] if pulse.rate is not None else []),
         (3, [(f"{'last row ' if look.width >= ROOMY else ''}{quiet} ago", "dim")]),
+    ]
+
+
+def _of_one(outcomes: Sequence[Outcome], step: Line, loss: Line, drawn: Line) -> list[tuple[int, Line]]:
+    sections: Line = []
+    if outcomes and not isinstance(outcomes[0].found, StabtreeError):
+        for id_, tick in report(outcomes[0].found).ticks:
+            sections += [(f"{' ' if sections else ''}§{id_} ", "dim"), (TICKS[Tick(tick)], TICK_STYLES[Tick(tick)])]
+    return [(2, step), (0, loss), (4, drawn), (1, sections)]
+
+
+def _of_several(outcomes: Sequence[Outcome], step: Line, loss: Line, drawn: Line) -> list[tuple[int, Line]]:
+    """How many are how; step and loss are those of the first that can be read, so they stand behind its name only."""
+    counts = {badge: sum(item.verdict == badge for item in outcomes) for badge in map(str, ORDER)}
+    words = [f"{count} {LOOKS[badge].word.lower()}" for badge, count in counts.items() if count]
+    name = next((item.name for item in outcomes if not isinstance(item.found, StabtreeError)), "")
+    name = clean(name, LONGEST_LINE)
+    name = name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
+    first: Line = [(f"{name}: ", "dim"), *step, *([("  ", "")] if step and loss else []), *loss]
+    return [
+        (0, [(f"{len(outcomes)} runs: {', '.join(words)}", "")]),
+        (2, first if step or loss else []),
+        (4, drawn),
     ]
 
 
@@ -136,13 +149,18 @@ def duration(seconds: float) -> str:
 
 
 def closing(outcomes: Sequence[Outcome], why: str, look: Look) -> str:
-    """The last lines: the verdict of each run as its log is then, and why the watch ended where that is said."""
+    """The last lines: the verdict of each run as its log is then, a line each.
+
+    Where it is said why the watch ended, that comes behind them, and all are wrapped as findings are.
+    """
     lines = [_verdict(item, look) for item in outcomes]
-    if why:
-        page = new_page(look)
-        page.line((f"{why} · exit {look.exit_code}", "dim"))
-        lines.append(page.text().rstrip("\n"))
-    return "\n".join(lines)
+    if not why:
+        return "\n".join(lines)
+    page = new_page(look)
+    for line in lines:
+        page.line((line, ""), hanging=INDENT)
+    page.line((f"{why} · exit {look.exit_code}", "dim"))
+    return page.text().rstrip("\n")
 
 
 def _verdict(outcome: Outcome, look: Look) -> str:

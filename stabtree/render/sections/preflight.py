@@ -13,7 +13,6 @@ from stabtree.render.look import LOOK, Length, Look
 from stabtree.render.page import Page, new_page
 from stabtree.render.report.preflight import Item, closing, coverage, items, read_from, summed, unjudged
 from stabtree.render.report.words import badge, known
-from stabtree.render.screen import one_line
 from stabtree.render.sections.blocks import Pane, fitted
 from stabtree.render.sections.fit import clipped, in_lines
 from stabtree.render.verdicts import LOOKS
@@ -52,6 +51,8 @@ def screen(outcomes: Sequence[Outcome], look: Look = LOOK) -> str:
 
 def headline(outcome: Outcome, look: Look = LOOK) -> str:
     """The verdict of a configuration in one line."""
+    from stabtree.render.screen import one_line  # the screen of a run, which that of a configuration needs nothing of
+
     found = outcome.found
     return _several([outcome], look) if isinstance(found, StabtreeError) else one_line(found, outcome.name, look)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -87,11 +88,24 @@ def test_a_log_that_is_not_there_is_waited_for() -> None:
     assert line.isprintable()
 
 
-def test_several_runs_are_counted(found: Outcome) -> None:
-    """Of several runs the line says how many are how."""
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 119])
+def test_several_runs_are_counted(found: Outcome, pulse: Pulse, width: int) -> None:
+    """Of several runs the line says how many are how; a step or a loss stands there with the name of its run only."""
     unread = Outcome("b.csv", StabtreeError("is empty"))
-    line = status(Pulse(True, outcomes=(found, found, unread)), "a", Look(width=119))
-    assert "3 runs: 2 critical, 1 not read" in line
+    of_several = replace(pulse, outcomes=(unread, found._replace(name="runs/7/" * 9 + EVIL), found))
+    line = status(of_several, "a", Look(width=width))
+    assert line.startswith("3 runs: 2 critical, 1 not read")
+    assert "loss 2.314" in line or width < 80
+    assert ("…" in line and "$(id): step 1,240  loss" in line) or "loss" not in line
+    assert line.isprintable()
+
+
+def test_the_last_lines_are_wrapped_unless_each_is_for_a_program(found: Outcome) -> None:
+    """Beside why the watch ended a long verdict takes two lines of a narrow terminal; alone it is one."""
+    look = Look(width=60, exit_code=1)
+    outcomes = [found._replace(name="runs/" * 10 + "run.csv")] * 2
+    assert max(map(len, closing(outcomes, "stopped", look).splitlines())) <= 60
+    assert len(closing(outcomes, "", look).splitlines()) == 2
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
