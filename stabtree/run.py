@@ -111,10 +111,17 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value of the run's configuration and where it came from (`manifest.json`, `--dtype`, ...)."""
+    """One value of the run's configuration.
+
+    Attributes:
+        value: the value.
+        source: where it came from (`manifest.json`, `--dtype`, ...).
+        spelled: its key as the file of a configuration spells it; empty where that is not known.
+    """
 
     value: ConfigScalar
     source: str
+    spelled: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class Filling:
         if spelled is not None:
             return spelled.get(self.framework, spelled[""])
         spellings, now = KNOBS[place.knob], self._value(place.knob)
-        name = spellings.get(self.framework, "") if self.framework else ""
+        name = self._found(place.knob) or (spellings.get(self.framework, "") if self.framework else "")
         if not isinstance(now, int | float) or (place.how in ("/", "*") and not now):
             return f"{name}: {place.value}" if name and place.how in ("=", "<") else name
         name = name or spellings[""]
@@ -98,6 +98,11 @@ class Filling:
             lower = now / 10 ** math.ceil(math.log10(now / self.most_lr) + 1e-9)
             return f"{name} {_shown(now)} → {_shown(lower)}; {_shown(wanted)} is still far too high"
         return f"{name} {_shown(now)} → {_shown(wanted)}"
+
+    def _found(self, knob: str) -> str:
+        """The key under which the configuration says it; empty where that is not known."""
+        setting = self.run.config.get(knob)
+        return setting.spelled if setting else ""
 
     def _value(self, knob: str) -> object:
         """A knob's value: as configured, else the highest rate that was logged up to the onset.

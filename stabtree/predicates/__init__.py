@@ -146,6 +146,7 @@ PREDICATES: dict[str, Predicate] = {
         values.setting_outside,
         values.setting_matches,
         values.setting_exceeds,
+        planned.outlasts_schedule,
         planned.starts_at_peak,
         planned.warms_up_beyond,
         planned.warms_up_briefly,

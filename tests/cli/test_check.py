@@ -67,7 +67,7 @@ def test_a_finding_stands_beside_its_value_cost_fix_and_source(tmp_path: Path) -
         "warning  The gradient is not clipped (no-clipping)",
         "  now   grad_clip = 0 (run.json",
         "  cost  One bad batch takes a step of any size.",
-        "  fix   Clip the gradient by norm, at 0.5 to 1.0 (max_grad_norm 0.0 → 1.0).",
+        "  fix   Clip the gradient by norm, at 0.5 to 1.0 (grad_clip 0.0 → 1.0).",
         "  from  precision P13",
         "warning: no-clipping · exit 1",
     ):
@@ -192,6 +192,15 @@ def test_a_folder_is_called_as_it_was_typed(options: tuple[str, ...], tmp_path: 
     done = run("check", str(tmp_path / "one"), *options, COLUMNS="300")
     assert f"{tmp_path / 'one'}: Nothing found" in done.stdout.splitlines()[0].replace("\\", "")
     assert ("Read: files/config.json." in done.stdout) is (options != ("-q",))
+
+
+def test_a_fix_spells_a_key_as_the_file_does(tmp_path: Path) -> None:
+    """Not as another trainer would, and with the section that it stands in."""
+    told = run("check", written(tmp_path, grad_clip=None, grad_clipping=0.0), COLUMNS="200").stdout
+    assert "(grad_clipping 0.0 → 1.0)" in told
+    (tmp_path / "nested.yaml").write_text("trainer:\n  clip_norm: 0.0\n  max_steps: 500\noptimizer:\n  lr: 1e-4\n")
+    told = run("check", str(tmp_path / "nested.yaml"), COLUMNS="200").stdout
+    assert "(trainer.clip_norm 0.0 → 1.0)" in told
 
 
 def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_path: Path) -> None:

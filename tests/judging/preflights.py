@@ -53,6 +53,7 @@ GOOD: dict[str, Any] = {
 """A LoRA fine-tuning in which nothing is wrong, and every rule that applies can be judged."""
 
 FULL = {"adapter": "full", "lr": 2e-5, "min_lr": 0.0, "lora_rank": None}
+SHORT = {"warmup_steps": 15, "checkpoint_every": 50, "save_total_limit": 1, "eval_every": 50, "beta2": 0.95}
 FP16 = {"dtype": "fp16", "loss_scaling": "dynamic"}
 RL = {
     "task": "grpo",
@@ -112,7 +113,9 @@ SIDES: dict[str, Sides] = {
     "warmup-short long run": Sides(
         {"warmup_steps": 90}, {"warmup_steps": 110}, {"max_steps": 20_000, "schedule_steps": 20_000}
     ),
-    "schedule-ends-early": Sides({"schedule_steps": 1750}, {"schedule_steps": 1900}),
+    "schedule-ends-early": Sides({"schedule_steps": 1750}, {"schedule_steps": 1900}, {"min_lr": 0.0}),
+    "schedule-ends-early unsaid": Sides({"schedule_steps": 1750}, {"schedule_steps": 1900}, {"min_lr": None}),
+    "schedule-ends-early-above-zero": Sides({"schedule_steps": 1750}, {"schedule_steps": 1900}),
     "schedule-outlasts-run": Sides({"schedule_steps": 2300}, {"schedule_steps": 2150}),
     "rate-climbs": Sides({"min_lr": 2.2e-4}, {"min_lr": 1.8e-4}),
     "rate-zero": Sides({"lr": 0.0}, {"lr": 1e-4}, {"min_lr": 0.0}),
@@ -157,6 +160,9 @@ SIDES: dict[str, Sides] = {
         {"save_total_limit": 1, "push_to_hub": True}, {"save_total_limit": 3, "push_to_hub": True}
     ),
     "no-clean-checkpoint one": Sides({"save_total_limit": 1}, {"load_best": True, "save_total_limit": 1}),
+    "no-clean-checkpoint short": Sides(
+        {"max_steps": 220, "schedule_steps": 220}, {"max_steps": 200, "schedule_steps": 200}, SHORT
+    ),
     "no-clean-checkpoint epoch": Sides(
         {"save_total_limit": 1}, {"save_total_limit": None}, {"save_strategy": "epoch", "checkpoint_every": None}
     ),

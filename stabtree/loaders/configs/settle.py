@@ -47,7 +47,7 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
             shares[key] = Setting(one.value, source)
             continue
         try:
-            settings[key] = Setting(KEYS[key][0](one.value), source)
+            settings[key] = Setting(KEYS[key][0](one.value), source, _dotted(one.path))
             bare = bare or (key == "batch_size" and plain_word(one.path[-1]) == key)
         except (ValueError, OverflowError, TypeError) as error:
             shown = masked(clean(repr(one.value), 40))
@@ -115,8 +115,11 @@ def _is_unset(one: Spelled) -> bool:
 def written(file: ConfigFile, path: Path_) -> str:
     """Where a value stands: `config.yaml:12, optimizer.lr`."""
     line = file.lines.get(path)
-    words = masked(clean(".".join(map(str, path)), 80))
-    return f"{file.name}:{line}, {words}" if line else f"{file.name}, {words}"
+    return f"{file.name}:{line}, {_dotted(path)}" if line else f"{file.name}, {_dotted(path)}"
+
+
+def _dotted(path: Path_) -> str:
+    return masked(clean(".".join(map(str, path)), 80))
 
 
 def completed(settings: Settings) -> Settings:

@@ -9,7 +9,7 @@ from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 ADAM = "*adam*"
 HALF = ("fp16", "bf16")
-GENTLE = "gentle"
+GENTLE, ABOVE_ZERO = "gentle", "above-zero"
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
 
@@ -66,6 +66,26 @@ def _warmup_share(run: Run) -> float | None:
     if steps and total:
         return steps / total
     return None if steps or (steps is None and share is None) else share or 0.0
+
+
+@predicate(
+    source="convergence O8",
+    labels=(YES, ABOVE_ZERO, NO),
+    rule="max_steps is more than {factor:g} times schedule_steps; above-zero where min_lr is",
+)
+def outlasts_schedule(run: Run, *, factor: float) -> Answer:
+    """Does the run go on after the schedule of its rate?
+
+    `above-zero` where the schedule ends at a rate above 0, which trains on.
+    """
+    keys = ("max_steps", "schedule_steps", "min_lr")
+    total, steps, lowest = (number(run, key) for key in keys)
+    if total is None or steps is None:
+        return unsaid(run, *keys[:2])
+    limit = factor * steps
+    found = NO if total <= limit else ABOVE_ZERO if lowest and lowest > 0 else YES
+    bar = f"more than {shown(limit)} is too much"
+    return judged(run, keys, bar, found=found, observed=total, limit=limit)
 
 
 @predicate(source="convergence O10", rule="1 / (1 - beta2) steps are more than the run has")

@@ -73,7 +73,7 @@ def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
 @predicate(
     source="Phase-19 Q4.1; NaN detection, rollback",
     labels=(YES, FEW, NO),
-    rule="only the newest is kept, or those kept span fewer than {fault_steps} steps",
+    rule="only the newest is kept, or those kept span fewer than {fault_steps} steps, in a run of more",
 )
 def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
     """Will all checkpoints that are kept be younger than a fault is when it shows?
@@ -90,6 +90,9 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
         return inapplicable(f"{quoted(run, 'save_strategy', keys[0])}: none is dropped")
     if run.setting("load_best") is True:
         return judged(run, keys[:3], "the best one is kept besides", found=False)
+    if total is not None and total <= fault_steps:
+        bar = f"the run is over before a slow fault shows, which takes {fault_steps} steps"
+        return judged(run, (keys[0], keys[3]), bar, found=False, observed=total, limit=float(fault_steps))
     if kept > 1 and (every is None or how not in BY_STEPS):
         return unsaid(run, "checkpoint_every") if every is None else inapplicable(f"{quoted(run, 'save_strategy')}")
     span = (kept - 1) * (every or 0.0)
