@@ -15,7 +15,7 @@ from stabtree.diagnosis.result import STRONG
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Finding, JudgedCause
+    from stabtree.diagnosis.result import Finding
     from stabtree.run import Run
 
 SHARE = 0.2
@@ -43,19 +43,18 @@ def rows_to_hold(finding: Finding, run: Run, age: int, least: int) -> int:
         rows = max(rows, LEAST_ROWS - before - age - 1)
     if "rise" in finding.leaf.events and finding.leaf.lasting:
         rows = max(rows, LEAST_ROWS - age)
-    return max(rows, WINDOW_ROWS - before) if is_doubtful(finding) else rows
+    return max(rows, WINDOW_ROWS - before) if is_doubtful(finding, before) else rows
 
 
-def is_doubtful(finding: Finding) -> bool:
-    """Whether an event has passed, left nothing to go back for, and nothing else in the log bears it out."""
+def is_doubtful(finding: Finding, before: int) -> bool:
+    """Whether an event has passed, left nothing to go back for, and nothing else in the log bears it out.
+
+    A cause that points at no step of the log holds from the start: it bears out what begins there, and no later event.
+    """
     leaf = finding.leaf
     passed = bool(leaf.events) and not (leaf.lasting or leaf.restart)
-    return passed and not any(cause.state in STRONG and _points(cause) for cause in finding.causes)
-
-
-def _points(cause: JudgedCause) -> bool:
-    """Whether what speaks for a cause points at steps of the log: what holds of the whole run explains no one event."""
-    return any(evidence.steps for evidence in cause.evidence)
+    strong = [cause for cause in finding.causes if cause.state in STRONG]
+    return passed and not any(before < LEAST_ROWS or any(e.steps for e in cause.evidence) for cause in strong)
 
 
 def rows_before(finding: Finding, run: Run) -> int:

@@ -104,7 +104,7 @@ def test_what_has_passed_waits_for_a_window() -> None:
     """A spike that came back, early and with no cause to be seen, is told once the log is a window longer.
 
     One with a cause that the log bears out at a step is told as anything else, and so is one late in a log; that the
-    rate is too high from the start says nothing of a spike in row 20.
+    rate is too high from the start says nothing of a spike in row 20, but of one in row 5.
     """
     young, late, sure, whole = Announcer(), watched(), Announcer(), Announcer()
     young.judged(found(20)), sure.judged(found(20)), whole.judged(found(20))
@@ -117,6 +117,10 @@ def test_what_has_passed_waits_for_a_window() -> None:
     assert held == [21 + HOLD_ROWS]
     held = [row for row in range(21, 200) if whole.judged(found(row, PASSED, onset=20, causes=(always,)))]
     assert held == rows
+    whole = Announcer()
+    whole.judged(found(12))
+    held = [row for row in range(13, 200) if whole.judged(found(row, PASSED, onset=5, causes=(always,)))]
+    assert held == [13 + HOLD_ROWS]
 
 
 def test_a_new_level_is_told_when_its_rows_are_known() -> None:
