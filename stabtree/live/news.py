@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOLD_ROWS = 3
 """Of 53 healthy runs 10 alarm in some row where nothing is held, 5 with 3 rows alone, 1 with all that stands here; 1
-and 2 rows leave 3 and 2. Each row more is one row later for every failure, and a failed run often ends soon."""
+and 2 rows leave 3 and 2, so that 3 over 2 rests on one run. Each row more is one row later for every failure."""
 TOLD_FROM = Severity.WARNING
 
 

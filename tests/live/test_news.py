@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.common.answer import Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import CauseState, Diagnosis, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
-from stabtree.live.hold import WINDOW_ROWS
+from stabtree.live.hold import LEAST_ROWS, WINDOW_ROWS
 from stabtree.live.news import HOLD_ROWS, Announcer
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
@@ -21,7 +22,7 @@ from tests.conftest import FIXTURES, make_run
 if TYPE_CHECKING:
     from stabtree.tree.model import Leaf
 
-NAN, SPIKE, RISE, PASSED = "nan-forward", "spike-open", "slow-rise", "spike-unexplained"
+NAN, SPIKE, RISE, PASSED, FLAT = "nan-forward", "spike-open", "slow-rise", "spike-unexplained", "flat-from-start"
 
 
 @cache
@@ -87,7 +88,7 @@ def test_an_event_that_gets_another_leaf_is_told_again_as_such() -> None:
     for row in range(1001, 1060):
         name = SPIKE if row < 1003 or 1030 <= row < 1040 else "spike-persistent"
         news += [(row, *item) for item in told(announcer, row, name, onset=1000)]
-    assert news == [(1001 + HOLD_ROWS, "spike-persistent", False), (1036, SPIKE, True)]
+    assert news == [(1001 + LEAST_ROWS, "spike-persistent", False), (1036, SPIKE, True)]
 
 
 def test_what_begins_after_it_was_told_is_told_again() -> None:
@@ -103,23 +104,40 @@ def test_what_begins_after_it_was_told_is_told_again() -> None:
 def test_what_has_passed_waits_for_a_window() -> None:
     """A spike that came back, early and with no cause to be seen, is told once the log is a window longer.
 
-    One with a cause that the log bears out is told as anything else, and so is one late in a log.
+    One with a cause that the log bears out at a step is told as anything else, and so is one late in a log; that the
+    rate is too high from the start says nothing of a spike in row 20, but of one in row 5.
     """
-    young, late, sure = Announcer(), watched(), Announcer()
-    young.judged(found(20)), sure.judged(found(20))
-    cause = JudgedCause(leaf(PASSED).causes[0], CauseState.LIKELY)
+    young, late, sure, whole = Announcer(), watched(), Announcer(), Announcer()
+    young.judged(found(20)), sure.judged(found(20)), whole.judged(found(20))
+    cause = JudgedCause(leaf(PASSED).causes[0], CauseState.LIKELY, (Evidence("grad_norm is high", "grad_norm", (20,)),))
+    always = replace(cause, evidence=(Evidence("the loss reaches 4× its first value", "loss"),))
     rows = [row for row in range(21, 200) if told(young, row, PASSED, onset=20)]
     assert rows == [21 + WINDOW_ROWS - 20]
     assert [row for row in range(1001, 1200) if told(late, row, PASSED, onset=1000)] == [1001 + HOLD_ROWS]
     held = [row for row in range(21, 200) if sure.judged(found(row, PASSED, onset=20, causes=(cause,)))]
     assert held == [21 + HOLD_ROWS]
+    held = [row for row in range(21, 200) if whole.judged(found(row, PASSED, onset=20, causes=(always,)))]
+    assert held == rows
+    whole = Announcer()
+    whole.judged(found(12))
+    held = [row for row in range(13, 200) if whole.judged(found(row, PASSED, onset=5, causes=(always,)))]
+    assert held == [13 + HOLD_ROWS]
+
+
+def test_a_new_level_is_told_when_its_rows_are_known() -> None:
+    """A loss that stays up is told once it has stood there for a window; one found later is told when it has held."""
+    soon, later = watched(), watched()
+    lasts = "spike-persistent"
+    assert [row for row in range(1001, 1100) if told(soon, row, lasts, onset=1000)] == [1001 + LEAST_ROWS]
+    assert not told(later, 1008, onset=1000)
+    assert [row for row in range(1009, 1100) if told(later, row, lasts, onset=1000)] == [1009 + HOLD_ROWS]
 
 
 def test_a_log_of_a_few_rows_is_not_warned_of() -> None:
     """A warning that shows in the fourth row is told in the tenth; what is critical is told when it has held."""
     mild, bad = Announcer(), Announcer()
     mild.judged(found(3)), bad.judged(found(3))
-    assert [row for row in range(4, 30) if told(mild, row, RISE, onset=1)] == [10]
+    assert [row for row in range(4, 30) if told(mild, row, FLAT, onset=1)] == [10]
     assert [row for row in range(4, 30) if told(bad, row, NAN, onset=3)] == [4 + HOLD_ROWS]
 
 

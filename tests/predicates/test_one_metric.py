@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
+from stabtree.run import Series
 from stabtree.tree.load import load_trees
 from tests.conftest import ask, ask_node, falling, make_run
 from tests.leaves import diagnosed, grpo, sft
@@ -82,3 +85,19 @@ def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     """A reward that shoots up in its last rows has not fallen back, however far its last levels lie apart."""
     run = make_run({"reward": np.exp(9 * AT)})
     assert ask("falls_back", run).verdict == "no"
+
+
+def test_what_chance_gave_at_the_start_is_no_gain_to_lose() -> None:
+    """A policy of random weights whose episodes earn less once it learns has not collapsed; one that had gained has.
+
+    What answers prompts was trained before, and may lose what it began with; so was what a late log goes on with.
+    """
+    sinks = 22 - 10 * AT + noise(0.4, 3)
+    gained = np.where(AT < 0.4, 12 + 25 * AT, 22 - 15 * (AT - 0.4)) + noise(0.4, 3)
+    for reward, name, wanted in (
+        (sinks, "ep_rew_mean", "no"),
+        (gained, "ep_rew_mean", "yes"),
+        (sinks, "reward", "yes"),
+    ):
+        series = Series("reward", np.arange(ROWS), reward, f"rollout/{name}")
+        assert ask("falls_back", replace(make_run({"reward": reward}), series={"reward": series})).verdict == wanted

@@ -17,6 +17,7 @@ from tests.leaves.make import with_rerun
 from tests.leaves.precision import never_held
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
@@ -116,3 +117,25 @@ def test_the_beginning_is_said_as_it_was_read() -> None:
     plain, named = (ask("leaves_start", make_run({"loss": loss})).evidence[0].text for loss in (values, odd))
     assert "(the median of 10 rows)" in plain
     assert "(the median of 10 rows, the first at 6.15)" in named
+
+
+def test_few_rows_that_fall_all_along_are_not_at_chance() -> None:
+    """Fifteen epochs near ln(2) say nothing of a trend; thirty that stand there do, thirty that fall do not."""
+    still = np.log(2) + np.random.default_rng(7).normal(0, 2e-4, 30)
+    falls = np.log(2) - 1e-4 * np.arange(30)
+    assert ask("stands_at_chance", epochs(falls[:15])).verdict == "unknown"
+    assert ask("stands_at_chance", epochs(falls)).verdict == "no"
+    assert ask("stands_at_chance", epochs(still)).verdict == "yes"
+
+
+def test_a_fall_that_gains_speed_is_not_slow_yet() -> None:
+    """A loss that begins to fall ever faster is leaving its start; the same fall in a straight line is slow."""
+    at, noise = np.arange(40) / 40, np.random.default_rng(8).normal(0, 1e-3, 40)
+    assert ask("leaves_start", epochs(0.7 - 0.03 * at + noise)).verdict == "slow"
+    assert ask("leaves_start", epochs(0.7 - 0.03 * at**6 - 0.005 * at + noise)).verdict == "unknown"
+
+
+def epochs(loss: Floats) -> Run:
+    """A run of fifty steps between two rows."""
+    run = make_run({"loss": loss})
+    return replace(run, series={"loss": Series("loss", 50 * np.arange(len(loss)), loss, "")})

@@ -89,7 +89,7 @@ def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
     """Whether a last row without a loss is a step of training: as far behind the last one as that was, with norms."""
     logged, norm = metrics["loss"].mask, metrics.get("grad_norm")
     own = steps[logged]
-    due = bool(steps[-1] - own[-1] == own[-1] - own[-2])
+    due = len(own) > 1 and bool(steps[-1] - own[-1] == own[-1] - own[-2])
     return due and norm is not None and bool(norm.mask[logged][-2:].all())
 
 

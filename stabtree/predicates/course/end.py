@@ -16,6 +16,9 @@ from stabtree.predicates.course.start import Young, first_level, too_early
 from stabtree.predicates.cross_entropy import ROUND, guess, n_classes
 from stabtree.predicates.registry import Count, predicate
 
+TREND_LEVELS = 6
+"""Fewer that fall all along have a Kendall score of -2.2 at most, above every limit of a trend (-2.33)."""
+
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.levels import Levels
@@ -217,7 +220,8 @@ def stands_at_chance(
 
     Yes where every level after the first `skip` of the rows lies within `near` of ln(C), without a falling trend of
     `trend_z`; where the loss began more than `thrown` times as high, up to `above` higher: logits that were thrown far
-    leave it there. C is configured, or one of 2, 10, 100 and 1000. Not asked of a loss that moves by nature.
+    leave it there. C is configured, or one of 2, 10, 100 and 1000. Not asked of a loss that moves by nature, nor before
+    there are `TREND_LEVELS` levels: fewer say "no trend" of a loss that falls all along.
     """
     steps, values = finite(loss)
     bars = Young(0, least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
@@ -225,7 +229,10 @@ def stands_at_chance(
     if early:
         return inapplicable(early) if run.moves_by_nature else unknown(early)
     later = values[max(1, int(skip * len(values))) :]
-    medians, _ = blocks(later, min(max(levels, 4), len(later) // 3))
+    parts = min(max(levels, TREND_LEVELS), len(later) // 3)
+    if parts < TREND_LEVELS:
+        return unknown(f"loss has {len(values):,} finite rows, too few to see whether it falls", "loss")
+    medians, _ = blocks(later, parts)
     known = n_classes(run)
     chances = [(count, math.log(count)) for count in ((known,) if known else ROUND)]
     count, chance = min(chances, key=lambda item: abs(median(medians) - item[1]))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
-from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.common.stats import NORMAL_MAD, blocks, interval, kendall_z, median, row_medians
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, ends_of, not_asked, stays
 from stabtree.predicates.registry import Count, predicate
+
+EPISODES = re.compile(r"(?i)(^|[^a-z])ep(_|rew|isod)|return")
+"""What a reward is called that is summed over an episode: ep_rew_mean, eprewmean, episodic_return, AverageReturn."""
 
 if TYPE_CHECKING:
     from stabtree.facts.levels import Levels
@@ -178,7 +182,10 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     """Does a metric end far below the best level that it had reached?
 
     Yes where it has lost more than `fall_share` of all that it ever covered and more than `fall_noise` times the
-    scatter between neighbouring levels (block medians of `level_rows` rows and more).
+    scatter between neighbouring levels (block medians of `level_rows` rows and more). Where episodes are played it must
+    have gained as many times that scatter before: such a policy begins with random weights, and what these earn by
+    chance is nothing to go back to. What answers prompts was trained before, and so was what a log that begins late
+    goes on with.
     """
     refused = not_asked(run, metric, beside)
     if refused:
@@ -197,6 +204,11 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     text += f"(limit {levels.fall_noise:g})"
     if not lost:
         return Answer(NO, (Evidence(text, metric, (course.low_step,), course.share, levels.fall_share),))
+    began = median(values[: course.rows // 3])
+    fresh = bool(EPISODES.search(series.origin)) and at[0] <= course.rows * interval(at)
+    if fresh and best - began <= levels.fall_noise * course.noise:
+        text += f"; but it began at {began:.3g}, so it had gained next to nothing before"
+        return Answer(NO, (Evidence(text, metric, (course.low_step,)),))
     past = at[(at > course.low_step) & (values < (best + end) / 2)]
     onset = int(past[0]) if len(past) else course.low_step
     found = Evidence(text, metric, (course.low_step, onset), course.share, levels.fall_share)

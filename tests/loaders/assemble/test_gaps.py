@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -119,3 +119,10 @@ def test_cells_that_are_empty_at_random_are_no_gap(tmp_path: Path) -> None:
     assert any("loss is missing here and there: in 1" in note for note in run.notes)
     silent: list[Row] = [row if not 900 <= row["step"] < 920 else {"step": row["step"], "lr": 0.1} for row in rows]
     assert [(gap.first_step, gap.rows) for gap in gaps(tmp_path, *silent)] == [(900, 20)]
+
+
+@pytest.mark.parametrize("empty", [{"loss": None}, {"loss": "oops"}])
+def test_a_log_that_holds_one_loss_yet(tmp_path: Path, empty: dict[str, Any]) -> None:
+    """A young log whose only loss came a row ago, and whose last row has none, is read; nothing has stopped in it."""
+    rows = [{"step": i, "lr": 0.1, **empty} for i in range(5)]
+    assert gaps(tmp_path, *rows, {"step": 5, "lr": 0.1, "loss": 2.5}, {"step": 6, "lr": 0.1}) == ()
