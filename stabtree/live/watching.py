@@ -42,6 +42,11 @@ class Watching:
         self._rows = 0
         self.outcomes: Sequence[Outcome] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Whether something was found that is told once it has held for some rows."""
+        return self._announcer.waits_until() is not None
+
     def grown(self, rows: Iterable[Mapping[str, float]], size: int) -> tuple[News, ...]:
         """Take in new rows; judge the log where they make a judging point.
 
