@@ -4,9 +4,9 @@
 
 Told is the processor's time, that of the callback's hooks and that of the whole run on one core, so that another load
 on the machine moves it little: the share of all steps, with all judging; that without the first step, at which all is
-imported that judging takes; and the time of a usual step, at which nothing is judged. Hooks that do nothing take some
-27 µs of that. A trainer that is not installed is left out. Promised: at most 2% of a step, and 50 µs a step where nothing
-looks at the model.
+imported that judging takes; and the time of a usual step, at which nothing is judged. Hooks that do nothing take
+some 27 µs of that. A trainer that is not installed is left out. Promised: at most 2% of a step, and 50 µs a step where
+nothing looks at the model.
 """
 
 from __future__ import annotations
