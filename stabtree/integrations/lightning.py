@@ -69,6 +69,8 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         self._step = step
         self._stride = 1
         self._alone = True
+        self._several = False
+        self._scaler: Any = None
         self._sharded = False
         self._epoch = 0
         self._losses: list[Any] = []
@@ -81,7 +83,10 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Open the log, and write the configuration to it."""
         self._begin(trainer.global_step)
+        self._epoch = trainer.current_epoch
         self._alone = len(trainer.optimizers) == 1
+        self._several = trainer.world_size > 1
+        self._scaler = getattr(trainer.precision_plugin, "scaler", None)
         self._sharded = bool(SHARDED & {kind.__name__ for kind in type(trainer.strategy).__mro__})
         if not pl_module.automatic_optimization:
             self._stride = max(len(trainer.optimizers), 1)
@@ -99,27 +104,29 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
             if not self._sharded:
                 # Of several, each moves its own part of the model, by gradients that are there at its own time.
                 own = optimizer if self._alone else None
-                scaler = getattr(trainer.precision_plugin, "scaler", None)
-                recorder.model(self._step + self._stride, pl_module, own, scaler=scaler, clipped=not self._alone)
+                recorder.model(self._step + self._stride, pl_module, own, scaler=self._scaler, clipped=not self._alone)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Write the step, once the last of its batches has come."""
-        recorder = self._attached.recorder
+        recorder, losses = self._attached.recorder, self._losses
         if recorder is not None and (loss := _loss(outputs)) is not None:
             # Lightning divides it, so that the gradients of a step's batches sum up to their mean.
             parts = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-            self._losses.append(loss * parts if parts > 1 else loss)
-        if trainer.global_step == self._step:
+            losses.append(loss * parts if parts > 1 else loss)
+        step = trainer.global_step
+        if step == self._step:
             return
-        self._stride, self._step = trainer.global_step - self._step, trainer.global_step
-        self._epoch = trainer.current_epoch
+        self._stride, self._step = step - self._step, step
         if recorder is not None:
             row = self._fresh(trainer)
-            if self._losses:
-                row["loss"] = sum(self._losses) / len(self._losses) if len(self._losses) > 1 else self._losses[0]
-            recorder.log(self._step, row, lr=self._lr, epoch=self._epoch)
-            self._losses, self._lr = [], None
-            self._list_checkpoints(trainer)
+            if losses:
+                row["loss"] = losses[0] if len(losses) == 1 else sum(losses) / len(losses)
+                losses.clear()
+            row["lr"], row["epoch"] = self._lr, self._epoch
+            recorder.log(step, row)
+            self._lr = None
+            if self._saved is not None:
+                self._list_checkpoints(trainer)
         self._stop(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
@@ -130,6 +137,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what was logged when the epoch before ended."""
         self._write_fresh(trainer)
+        self._epoch = trainer.current_epoch
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write what was logged when the last epoch ended."""
@@ -200,7 +208,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     def _stop(self, trainer: Any) -> None:
         """Stop by the Trainer's own way, on all ranks at the same step."""
         ends = self._attached.ends()
-        if trainer.world_size > 1:
+        if self._several:
             ends = trainer.strategy.reduce_boolean_decision(ends, all=False)
         if ends and not self._silenced:
             trainer.should_stop = True
@@ -213,7 +221,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
 def _loss(outputs: Any) -> Any:
     """The loss among what a training step returned; None where it returned none."""
     loss: Any = outputs.get("loss") if isinstance(outputs, dict) else outputs
-    return loss.detach() if hasattr(loss, "detach") else loss
+    return loss.detach() if getattr(loss, "requires_grad", False) else loss
 
 
 def _written(path: str) -> int:

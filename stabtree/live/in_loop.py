@@ -99,6 +99,11 @@ class LoopWatch:
         announcer = Announcer(HOLD_ROWS if hold_rows is None else hold_rows, mildest)
         self._watching = Watching(self._judge, cadence=Cadence(budget=budget), announcer=announcer)
 
+    @property
+    def waits(self) -> bool:
+        """Whether something was found that is told once it has held for some rows."""
+        return self._watching.waits
+
     def grown(self, row: Mapping[str, float], size: int) -> tuple[News, ...]:
         """Take in a row that was written, and judge the log where it makes a judging point: what is new.
 

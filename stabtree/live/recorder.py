@@ -6,11 +6,15 @@ Making one and writing with it needs Python alone: numpy comes with the first ju
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import sys
 import threading
+import time
 import weakref
+from collections import deque
+from contextlib import suppress
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat, SupportsIndex
@@ -19,7 +23,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.monitor import NaNMonitor
 from stabtree.common.text import clean
 from stabtree.live.logfile import LogFile
-from stabtree.live.row import PLAIN, line_of, plain, plain_settings, shown, spelled, whole
+from stabtree.live.row import PLAIN, fetched, line_of, plain, plain_settings, shown, spelled, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -58,6 +62,9 @@ class Recorder:
             is judged. Rank 0 alone judges.
         fail_on: the level, or the levels, from which on a finding raises, is called with, and is `should_stop`.
         stats_every: steps between two looks at the model; 0 for none.
+        keep_seconds: for so long rows may be kept, to be fetched from a GPU, written and judged together, which takes
+            a fraction of the time; a process that is killed loses them. What is not finite is written at once, unless
+            it lies on a GPU, as is all while a finding waits for its rows; 0 writes each at once.
         budget: the share of the wall-clock time that judging may take; 1 for no limit.
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: for so many rows a finding must hold before it is told; 0 tells it at once.
@@ -76,6 +83,7 @@ class Recorder:
         on_finding: str | Callable[[News], object] | None = None,
         fail_on: str | Iterable[str] = "critical",
         stats_every: int = STATS_EVERY,
+        keep_seconds: float = 0.0,
         budget: float = BUDGET,
         judging: Judging | None = None,
         hold_rows: int | None = None,
@@ -87,6 +95,7 @@ class Recorder:
         self.rank = _rank() if rank is None else rank
         self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}") if self.rank else file
         self.stats_every = stats_every
+        self.keep_seconds = keep_seconds
         self.monitor = monitor or NaNMonitor("count")
         self._on_error = on_error
         self._warned: set[str] = set()
@@ -96,6 +105,8 @@ class Recorder:
         self._config: dict[str, Any] = {}
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}
+        self._kept: deque[tuple[int, dict[str, Value]]] = deque()
+        self._written = -math.inf
         self._stats: ModelStats | None = None
         self._broken = False
         self._watch: LoopWatch | None = None
@@ -104,7 +115,7 @@ class Recorder:
 
             options: dict[str, Any] = {"fail_on": fail_on, "budget": budget, "judging": judging}
             self._watch = LoopWatch(self.path, on_finding, hold_rows=hold_rows, **options)
-        self._ended = weakref.finalize(self, _end, self._file, self._pending, self._process)
+        self._ended = weakref.finalize(self, _end, self._file, self._pending, self._kept, self._process)
 
     @property
     def should_stop(self) -> News | None:
@@ -126,6 +137,8 @@ class Recorder:
         except Exception as error:  # whatever a setting is, the training goes on
             self._failed("config", f"the configuration could not be written: {_told(error)}")
             return
+        with self._lock:
+            self._put_kept()
         self._config |= told
         self._write({"config": told})
         self._file.header = header
@@ -149,12 +162,12 @@ class Recorder:
             at = self._step(step)
             if at is None:
                 return
-            self._flush(at)
-            row = self._pending.pop(at, {})
-            for name, value in {**(metrics or {}), **named}.items():
-                self._take(row, name, value)
-            self._put(at, row)
-            self._check(at, row)
+            if self._kept and at < self._kept[-1][0]:
+                self._put_kept()  # a restart: what was kept for later steps is theirs
+            row = {**(metrics or {}), **named}
+            self._kept.append((at, row))
+            if time.monotonic() - self._written >= self.keep_seconds or self._is_urgent(at, row):
+                self._put_kept()
 
     def model(self, step: int, model: Any, optimizer: Any = None, *, scaler: Any = None, clipped: bool = False) -> None:
         """Look at a torch model between `backward` and `optimizer.step`, every `stats_every` steps.
@@ -190,6 +203,8 @@ class Recorder:
             return
         from stabtree.live.batch_id import batch_id
 
+        with self._lock:
+            self._put_kept()
         try:
             found = batch_id(batch, self._pending.get(at, {}).get("batch_id"))
         except Exception as error:  # as in `model`
@@ -204,6 +219,7 @@ class Recorder:
         """Judge the log for the last time, and close it; what is found now is told, and raises nothing."""
         if self._ended.alive and os.getpid() == self._process:
             with self._lock:
+                self._put_kept(last=True)
                 for step in sorted(self._pending):
                     self._put(step, self._pending.pop(step))
                 self._judged(lambda watch: watch.ended(self._file.size), last=True)
@@ -258,12 +274,15 @@ class Recorder:
         """Keep values for the row of a step."""
         if values:
             with self._lock:
+                if self._kept and step != self._kept[-1][0]:
+                    self._put_kept()
                 self._flush(step)
                 self._pending.setdefault(step, {}).update(values)
 
     def _late(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep what came to be known after its row was due; a step before the last row's would be read as a restart."""
-        if self._last_step is None or step >= self._last_step:
+        last = self._kept[-1][0] if self._kept else self._last_step
+        if last is None or step >= last:
             self._keep(step, values)
 
     def _flush(self, at: int) -> None:
@@ -274,13 +293,36 @@ class Recorder:
             if step < at or (back and step != at):
                 self._put(step, self._pending.pop(step))
 
-    def _put(self, step: int, row: dict[str, Any]) -> None:
+    def _is_urgent(self, step: int, row: Mapping[str, Value]) -> bool:
+        """Whether a row is to be written at once: it is broken, goes back, or a finding waits for its rows."""
+        if self._last_step is not None and step < self._last_step:
+            return True
+        waits = self._watch is not None and self._watch.waits
+        return waits or any(map(_is_broken, row.values()))
+
+    def _put_kept(self, *, last: bool = False) -> None:
+        """Write the rows that were kept; of the last ones nothing raises."""
+        if len(self._kept) > 1:
+            with suppress(Exception):  # then each is fetched by itself
+                fetched([row for _, row in self._kept])
+        while self._kept:
+            at, given = self._kept.popleft()
+            self._flush(at)
+            row = self._pending.pop(at, {})
+            for name, value in given.items():
+                self._take(row, name, value)
+            self._put(at, row, last=last)
+            if not last:
+                self._check(at, row)
+        self._written = time.monotonic()
+
+    def _put(self, step: int, row: dict[str, Any], *, last: bool = False) -> None:
         """Write a row, and judge the log where it is time to."""
         row.pop("step", None)
         self._last_step = step
         if self._write({"step": step, **{name: spelled(value) for name, value in row.items()}}):
             numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
-            self._judged(lambda watch: watch.grown(numbers, self._file.size))
+            self._judged(lambda watch: watch.grown(numbers, self._file.size), last=last)
 
     def _write(self, row: Mapping[str, Any]) -> bool:
         """Write a line; whether it could be."""
@@ -349,6 +391,16 @@ def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, SupportsIndex) and index(value) >= 0)
 
 
+def _is_broken(value: Any) -> bool:
+    """Whether a number is at hand and not finite; one that lies on a GPU is not waited for."""
+    if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
+        return False
+    try:
+        return not math.isfinite(plain(value))
+    except Exception:  # no number: told when its row is written
+        return False
+
+
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {clean(error, 200)}"
 
@@ -361,9 +413,16 @@ def _rank() -> int:
     return 0
 
 
-def _end(file: LogFile, pending: dict[int, dict[str, Any]], process: int) -> None:
-    """Close a log whose Recorder is gone, with what was kept for rows that did not come."""
+def _end(
+    file: LogFile, pending: dict[int, dict[str, Any]], kept: deque[tuple[int, dict[str, Value]]], process: int
+) -> None:
+    """Close a log whose Recorder is gone, with the rows that were kept, and what was for rows that did not come."""
     if os.getpid() == process:
+        for step, given in kept:
+            row = pending.setdefault(step, {})
+            for name, value in given.items():
+                with suppress(Exception):
+                    row |= {} if value is None else {str(name): plain(value)}
         for step in sorted(pending):
             row = {name: spelled(value) for name, value in pending.pop(step).items()}
             try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stabtree.common.text import clean
@@ -57,6 +58,23 @@ def spelled(value: float | str) -> float | int | str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def fetched(rows: Iterable[dict[str, Any]]) -> None:
+    """Put plain numbers for the tensors of some rows: those of a device come at once, which waits for it once."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    places: dict[Any, list[tuple[dict[str, Any], str]]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
+                places.setdefault(value.device, []).append((row, name))
+    for device, found in places.items():
+        wide = torch.float32 if device.type == "mps" else torch.float64
+        values = torch.stack([row[name].detach().reshape(()).to(wide) for row, name in found]).tolist()
+        for (row, name), value in zip(found, values, strict=True):
+            row[name] = value
 
 
 def plain_settings(value: Any) -> Any:

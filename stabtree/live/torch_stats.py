@@ -40,6 +40,7 @@ class ModelStats:
         self._skipped = skipped
         self._scale: float | None = None
         self._last: int | None = None
+        self._sharded: bool | None = None
         self._hooks: list[Any] = []
         self._alive: dict[str, torch.Tensor] = {}
 
@@ -52,7 +53,9 @@ class ModelStats:
             self._hooks = []
         found = self._scaled(scaler, went_back=step < last)
         compiled, model = type(model).__name__ == "OptimizedModule", _inner(model)
-        if not clipped and self._due(step, max(self._every // NORM_TIMES, 1)):
+        if self._sharded is None:
+            self._sharded = _is_sharded(model)
+        if not (clipped or self._sharded) and self._due(step, max(self._every // NORM_TIMES, 1)):
             found |= _grad_norm(model, _divisor(scaler, optimizer, found.get("loss_scale", 1.0)))
         if self._due(step, self._every):
             found |= self._weights(step, model, optimizer)
@@ -149,17 +152,24 @@ def grouped(names: Sequence[str]) -> list[str]:
 
 def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
     """The L2 norm of each tensor, fetched from the devices at once, halves added up in float32."""
-    norms = [torch.linalg.vector_norm(one, dtype=torch.float32 if one.dtype in _HALF else None) for one in tensors]
-    if not norms:
+    if not tensors:
         return []
-    found: list[float] = torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist()
+    kind = (tensors[0].device, tensors[0].dtype)
+    found: list[float]
+    if kind[1] in (torch.float32, torch.float64) and all((one.device, one.dtype) == kind for one in tensors):
+        found = torch.stack(torch._foreach_norm([*tensors])).tolist()  # noqa: SLF001
+        return found
+    norms = [torch.linalg.vector_norm(one, dtype=torch.float32 if one.dtype in _HALF else None) for one in tensors]
+    found = torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist()
     return found
 
 
 def _grad_norm(model: Any, divisor: float | None) -> dict[str, float]:
-    """The norm of all gradients, where there are any and this rank has them whole."""
-    gradients = [_values(weight.grad) for weight in model.parameters() if weight.grad is not None]
-    if not gradients or divisor is None or _is_sharded(model):
+    """The norm of all gradients, where there are any."""
+    if divisor is None:
+        return {}
+    gradients = [_values(gradient) for weight in model.parameters() if (gradient := weight.grad) is not None]
+    if not gradients:
         return {}
     return {"grad_norm": math.hypot(*_norms(gradients)) / divisor}
 

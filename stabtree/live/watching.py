@@ -44,6 +44,11 @@ class Watching:
         self._rows = 0
         self.outcomes: Sequence[Outcome] = ()
 
+    @property
+    def waits(self) -> bool:
+        """Whether something was found that is told once it has held for some rows."""
+        return self._announcer.waits_until() is not None
+
     def grown(
         self, rows: Iterable[Mapping[str, float]], size: int, files: Iterable[str] = repeat("")
     ) -> tuple[News, ...]:

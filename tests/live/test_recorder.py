@@ -208,6 +208,39 @@ def test_what_waits_for_its_row_is_written_at_the_end_of_the_process(tmp_path: P
     assert rows(path)[1]["batch_id"] > 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_kept_are_written_as_if_each_was_written_at_once(tmp_path: Path, seed: int) -> None:
+    """Whatever comes between them: batches, a step that goes back, a setting, a step without a row."""
+    random = np.random.default_rng(seed)
+    steps = random.choice([1, 1, 1, 2, -4], 60).cumsum().tolist()
+    happens = random.random((60, 3)) < (0.5, 0.1, 0.8)
+    paths = [tmp_path / "at-once.jsonl", tmp_path / "kept.jsonl"]
+    for path, seconds in zip(paths, (0.0, 3600.0), strict=True):
+        with Recorder(path, keep_seconds=seconds) as rec:
+            for step, (batch, config, log) in zip(steps, happens, strict=True):
+                if batch:
+                    rec.batch(step, [step])
+                if config:
+                    rec.config(step=step)
+                if log:
+                    rec.log(step, loss=1.0 + step)
+    assert rows(paths[0]) == rows(paths[1])
+
+
+def test_kept_rows_are_there_when_it_matters(tmp_path: Path) -> None:
+    """A NaN is written at once with all before it; at the end of the process so is what was not closed."""
+    code = f"""
+from stabtree import Recorder
+rec = Recorder({str(tmp_path / "run.jsonl")!r}, keep_seconds=3600)
+for step in range(9):
+    rec.log(step, loss=float("nan") if step == 4 else 1.0)
+    print(open(rec.path).read().count("loss"), end=" ")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "1", "1", "5", "5", "5", "5", "5"]
+    assert [row["step"] for row in rows(tmp_path / "run.jsonl")] == [*range(9)]
+
+
 def test_several_writers_never_mix_within_a_line(tmp_path: Path) -> None:
     """Processes that append to one file at a time leave whole lines, all of them."""
     path = tmp_path / "run.jsonl"

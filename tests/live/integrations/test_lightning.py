@@ -124,7 +124,7 @@ def fit(
 ) -> Ran:
     """Train a module, with `told` for the callback and the rest for the Trainer."""
     module, resumed = module or Small(), given.pop("ckpt_path", None)
-    callback = LightningCallback(folder / "run.jsonl", **{"stats_every": 20, **(told or {})})
+    callback = LightningCallback(folder / "run.jsonl", **{"stats_every": 20, "keep_seconds": 0.0, **(told or {})})
     options = {
         "max_epochs": -1, "max_steps": 2 * EPOCH, "enable_checkpointing": False, "logger": False, "accelerator": "cpu",
         "devices": 1, "enable_progress_bar": False, "enable_model_summary": False, "default_root_dir": folder,
@@ -327,6 +327,7 @@ def test_another_rank_writes_nothing_and_stops_with_the_first(tmp_path: Path) ->
     said = iter([False, True])
     trainer = SimpleNamespace(
         global_step=0, callback_metrics={}, ckpt_path=None, is_global_zero=False, optimizers=[None], world_size=2,
+        precision_plugin=None,
         current_epoch=0, checkpoint_callbacks=[], should_stop=False, accumulate_grad_batches=1,
         strategy=SimpleNamespace(reduce_boolean_decision=lambda own, all: next(said)),  # noqa: A006, ARG005
     )  # fmt: skip

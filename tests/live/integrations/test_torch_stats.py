@@ -309,6 +309,33 @@ def test_updates_that_are_too_small_are_told(tmp_path: Path) -> None:
     assert "O7" in missing
 
 
+def test_what_is_kept_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At steps where nothing is written no value is asked of a tensor, which a GPU would be waited for; then once."""
+    asked: list[str] = []
+    for name in ("item", "tolist", "cpu", "__float__", "__int__", "__bool__"):
+        own = getattr(torch.Tensor, name)
+
+        def noted(tensor: Any, *args: Any, own: Any = own, name: str = name) -> Any:
+            asked.append(name)
+            return own(tensor, *args)
+
+        monkeypatch.setattr(torch.Tensor, name, noted)
+    model = small()
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", keep_seconds=3600.0) as rec:
+        for step in range(1, 9):
+            loss = F.cross_entropy(model(batch(step)[0]), batch(step)[1])
+            loss.backward()
+            rec.model(step, model)
+            rec.log(step, loss=loss.detach(), acc=loss.detach() / 2)
+            if step == 1:
+                asked.clear()  # the first look at the model
+        assert asked == []
+    assert asked == ["tolist"]
+    found = rows_of(tmp_path / "run.jsonl")
+    assert [*found] == [*range(1, 9)]
+    assert all(row["acc"] == pytest.approx(row["loss"] / 2) for row in found.values())
+
+
 def test_a_batch_of_tensors_is_known_again(tmp_path: Path) -> None:
     """In bf16, without a dimension, not contiguous: the same values the same id, others and another type another."""
     values = torch.arange(24.0).reshape(4, 6)
