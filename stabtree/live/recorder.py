@@ -396,7 +396,7 @@ def _is_broken(value: Any) -> bool:
     if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
         return False
     try:
-        return not math.isfinite(plain(value))
+        return not math.isfinite(float(plain(value)))
     except Exception:  # no number: told when its row is written
         return False
 
