@@ -53,7 +53,7 @@ test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies 
 		&& touch $@ || echo "the trainers can't be installed here: their tests are skipped"
 
 test-integrations: .venv/integrations/.installed  ## the callbacks with the real trainers
-	KERAS_BACKEND=torch .venv/integrations/bin/$(PYTEST) -p no:cacheprovider -rs tests/live/integrations
+	KERAS_BACKEND=torch .venv/integrations/bin/$(PYTEST) -p no:cacheprovider -rs tests/live/integrations tests/whole/test_docs.py
 
 test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
 	@set -e; for python in $(PYTHONS); do \

@@ -128,13 +128,6 @@ def test_few_rows_that_fall_all_along_are_not_at_chance() -> None:
     assert ask("stands_at_chance", epochs(still)).verdict == "yes"
 
 
-def test_a_fall_that_gains_speed_is_not_slow_yet() -> None:
-    """A loss that begins to fall ever faster is leaving its start; the same fall in a straight line is slow."""
-    at, noise = np.arange(40) / 40, np.random.default_rng(8).normal(0, 1e-3, 40)
-    assert ask("leaves_start", epochs(0.7 - 0.03 * at + noise)).verdict == "slow"
-    assert ask("leaves_start", epochs(0.7 - 0.03 * at**6 - 0.005 * at + noise)).verdict == "unknown"
-
-
 def epochs(loss: Floats) -> Run:
     """A run of fifty steps between two rows."""
     run = make_run({"loss": loss})

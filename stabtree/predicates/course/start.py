@@ -122,8 +122,7 @@ def leaves_start(
     flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
     against `trend_z`; for `thrown` see `first_level`. A loss that does not fall says nothing where its rows scatter by
     more than `noisy_share` of the first level (labelled runs that do not learn: by at most a fifth), and is no failure
-    of a model that gets `knows_share` of its tokens right from the beginning: what was trained before may stay there. A
-    fall that gains speed, half of it in the last quarter of the levels, may be about to leave it: no slow one yet.
+    of a model that gets `knows_share` of its tokens right from the beginning: what was trained before may stay there.
     """
     steps, values = finite(loss)
     first = first_level(values, thrown)
@@ -174,8 +173,7 @@ def leaves_start(
         told = Evidence(
             f"it does fall, with a trend of z {against(trend, -trend_z, '.1f')}", "loss", (), trend, -trend_z
         )
-        slow = Answer("slow", (found, told), onset_step=_settles(loss, first, low))
-        return unknown("the loss falls ever faster, and may leave its start", "loss") if _gains_speed(medians) else slow
+        return Answer("slow", (found, told), onset_step=_settles(loss, first, low))
     told = Evidence(
         f"no trend: z {against(trend, -trend_z, '.1f')} (a fall needs less than {-trend_z:g})",
         "loss",
@@ -226,12 +224,6 @@ def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None
         return None
     text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
     return Evidence(text, "loss", (), first, math.log(classes))
-
-
-def _gains_speed(levels: Floats) -> bool:
-    """Whether the last quarter of the levels brings at least half of the fall from the first to the last of them."""
-    quarter = max(len(levels) // 4, 1)
-    return float(levels[-1 - quarter] - levels[-1]) >= float(levels[0] - levels[-1]) / 2
 
 
 def _settles(loss: Series, first: float, low: float) -> int:

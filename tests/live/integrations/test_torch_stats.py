@@ -17,7 +17,7 @@ from stabtree.run import Run
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 
-from stabtree.live import torch_stats
+from stabtree.live import recorder, torch_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -320,6 +320,7 @@ def test_what_is_kept_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
             return own(tensor, *args)
 
         monkeypatch.setattr(torch.Tensor, name, noted)
+    monkeypatch.setattr(recorder, "_is_broken", lambda _: False)  # as of a tensor that lies on a GPU
     model = small()
     with Recorder(tmp_path / "run.jsonl", on_finding="warn", keep_seconds=3600.0) as rec:
         for step in range(1, 9):
@@ -334,6 +335,14 @@ def test_what_is_kept_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
     found = rows_of(tmp_path / "run.jsonl")
     assert [*found] == [*range(1, 9)]
     assert all(row["acc"] == pytest.approx(row["loss"] / 2) for row in found.values())
+
+
+def test_a_tensor_at_hand_that_is_not_finite_is_written_at_once(tmp_path: Path) -> None:
+    """Rows that are kept wait for nothing that is known to be NaN."""
+    with Recorder(tmp_path / "run.jsonl", keep_seconds=3600.0) as rec:
+        for step, loss in enumerate([1.0, 2.0, math.nan]):
+            rec.log(step, loss=torch.tensor(loss, requires_grad=True))
+        assert [*rows_of(tmp_path / "run.jsonl")] == [0, 1, 2]
 
 
 def test_a_batch_of_tensors_is_known_again(tmp_path: Path) -> None:
