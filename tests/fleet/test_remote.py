@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from stabtree.judging.record import Record
 
@@ -77,17 +77,19 @@ def test_only_what_may_be_a_log_is_fetched(memory: Any, monkeypatch: pytest.Monk
     assert b"memory://runs/fp16-overflow/checkpoint-500" in run.data
 
 
-def test_diagnose_reads_a_run_at_an_address(memory: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diagnose_reads_a_run_at_an_address(
+    memory: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`diagnose` tells of the copy what it tells of the run, by its address, and leaves nothing behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other tests have theirs in the usual place
     memory.rm("/runs/fp16-overflow/checkpoint-500", recursive=True)
-    before = set(Path(tempfile.gettempdir()).glob("stabtree-*"))
     assert main(["diagnose", "memory://runs/fp16-overflow", "--json"]) == 1
     far = json.loads(capsys.readouterr().out)
     assert main(["diagnose", str(OVERFLOW), "--json"]) == 1
     near = json.loads(capsys.readouterr().out)
     assert (far["verdict"], far["findings"], far["path"]) == (near["verdict"], near["findings"], near["path"])
     assert tempfile.gettempdir() not in json.dumps(far)
-    assert set(Path(tempfile.gettempdir()).glob("stabtree-*")) == before
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_pattern_names_runs(memory: Any) -> None:
