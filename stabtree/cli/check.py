@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import (  # noqa: TC001 - typer reads them
+from stabtree.cli.options import (
     ConfigOpt,
     ExitZero,
     FailOn,
@@ -15,6 +15,7 @@ from stabtree.cli.options import (  # noqa: TC001 - typer reads them
     SetOpt,
     TreeOpt,
     TreesOpt,
+    in_force,
 )
 from stabtree.cli.output.outputs import Quiet, emit_all, spare, spare_rules, spare_unread, summarize, wanted
 from stabtree.cli.shell.help import INPUT, OUTPUT
@@ -79,15 +80,11 @@ def check(
     Nothing is taken for a default: a rule about a setting that is not said is not judged.
     """
     from stabtree.judging.judge import Judging
-    from stabtree.judging.levels import exit_code, levels_of
-    from stabtree.judging.settings import read_settings
+    from stabtree.judging.levels import exit_code
     from stabtree.loaders.paths.several import expanded, once
     from stabtree.render.look import Length, Look
 
-    project = read_settings(config)
-    said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_}
-    settings = project.without(said)
-    levels = levels_of(fail_on or list(settings.fail_on))
+    settings, _, levels = in_force(config, tree=tree, trees=trees, fail_on=fail_on, set=set_)
     places = wanted(output, json=json, quiet=quiet, known=checks())
     judging = Judging(settings, tree, trees, set=tuple(set_ or ()), ignore=tuple(ignore or ()))
     spare_rules(places, *judging.rules)

@@ -37,6 +37,7 @@ from stabtree.cli.options import (
     TreeOpt,
     TreesOpt,
     WhyNotOpt,
+    in_force,
     reading,
 )
 from stabtree.cli.output.outputs import (
@@ -106,17 +107,14 @@ def diagnose(
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     from stabtree.cli.shell.asker import asker
     from stabtree.judging.judge import Judging, accepted_by
-    from stabtree.judging.levels import exit_code, levels_of
+    from stabtree.judging.levels import exit_code
     from stabtree.judging.overrides import pairs
-    from stabtree.judging.settings import read_settings
     from stabtree.judging.stretch import stretch_of
     from stabtree.render.look import Length, Look
 
     said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
     said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
-    project = read_settings(config)
-    settings, passed = project.without(said), accept_partial or project.accept_partial
-    levels = levels_of(fail_on or list(settings.fail_on))
+    settings, passed, levels = in_force(config, accept_partial=accept_partial, **said)
     places = wanted(output, json=json, quiet=quiet)
     drawing = picture(plot, places)
     if why_not and not {SCREEN, JSON, MARKDOWN} & {*places.values()}:

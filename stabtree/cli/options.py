@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -205,6 +205,35 @@ ConfigOpt = Annotated[
         rich_help_panel=INPUT,
     ),
 ]
+
+
+class InForce(NamedTuple):
+    """What the command line and the project's settings say together.
+
+    Attributes:
+        settings: those of the project that the command line leaves in force.
+        passed: whether a run passes if nothing is wrong in what its log allowed to judge.
+        levels: those that `--fail-on` names, else the project's.
+    """
+
+    settings: Settings
+    passed: bool
+    levels: frozenset[str]
+
+
+def in_force(config: str | None, *, accept_partial: bool = False, **said: Any) -> InForce:
+    """What is in force, given a command's options by the names of the settings' keys.
+
+    Raises:
+        StabtreeError: where the settings can't be read, or a level is none.
+    """
+    from stabtree.judging.levels import levels_of
+    from stabtree.judging.settings import read_settings
+
+    project = read_settings(config)
+    settings = project.without(said)
+    levels = levels_of(said.get("fail_on") or list(settings.fail_on))
+    return InForce(settings, accept_partial or project.accept_partial, levels)
 
 
 def reading(

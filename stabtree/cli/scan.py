@@ -29,6 +29,7 @@ from stabtree.cli.options import (
     Steps,
     TreeOpt,
     TreesOpt,
+    in_force,
     reading,
 )
 from stabtree.cli.output.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
@@ -145,17 +146,13 @@ def scan(
     """Find every run below folders, diagnose each, and tell the worst first, those of one cause together."""
     from stabtree.fleet.scan import scan as scanned
     from stabtree.judging.judge import Judging, accepted_by
-    from stabtree.judging.levels import levels_of
     from stabtree.judging.overrides import pairs
-    from stabtree.judging.settings import read_settings
     from stabtree.judging.stretch import stretch_of
 
     gc.enable()  # a scan lasts, unlike other commands
     said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
     said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
-    project = read_settings(config)
-    settings, passed = project.without(said), accept_partial or project.accept_partial
-    levels = levels_of(fail_on or list(settings.fail_on))
+    settings, passed, levels = in_force(config, accept_partial=accept_partial, **said)
     places = wanted(output, json=json, quiet=quiet, known=FLEET)
     _check(by=by, worst=worst)
     kept = _kept(cache, no_cache=no_cache)

@@ -32,6 +32,7 @@ from stabtree.cli.options import (
     StepColumn,
     TreeOpt,
     TreesOpt,
+    in_force,
     reading,
 )
 from stabtree.cli.output.outputs import wanted
@@ -146,9 +147,8 @@ def watch(
     from stabtree.cli.output.teller import Teller
     from stabtree.cli.shell.hook import Hook
     from stabtree.judging.judge import Judging, accepted_by
-    from stabtree.judging.levels import NEVER, exit_code, fails, levels_of
+    from stabtree.judging.levels import NEVER, exit_code, fails
     from stabtree.judging.overrides import pairs
-    from stabtree.judging.settings import read_settings
     from stabtree.live.follow import Follower
     from stabtree.live.news import TOLD_FROM, Announcer
     from stabtree.live.session import End, Session
@@ -157,9 +157,7 @@ def watch(
 
     said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
     said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
-    project = read_settings(config)
-    settings, passed = project.without(said), accept_partial or project.accept_partial
-    levels = levels_of(fail_on or list(settings.fail_on))
+    settings, passed, levels = in_force(config, accept_partial=accept_partial, **said)
     judging = Judging(
         *(settings, tree, trees, literal),
         set=tuple(set_ or ()),
