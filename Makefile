@@ -10,7 +10,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/p
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers readme clean
+.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers docs readme clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -80,6 +80,13 @@ gates: .venv/.dev  ## every figure that was promised, and which fell
 
 peers: .venv/peers/.installed  ## the competitors' predictions on the runs below RUNS, one file per tool in OUT
 	.venv/peers/bin/python benchmarks/peers.py $(RUNS) --all --out $(OUT)
+
+.venv/.docs: .venv/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: .venv/.docs  ## the site, in .venv/docs/html
+	$(BIN)/python -m docs.site .venv/docs
 
 readme: .venv/.dev  ## write the outputs in the README again
 	$(BIN)/python -m tests.whole.readme_blocks

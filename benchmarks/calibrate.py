@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.wild import half
-from stabtree.calibrate.calibrating import calibrate
-from stabtree.calibrate.faults import faults_of, load_faults
-from stabtree.calibrate.walks import Walks
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.calibrate.calibrating import calibrate
+from stabtree.judging.calibrate.faults import faults_of, load_faults
+from stabtree.judging.calibrate.walks import Walks
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
 from stabtree.run import Run

@@ -91,9 +91,9 @@ def calibrate(
     Prints what to set, how many false alarms to expect then, and which labelled faults would be missed. Exit code 3
     where none of the runs can stand for a healthy one.
     """
-    from stabtree.calibrate.calibrating import calibrate as calibrated
-    from stabtree.calibrate.faults import faults_of, load_faults
-    from stabtree.calibrate.walks import Walks
+    from stabtree.judging.calibrate.calibrating import calibrate as calibrated
+    from stabtree.judging.calibrate.faults import faults_of, load_faults
+    from stabtree.judging.calibrate.walks import Walks
     from stabtree.judging.codes import NOT_JUDGED
     from stabtree.judging.judge import Judging
     from stabtree.judging.settings import read_settings

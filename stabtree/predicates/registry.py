@@ -1,7 +1,7 @@
 """The `@predicate` decorator, and predicates of other installed packages.
 
 A function's signature is its declaration. The entry points of the group `stabtree.predicates` are looked up only where
-a tree names a predicate that is not ours; `docs/write-a-predicate.md` shows how to make one.
+a tree names a predicate that is not ours; `docs/how-to/write-a-predicate.md` shows how to make one.
 """
 
 from __future__ import annotations

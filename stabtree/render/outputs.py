@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.calibrate.result import Calibration
     from stabtree.comparing.result import Comparison
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.calibrate.result import Calibration
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.record import Record
     from stabtree.render.look import Look

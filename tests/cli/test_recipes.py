@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md and docs/recipes, and action.yml: each runs, whatever the names that it is given."""
+"""The recipes of docs/how-to/ci.md and docs/recipes, and action.yml: each runs, whatever the names that it is given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import FIXTURES, ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 RECIPES = ROOT / "docs" / "recipes"
 BASH = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]  # as GitHub starts it

@@ -1,4 +1,4 @@
-"""docs/watch.md and its recipes do what the page says."""
+"""docs/how-to/watch.md and its recipes do what the page says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
-PAGE = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
 BLOCKS = BLOCK.findall(PAGE)
 TIME = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.MULTILINE)
 SLURM = "docs/recipes/slurm-watch.sh"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PAGE = ROOT / "docs" / "write-a-predicate.md"
+PAGE = ROOT / "docs" / "how-to" / "write-a-predicate.md"
 FILE = re.compile(r"`([\w.-]+\.(?:py|toml|yaml))`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
 BLOCKS = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
 OFFERS = {"loss_frozen": "frozen:loss_frozen"}

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = ROOT / "docs"
-PAGE = DOCS / "write-a-tree.md"
-CHECK = DOCS / "check.md"
+PAGE = DOCS / "how-to" / "write-a-tree.md"
+CHECK = DOCS / "how-to" / "check.md"
 SKILL = ROOT / "skills" / "stabtree" / "SKILL.md"
 FOR_AGENTS = (ROOT / "AGENTS.md", SKILL)
 MOST_LINES = 60
@@ -91,8 +91,8 @@ def test_the_commands_of_the_page_on_checks_work(line: str, tmp_path: Path) -> N
 def test_the_pages_are_found() -> None:
     """The README and the table of rooms lead to each page on runs that have not ended."""
     for page in ("watch", "check", "recorder", "callbacks"):
-        for text in (README, DOCS / "rooms.md"):
-            assert f"docs/{page}.md" in text.read_text(encoding="utf-8"), (page, text)
+        for text in (README, DOCS / "explanation" / "rooms.md"):
+            assert f"docs/how-to/{page}.md" in text.read_text(encoding="utf-8"), (page, text)
 
 
 def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_the_loop_of_the_recorders_page_stops_where_it_says(
 ) -> None:
     """It is of 15 lines, and ends with one that names the finding and what to type."""
     monkeypatch.chdir(tmp_path)
-    code = blocks("python", DOCS / "recorder.md")[0]
+    code = blocks("python", DOCS / "how-to" / "recorder.md")[0]
     assert len(code.partition("\n\n")[2].splitlines()) <= 15
     state: dict[str, object] = {}
     exec(code.replace("import stabtree", "import stabtree\nrandom.seed(1)"), state)  # noqa: S102 - our own page
@@ -218,9 +218,9 @@ def test_the_torch_loop_of_the_recorders_page_runs(tmp_path: Path, monkeypatch: 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     monkeypatch.chdir(tmp_path)
-    exec(blocks("python", DOCS / "recorder.md")[1], {})  # noqa: S102 - our own page
+    exec(blocks("python", DOCS / "how-to" / "recorder.md")[1], {})  # noqa: S102 - our own page
     log = Path("run.jsonl").read_text(encoding="utf-8")
-    table = re.search(r"\| written .*?\n\n", (DOCS / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
+    table = re.search(r"\| written .*?\n\n", (DOCS / "how-to" / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
     assert table
     names = {name for row in table[0].strip().splitlines()[2:] for name in re.findall(r"`([a-z_]+)", row.split("|")[1])}
     assert {name for name in names if f'"{name}' not in log} == {"eval_loss", "loss_scale", "skipped_steps"}

@@ -27,7 +27,6 @@ ORDER = (
     ("live",),
     ("integrations",),
     ("comparing",),
-    ("calibrate",),
     ("render",),
     ("fleet",),
     ("cli", "__init__", "__main__"),

@@ -28,6 +28,6 @@ def demo(output: OutputOpt = None, json: Json = False, quiet: Quiet = False) -> 
 
 def demo_run() -> Path:
     """The folder of the run."""
-    from stabtree.calibrate.faults import shipped_runs
+    from stabtree.judging.calibrate.faults import shipped_runs
 
     return shipped_runs() / "phase19" / RUN

@@ -14,7 +14,7 @@ from stabtree.render.page import new_page
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.calibrate.result import Calibration, Change, Left
+    from stabtree.judging.calibrate.result import Calibration, Change, Left
     from stabtree.render.page import Page
 
 LEAF, KEY = 20, 24  # columns of a screen

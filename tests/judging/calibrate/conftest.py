@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from stabtree.calibrate import faults
+from stabtree.judging.calibrate import faults
 from tests.conftest import FIXTURES
 
 FEW = ("phase19/nan-forward", "phase19/spike-unexplained", "convergence/lr-too-low")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stabtree.calibrate.calibrating import calibrate
-from stabtree.calibrate.faults import Faults
-from stabtree.calibrate.walks import Walks
+from stabtree.judging.calibrate.calibrating import calibrate
+from stabtree.judging.calibrate.faults import Faults
+from stabtree.judging.calibrate.walks import Walks
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import Settings
 from stabtree.loaders import Loaded
@@ -17,8 +17,8 @@ from tests.conftest import falling, make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.calibrate.result import Calibration
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.calibrate.result import Calibration
     from stabtree.run import Run
 
 HOUSE = """

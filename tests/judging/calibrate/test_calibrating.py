@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.calibrate.calibrating import calibrate
-from stabtree.calibrate.faults import faults_of, load_faults
-from stabtree.calibrate.knobs import Tunable
-from stabtree.calibrate.walks import Walks
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.calibrate.calibrating import calibrate
+from stabtree.judging.calibrate.faults import faults_of, load_faults
+from stabtree.judging.calibrate.knobs import Tunable
+from stabtree.judging.calibrate.walks import Walks
 from stabtree.judging.judge import Judging
 from stabtree.loaders import Loaded, load_run
 from tests.conftest import FIXTURES, falling, make_run

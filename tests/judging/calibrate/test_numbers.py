@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.calibrate.knobs import Tunable
-from stabtree.calibrate.least import CLOSE, away, least
-from stabtree.calibrate.share import Share
+from stabtree.judging.calibrate.knobs import Tunable
+from stabtree.judging.calibrate.least import CLOSE, away, least
+from stabtree.judging.calibrate.share import Share
 
 
 def knob(base: float, *, whole: bool = False, key: str = "a.level") -> Tunable:

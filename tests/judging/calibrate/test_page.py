@@ -1,4 +1,4 @@
-"""The commands of docs/calibrate.md do what it says."""
+"""The commands of docs/how-to/calibrate.md do what it says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.cli.command import run
 from tests.conftest import ROOT, falling
 
-PAGE = ROOT / "docs" / "calibrate.md"
+PAGE = ROOT / "docs" / "how-to" / "calibrate.md"
 SPIKES = {"monday": 0.5, "tuesday": 0.8, "thursday": 0.0}
 
 

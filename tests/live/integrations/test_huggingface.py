@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the frameworks warn of each other
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "callbacks.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "callbacks.md"
 VOCABULARY, LENGTH, BATCH = 32, 16, 8
 QUIET = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "logging_steps": 1}
 

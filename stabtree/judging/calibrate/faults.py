@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.calibrate.knobs import way_to
-from stabtree.calibrate.result import Miss
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.calibrate.knobs import way_to
+from stabtree.judging.calibrate.result import Miss
 from stabtree.loaders import load_runs
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stabtree.calibrate.walks import Walks
+    from stabtree.judging.calibrate.walks import Walks
     from stabtree.loaders import Loaded
     from stabtree.run import Run
 
@@ -28,7 +28,7 @@ HARMLESS = ("healthy", "normal-backoff", "plateau", "spike-minor", "grad-skipped
 
 def shipped_runs() -> Path:
     """The folder of the runs that come with stabtree: in a wheel it lies in the package, in a checkout beside it."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     folder = package / "_runs"
     return folder if folder.is_dir() else package.parent / "fixtures"
 

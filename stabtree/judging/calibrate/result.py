@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stabtree.calibrate.knobs import Tunable
-    from stabtree.calibrate.share import Share
+    from stabtree.judging.calibrate.knobs import Tunable
+    from stabtree.judging.calibrate.share import Share
 
 BROKEN = "looks broken"
 """How the reason begins for leaving out a run that a person may vouch for."""

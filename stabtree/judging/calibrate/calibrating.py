@@ -7,21 +7,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stabtree.calibrate.faults import NAN
-from stabtree.calibrate.knobs import knobs_of, way_to
-from stabtree.calibrate.least import away, least
-from stabtree.calibrate.result import BROKEN, Calibration, Change, Left, typed
-from stabtree.calibrate.share import Share
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
+from stabtree.judging.calibrate.faults import NAN
+from stabtree.judging.calibrate.knobs import knobs_of, way_to
+from stabtree.judging.calibrate.least import away, least
+from stabtree.judging.calibrate.result import BROKEN, Calibration, Change, Left, typed
+from stabtree.judging.calibrate.share import Share
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.calibrate.faults import Faults
-    from stabtree.calibrate.knobs import Tunable
-    from stabtree.calibrate.walks import Set, Walks
+    from stabtree.judging.calibrate.faults import Faults
+    from stabtree.judging.calibrate.knobs import Tunable
+    from stabtree.judging.calibrate.walks import Set, Walks
     from stabtree.loaders import Loaded
     from stabtree.run import Run
     from stabtree.tree.model import Leaf

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.calibrate.knobs import Tunable
+    from stabtree.judging.calibrate.knobs import Tunable
 
 CLOSE = 1.005
 """Two values whose ratio is no larger are not told apart."""

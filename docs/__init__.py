@@ -1,0 +1,1 @@
+"""The documentation: its pages, and in `docs.site` what is written of trees and code."""

@@ -1,0 +1,8 @@
+"""The comparison with other tools."""
+
+from __future__ import annotations
+
+
+def pages() -> dict[str, str | bytes]:
+    """Path and content of each."""
+    return {}

@@ -1,0 +1,8 @@
+"""A page for each predicate."""
+
+from __future__ import annotations
+
+
+def pages() -> dict[str, str | bytes]:
+    """Path and content of each."""
+    return {}
