@@ -1,0 +1,1 @@
+"""The site: what its makers write."""
