@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import is_dataclass
+import re
+from dataclasses import is_dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from stabtree.tree.compose import expanded
+from stabtree.tree.compose import NOTHING, expanded
 from stabtree.tree.kinds import Kind, kinds, lists
-from stabtree.tree.model import FactParams, Section, Tree
+from stabtree.tree.model import LEAF, FactParams, Leaf, Section, Tree
 
 if TYPE_CHECKING:
     from stabtree.common.yaml12 import Document
 
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # in an address
 # Sections and facts may be called what a node is called.
 _PLACE = {Section: "§", FactParams: "fact "}
 
@@ -65,7 +67,7 @@ class Builder:
             **values,
             sections=tuple(sections),
             questions={node.id: node for node in questions},
-            leaves={node.id: node for node in leaves},
+            leaves={node.id: _with_page(node, values.get("pages", "")) for node in leaves},
             groups={node.id: node for node in found["groups"]},
             entries={node.id: node for node in found["entries"]},
             facts={item.id: item for item in found["facts"]},
@@ -136,6 +138,12 @@ class Builder:
         missing = [key for key, item in known.items() if item.required and key not in raw] if path else []
         self.mistakes += [(self.document.line(*path), f"{what} lacks the key {key!r}") for key in missing]
         return values
+
+
+def _with_page(leaf: Leaf, pages: str) -> Leaf:
+    """The leaf with the address of its page, where its tree has pages and it has none of its own."""
+    told = leaf.page or ("" if leaf.title == NOTHING else pages.replace(LEAF, _UNSAFE.sub("_", leaf.id)))
+    return replace(leaf, page=told)
 
 
 def _problem(key: str, value: Any, kind: Kind) -> str:

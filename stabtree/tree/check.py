@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stabtree.tree.document import Case, Group
 
 Mistake = tuple[int, str]
+ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # stands in pages and in Markdown
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
 
 
@@ -263,6 +264,8 @@ def _leaf(tree: Tree, id_: str) -> Iterator[str]:
     for event in leaf.events:
         if event not in EVENTS:
             yield f"tells of the event {event!r}{near(event, EVENTS)}; known are {', '.join(EVENTS)}"
+    if leaf.page and not ADDRESS.fullmatch(leaf.page):
+        yield f"has the page {leaf.page!r}; an address begins with https:// or http:// and holds no blank or quote"
     if leaf.lasting and not leaf.events:
         yield "is lasting, but tells of no event"
     for need in leaf.needs:

@@ -105,6 +105,7 @@ SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
 SHORT_CAUSE = 32  # a cause beside what mends it, in a line of 80
 SHORT_FIX = 26
 BRIEF = "{brief}"  # the place in a headline
+LEAF = "{leaf}"  # the place in the address of pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,7 @@ class Leaf:
             walked.
         see: cross-references.
         source: where the leaf comes from.
+        page: the address of a page on it, which findings link to; a tree's `pages` makes one for each of its leaves.
     """
 
     id: str
@@ -225,6 +227,7 @@ class Leaf:
     needs: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     source: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +265,7 @@ class Tree:
         facts: what it states of facts, by their names; of several trees the first one owns them.
         signatures: causes for leaves of any tree, put there by `compose`.
         tests: runs with the leaf that each must reach.
+        pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` goes before.
         parts: the trees that it was put together from; itself alone otherwise.
     """
 
@@ -280,6 +284,7 @@ class Tree:
     facts: Mapping[str, FactParams] = field(default_factory=dict)
     signatures: tuple[Signature, ...] = ()
     tests: tuple[Case, ...] = ()
+    pages: str = ""
     parts: tuple[Part, ...] = ()
     version: str = ""
 

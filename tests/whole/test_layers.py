@@ -63,7 +63,7 @@ ROOMS = (
     "render",
     "fleet",
 )
-UNCOUNTED = {"__init__.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
+UNCOUNTED = {"__init__.py", "conftest.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
 
 
 @cache

@@ -87,6 +87,7 @@ def _rule(id_: str, leaf: Leaf) -> dict[str, Any]:
         },
         "defaultConfiguration": {"level": LEVELS[leaf.severity]},
         "properties": {"tags": [clean(leaf.of)]},
+        **({"helpUri": leaf.page} if leaf.page else {}),
     }
 
 

@@ -229,6 +229,7 @@ def _finding() -> dict[str, Schema]:
             "anyOf": [record("A restart.", _restart()), {"type": "null"}],
         },
         "see": texts("Where to read on."),
+        "page": maybe(text("The address of a page on the leaf; null where its tree names none.")),
         "own_onset_step": maybe(count("Where its own leaf begins; the event may have begun earlier.")),
         "ignored": flag("Whether it counts for nothing: its leaf is ignored, or it is accepted."),
         "accepted": {

@@ -231,6 +231,7 @@ def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[s
         if restart
         else None,
         "see": list(leaf.see),
+        "page": leaf.page or None,
         "own_onset_step": finding.own_onset_step,
         "ignored": ignored,
         "accepted": {"reason": known.reason, "since": known.since, "source": known.source} if known else None,

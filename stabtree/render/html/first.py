@@ -195,5 +195,7 @@ def _quiet(told: str) -> Markup:
 
 def closing(report: Report) -> Markup:
     """The last line: verdict, step, restart, exit code."""
-    next_ = tag("code", f"stabtree explain {report.finding.leaf.of}") if report.finding else NOTHING
-    return tag("p", tag("strong", report.closing), next_, class_=f"closing {report.verdict}")
+    leaf = report.finding.leaf if report.finding else None
+    next_ = tag("code", f"stabtree explain {leaf.of}") if leaf else NOTHING
+    page = tag("a", "about this failure", href=leaf.page, rel="noopener") if leaf and leaf.page else NOTHING
+    return tag("p", tag("strong", report.closing), next_, page, class_=f"closing {report.verdict}")

@@ -43,7 +43,7 @@ def markdown(diagnosis: Diagnosis, look: Look = LOOK) -> str:
         _part("Also found", listed(map(other, told.also))),
         " · ".join(f"§{escape(id_)} {TICKS[tick]}" for id_, tick in told.ticks),
         *_folded(told),
-        f"**{escape(told.closing)}**",
+        " · ".join(filter(None, [f"**{escape(told.closing)}**", _about(told)])),
     )
 
 
@@ -115,6 +115,11 @@ def _asked_about(diagnosis: Diagnosis) -> tuple[str, str]:
         return "", ""
     items = [escape(f"{head}: {text}" if head else text) for head, text in rows(diagnosis, told)]
     return f"{escape(told.node)}: {COMES[told.came]}", listed(items)
+
+
+def _about(told: Report) -> str:
+    page = told.finding.leaf.page if told.finding else ""
+    return f"[about this failure]({page})" if page else ""
 
 
 def _part(head: str, inner: str) -> str:

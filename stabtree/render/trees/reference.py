@@ -248,6 +248,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool, brief: bool) -> Non
             f"{tree.leaves[node.escalate].title}",
         )
     _see(page, tree, node.see)
+    _field(page, "page", node.page)
 
 
 def _tested(cause: Cause) -> str:
