@@ -113,9 +113,12 @@ def docstring(function: Callable[..., Any]) -> str:
     from textwrap import dedent
 
     try:
-        made = ast.parse(dedent(getsource(function))).body[0]
+        source = dedent(getsource(function))
+        # `ast.parse` leaves them out as well, since 3.14.
+        tree = compile(source, "source", "exec", ast.PyCF_ONLY_AST, optimize=0)
     except (OSError, SyntaxError):  # no source lies beside the bytecode
         return ""
+    made = tree.body[0] if isinstance(tree, ast.Module) else tree
     return ast.get_docstring(made) or "" if isinstance(made, ast.FunctionDef) else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -153,8 +154,8 @@ def failed(unit: Unit, error: StabtreeError) -> Record:
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
     """Raise what nothing catches where it takes longer; only the main thread of a process can be stopped so."""
-    able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not able or not 0 < seconds <= LONGEST_SECONDS:
+    main = threading.current_thread() is threading.main_thread()
+    if sys.platform == "win32" or not main or not 0 < seconds <= LONGEST_SECONDS:
         yield
         return
 

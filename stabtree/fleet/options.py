@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -65,9 +66,10 @@ def check_work(*, engine: Any, address: Any, jobs: Any, timeout: Any, cache: Any
     if timeout is not None and not (_is(timeout, Real) and timeout > 0):
         told = "seconds are too few" if _is(timeout, Real) else "is not a number"
         raise StabtreeError(f"{_shown(timeout)} {told}", where="--timeout", hint="give a number above 0")
-    if timeout is not None and cluster:
+    if timeout is not None and (cluster or sys.platform == "win32"):
         hint = "leave it out; a log that takes too long is for `stabtree diagnose` alone"
-        raise StabtreeError(f"--engine {engine} can stop no log", where="--timeout", hint=hint)
+        what = f"--engine {engine}" if cluster else "Windows"
+        raise StabtreeError(f"{what} can stop no log", where="--timeout", hint=hint)
     if cache is not None and (not isinstance(cache, str | os.PathLike) or not str(cache)):
         raise StabtreeError(f"{_shown(cache)} names no file", where="--cache", hint="name a file to keep results in")
 

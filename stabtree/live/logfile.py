@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# Not handed to processes that are started; and on Windows the bytes that were written, without line ends of its own.
+_AS_WRITTEN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 LOOK_SECONDS = 1.0
 """How often it is looked whether the file still lies under its name."""
 
@@ -92,7 +94,7 @@ class LogFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_fifo():  # which would be waited for, until somebody reads it
             raise OSError(errno.ESPIPE, "it is a pipe")
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_WRITTEN, 0o644)
         found = os.fstat(descriptor)
         self._file, self.size = (found.st_dev, found.st_ino), found.st_size
         self._cut = False

@@ -24,7 +24,10 @@ def address(folder: Path | None, page: Path | None) -> str:
     """The folder as the page links to it; empty where there is none."""
     if folder is None:
         return ""
-    return quote(os.path.relpath(folder.resolve(), page.parent if page else None).replace(os.sep, "/"))
+    try:
+        return quote(os.path.relpath(folder.resolve(), page.parent if page else None).replace(os.sep, "/"))
+    except ValueError:  # on another drive
+        return folder.resolve().as_uri()
 
 
 def write_reports(

@@ -111,7 +111,7 @@ def _file() -> IO[bytes]:
 def _kill(made: subprocess.Popen[bytes]) -> None:
     """End a command with all that it started."""
     with suppress(OSError):
-        if os.name == "posix":
+        if sys.platform != "win32":
             os.killpg(made.pid, signal.SIGKILL)
         else:
             made.kill()

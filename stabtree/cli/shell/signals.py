@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -21,7 +21,7 @@ class Stop:
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():  # no other one may
             numbers: list[int] = [signal.SIGINT, signal.SIGTERM]
-            if os.name == "posix" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+            if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
                 numbers.append(signal.SIGHUP)
             for number in numbers:
                 self._before[number] = signal.signal(number, self._ask)
