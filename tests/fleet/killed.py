@@ -29,5 +29,5 @@ class Killed(Examiner):
         if "fatal" in unit.path and not (self.once and Path(self.once).exists()):
             if self.once:
                 Path(self.once).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
         return Examiner.examined(self, unit)

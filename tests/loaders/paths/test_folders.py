@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,7 @@ def test_hostile_settings_do_no_harm(tmp_path: Path, text: str) -> None:
     assert not load_run(file).config
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files on Windows")
 def test_odd_entries_of_a_folder_are_noted_and_left_alone(tmp_path: Path) -> None:
     """A pipe would wait for ever, a link in a loop leads nowhere."""
     write(tmp_path, "step,loss\n1,2\n2,1\n")

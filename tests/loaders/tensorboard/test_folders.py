@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -80,6 +81,7 @@ def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
     assert (run.setting("lr"), run.setting("dtype")) == (0.001, "fp16")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files on Windows")
 def test_folders_are_walked_with_care(tmp_path: Path) -> None:
     """Links that lead back, pipes and empty files neither hang nor hide the run."""
     write_events(tmp_path, rows(5))
