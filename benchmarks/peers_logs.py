@@ -21,7 +21,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.peers import INFORMATION, TOOLS, UNJUDGED, Tool, run_tool
+from benchmarks.peers import INFORMATION, TOOLS, UNJUDGED, Tool, run_tool, versions
 
 PASSED = "TP-PASS"  # trainproof says so of a log in which it found nothing
 WORKERS = 2
@@ -68,6 +68,7 @@ def main() -> int:
         said = dict(zip(paths, found, strict=True))
         (options.out / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {len(said)} logs, " + ", ".join(f"{found.count(word)} {word}" for word in sorted(set(found))))
+    versions(options.out)
     return 0
 
 

@@ -15,13 +15,13 @@ Z_95 = 1.959963984540054
 class Rate(NamedTuple):
     """How many of how many."""
 
-    count: int
+    hits: int
     of: int
 
     @property
     def share(self) -> float:
         """The share; NaN of none."""
-        return self.count / self.of if self.of else math.nan
+        return self.hits / self.of if self.of else math.nan
 
     def interval(self, z: float = Z_95) -> tuple[float, float]:
         """Wilson's score interval of the share, from 0 to 1; all of it where there is nothing to count.
@@ -34,15 +34,15 @@ class Rate(NamedTuple):
         square = z * z / self.of
         middle = (self.share + square / 2) / (1 + square)
         half = z * math.sqrt((self.share * (1 - self.share) + square / 4) / self.of) / (1 + square)
-        low = 0.0 if self.count == 0 else max(0.0, middle - half)
-        return low, 1.0 if self.count == self.of else min(1.0, middle + half)
+        low = 0.0 if self.hits == 0 else max(0.0, middle - half)
+        return low, 1.0 if self.hits == self.of else min(1.0, middle + half)
 
     def __str__(self) -> str:
         """Counts, share and interval in per cent: `1/75 = 1.3% (0.2 to 7.2)`."""
         if not self.of:
             return "none"
         low, high = self.interval()
-        return f"{self.count}/{self.of} = {self.share:.1%} ({low * 100:.1f} to {high * 100:.1f})"
+        return f"{self.hits}/{self.of} = {self.share:.1%} ({low * 100:.1f} to {high * 100:.1f})"
 
 
 class Pair(NamedTuple):
@@ -65,7 +65,7 @@ class Pair(NamedTuple):
         """McNemar's exact two-sided test: how likely such a difference is where both tools are equally good."""
         differ = self.first + self.second
         tail = sum(math.comb(differ, k) for k in range(min(self.first, self.second) + 1))
-        return min(1.0, 2 * tail / 2**differ)
+        return min(1.0, 2 * tail / (1 << differ))
 
     def __str__(self) -> str:
         """The counts and the chance in words."""
