@@ -1,9 +1,9 @@
-"""What stabtree says of the runs of `faultbench/` and of public logs, in the form that its scorer reads.
+"""What stabtree says of labelled runs or of logs, in the form that `faultbench` scores.
 
-    python -m benchmarks.peers_own RUNS --out FOLDER [--public DIR]
+    python -m benchmarks.peers_own DIR --out FOLDER
 
-RUNS is the folder into which `python -m faultbench unpack` unpacked; DIR holds INDEX.csv and the public logs. FOLDER
-gets a folder for each set with a file of predictions, as `benchmarks.peers` and `benchmarks.peers_logs` write them.
+DIR is a folder as `python -m faultbench unpack` leaves it, `dev` or `trainers`, or one that holds INDEX.csv, as
+`benchmarks.peers_logs` takes it.
 """
 
 from __future__ import annotations
@@ -48,20 +48,17 @@ def of_log(path: Path) -> dict[str, Any]:
 def main() -> int:
     """Write the predictions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--public", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help=f"the folder that gets {OWN}.json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    runs = sorted((options.runs / "dev" / "runs").iterdir())
-    told: dict[str, dict[str, Any]] = {"dev": {run.name: of_run(run) for run in runs}}
-    for name, folder in (("trainers", options.runs / "trainers"), ("public", options.public)):
-        if folder:
-            told[name] = {path: of_log(folder / path) for path in logs(folder)}
-    for name, made in told.items():
-        (options.out / name).mkdir(parents=True, exist_ok=True)
-        (options.out / name / f"{OWN}.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-        print(f"{OWN} {name}: {len(made)}")
+    if options.folder.name == "dev":
+        made = {run.name: of_run(run) for run in sorted((options.folder / "runs").iterdir())}
+    else:
+        made = {path: of_log(options.folder / path) for path in logs(options.folder)}
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{OWN}.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    print(f"{OWN}: {len(made)} runs or logs")
     return 0
 
 

@@ -52,7 +52,9 @@ def crc32c(data: bytes) -> int:
     return value ^ 0xFFFFFFFF
 
 
-def _masked(value: int) -> int:
+def masked_crc32c(data: bytes) -> int:
+    """The checksum as record files of TensorFlow hold it."""
+    value = crc32c(data)
     return (((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -62,7 +64,7 @@ def event_file(data: bytes) -> bytes:
     while at + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, at)
         start, end = at + 12, at + 12 + length
-        struct.pack_into("<I", out, end, _masked(crc32c(data[start:end])))
+        struct.pack_into("<I", out, end, masked_crc32c(data[start:end]))
         at = end + 4
     return bytes(out)
 
