@@ -19,7 +19,7 @@ How findings become predictions, in the tool's favour where there is a choice:
 - NaN in `batch_id` is dropped: a hash such as 1e504158 is no number.
 - A cause counts as named as soon as the text of the chosen finding states it, even among others.
 
-`findings` in a prediction lists all that the tool said, as level:id; `score.py` does not read it.
+`findings` in a prediction lists all that the tool said, as level:id, each once; the scorer does not read it.
 """
 
 from __future__ import annotations
@@ -156,6 +156,9 @@ def read_trainproof(output: str, _report: Path) -> Iterable[Finding]:
     answer = json.loads(output)
     if answer["error"]:
         raise ValueError(answer["error"])
+    if answer["not_judged"]["found"] and not answer["not_judged"]["judged"]:
+        msg = f"it could not read {answer['not_judged']['unreadable']}"
+        raise ValueError(msg)
     for report in answer["reports"]:
         for found in report["findings"]:
             text = f"{found['message']} {found['evidence']}"
@@ -266,7 +269,7 @@ def predict(tool: Tool, found: Iterable[Finding], dtype: str) -> dict[str, Any]:
         "leaf": leaf,
         "onset": None if first.step is None else int(first.step),
         "causes": [fault for fault, phrases in CAUSES.items() if any(phrase in first.text for phrase in phrases)],
-        "findings": [f"{f.level}:{key}" for _, _, key, f in said],
+        "findings": list(dict.fromkeys(f"{f.level}:{key}" for _, _, key, f in said)),
     }
 
 

@@ -3,9 +3,9 @@
     python -m benchmarks.peers_table                                    print it as it was recorded
     python -m benchmarks.peers_table --record FOLDER --runs RUNS [--public DIR]
 
-`--record` takes a folder with a folder of predictions for each set and for the probes, keeps those of
-the sets in `faultbench/predictions/`, scores them and writes `docs/figures/peers.json`, of which README and site are made. RUNS is where
-the archives were unpacked; DIR holds INDEX.csv, whose names for the public logs are replaced by where they are from.
+`--record` takes a folder with a folder of predictions for each set and for the probes, keeps those of the sets in
+`faultbench/predictions/`, scores them and writes `docs/figures/peers.json`, of which README and site are made. RUNS is
+where the archives were unpacked; DIR holds INDEX.csv: its names for public logs are replaced by where they are from.
 """
 
 from __future__ import annotations
