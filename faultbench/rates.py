@@ -69,11 +69,15 @@ class Pair(NamedTuple):
 
     def __str__(self) -> str:
         """The counts and the chance in words."""
-        chance = "below 0.0001" if self.chance < 1e-4 else f"{self.chance:.2g}"
         return (
             f"both right {self.both}, only the first {self.first}, only the second {self.second}, "
-            f"neither {self.neither}; McNemar, exact: p {chance}"
+            f"neither {self.neither}; McNemar, exact: p {chance_in_words(self.chance)}"
         )
+
+
+def chance_in_words(chance: float) -> str:
+    """A chance as one tells it; far below what matters, only that it is."""
+    return "below 0.0001" if chance < 1e-4 else f"{chance:.2g}"
 
 
 def pair(first: Mapping[str, bool], second: Mapping[str, bool]) -> Pair:
