@@ -99,8 +99,9 @@ TRAINSPOTTER = {
     "LR increased after its peak": "s4.lr_rising",
     "Plateau": "s4.plateau",
 }
+PASSED = "TP-PASS"  # trainproof says so of a log in which it found nothing
 # A finding that says the file could not be read or judged says nothing about the run.
-UNJUDGED = {"parse", "TP-PASS", "TP-NOT-CHECKED", "TP-NO-LOSS", "TP-NO-RECORDS", "TP-CMP-ERROR"}
+UNJUDGED = {"parse", PASSED, "TP-NOT-CHECKED", "TP-NO-LOSS", "TP-NO-RECORDS", "TP-CMP-ERROR"}
 # The benchmark's kinds of fault, each with the phrases by which a finding's text names it.
 CAUSES = {
     "NAN_LR_EXPLOSION": (

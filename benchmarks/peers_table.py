@@ -1,6 +1,7 @@
 """The table of stabtree and the competitors on `faultbench/`, with 95% intervals, and its record.
 
     python -m benchmarks.peers_table                                    print it as it was recorded
+    python -m benchmarks.peers_table --readme                           as the README has it
     python -m benchmarks.peers_table --record FOLDER --runs RUNS [--public DIR]
 
 `--record` takes a folder with a folder of predictions for each set and for the probes, keeps those of the sets in
@@ -156,6 +157,7 @@ def main() -> int:
     """Record if that is asked for, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", type=Path, metavar="FOLDER")
+    parser.add_argument("--readme", action="store_true")
     parser.add_argument("--runs", type=Path)
     parser.add_argument("--public", type=Path)
     options = parser.parse_args()
@@ -163,7 +165,10 @@ def main() -> int:
         if not options.runs:
             parser.error("--record needs --runs RUNS")
         record(options.record, options.runs, options.public)
-    _show()
+    if options.readme:
+        print("\n".join(readme()))
+    else:
+        _show()
     return 0
 
 

@@ -7,6 +7,7 @@ archives is in the format of `sha256sum`.
 from __future__ import annotations
 
 import hashlib
+import io
 import lzma
 import tarfile
 from pathlib import Path
@@ -36,19 +37,23 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def pack(folder: Path, name: str) -> Path:
-    """Pack a set's folder into its archive: the same files give the same bytes, whenever and wherever."""
-    target = archive_of(name)
-    with (
-        lzma.open(target, "wb", preset=9 | lzma.PRESET_EXTREME) as stream,
-        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
-    ):
+def tar_of(folder: Path, name: str) -> bytes:
+    """A set's folder as a tar file: the same files give the same bytes, whenever and wherever."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as tar:
         files = [path for path in folder.rglob("*") if path.is_file()]
         for path in sorted(files, key=lambda path: path.relative_to(folder).as_posix()):
             entry = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
             entry.size = path.stat().st_size
             with path.open("rb") as content:
                 tar.addfile(entry, content)
+    return held.getvalue()
+
+
+def pack(folder: Path, name: str) -> Path:
+    """Pack a set's folder into its archive."""
+    target = archive_of(name)
+    target.write_bytes(lzma.compress(tar_of(folder, name), preset=9 | lzma.PRESET_EXTREME))
     return target
 
 

@@ -31,6 +31,7 @@ FALSE_ALARMS = "healthy runs called faulty"
 MISSED = "faults missed"
 SECTION, LEAF, CAUSE = "right section", "right leaf", "cause named"
 FOUND, KIND = "visible faults found", "right kind among the found"
+FOUND_FIRST = "found in the first log"
 NOT_READ, AGREE = "runs of which no log was judged", "other logs of a run that agree"
 COVERED, RIGHT_ALARMS, FAILURES = "logs judged", "alarms that are right", "failures found"
 LESS_IS_BETTER = (FALSE_ALARMS, MISSED, NOT_READ)
@@ -95,10 +96,10 @@ def dev(truth: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Score:
     return Score(rates, right, tuple(wrong))
 
 
-def _said(told: Mapping[str, Any], key: str) -> tuple[str, Sequence[str]]:
-    """Verdict and kinds of a prediction: an object, or the verdict alone."""
+def _said(told: Mapping[str, Any], key: str) -> tuple[str, Sequence[str] | None]:
+    """Verdict and kinds of a prediction; no kinds where it is the verdict alone."""
     said = told.get(key, "refused")
-    return (said, ()) if isinstance(said, str) else (said["verdict"], said.get("kinds", ()))
+    return (said, None) if isinstance(said, str) else (said["verdict"], said.get("kinds"))
 
 
 def trainers(truth: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Score:
@@ -110,6 +111,7 @@ def trainers(truth: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Sco
     there is none, the run counts as called healthy and is told apart.
     """
     healthy, faults, unread, agree, right, wrong = [], [], [], [], {}, []
+    kinds_right: list[bool] = []
     for label in truth:
         said = [_said(told, target["path"]) for target in label["targets"]]
         verdict, kinds = next((one for one in said if one[0] not in NOT_JUDGED), said[0])
@@ -120,15 +122,18 @@ def trainers(truth: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Sco
             healthy.append(alarmed)
             right[label["id"]] = not alarmed
         elif label["visible"] == "yes":
-            faults.append((alarmed, alarmed and bool(set(kinds) & set(label["kinds"]))))
+            faults.append((alarmed, said[0][0] in ALARMS))
             right[label["id"]] = alarmed
+            if alarmed and kinds is not None:
+                kinds_right.append(bool(set(kinds) & set(label["kinds"])))
         if not right.get(label["id"], True):
             word = "false alarm" if label["healthy"] else "missed"
             wrong.append(f"{word:13s} {label['id']} {label['fault']} {verdict}")
     rates = {
         FALSE_ALARMS: rate(healthy),
         FOUND: rate(alarmed for alarmed, _ in faults),
-        KIND: rate(kind for alarmed, kind in faults if alarmed),
+        FOUND_FIRST: rate(alarmed for _, alarmed in faults),
+        KIND: rate(kinds_right),
         NOT_READ: rate(unread),
         AGREE: rate(agree),
     }
@@ -153,7 +158,7 @@ def public(truth: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> Score
         judged.append(verdict not in NOT_JUDGED)
         failed = label["label"] != "healthy"
         (failures if failed else healthy).append(alarmed)
-        if failed and alarmed:
+        if failed and alarmed and kinds is not None:
             kinds_right.append(label["label"] in kinds)
         right[key] = failed == alarmed
         if not right[key]:

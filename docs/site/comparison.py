@@ -24,7 +24,7 @@ WORDS = Path(__file__).with_name("comparison.txt")
 FACTS = peers_table.FIGURES.with_name("tools.yaml")
 SIGNS = {"y": "●", "p": "◐", "n": "–"}
 SEEN = {NAMED: "seen", SILENT: "silent", REFUSED: "–", ALWAYS: "alarm on both"}
-TRAINERS = (scoring.FALSE_ALARMS, scoring.FOUND, scoring.NOT_READ)
+TRAINERS = (scoring.FALSE_ALARMS, scoring.FOUND, scoring.FOUND_FIRST, scoring.NOT_READ)
 PUBLIC = (scoring.COVERED, scoring.FALSE_ALARMS, scoring.RIGHT_ALARMS, scoring.FAILURES)
 # The picture of a rate: a row a tool, the interval as a bar, in units of its own 420 columns.
 WIDTH, LEFT, RIGHT, ROW, HEAD = 420, 128, 12, 30, 8
