@@ -63,16 +63,16 @@ def cell(found: Rate) -> str:
     return f"{found.share:.0%} ({low} to {high}), {found.hits}/{found.of}"
 
 
-def titled(tool: str) -> str:
-    """A tool with its version; ours is the checkout's own."""
-    return tool if tool == own() else f"{tool} {figures()['versions'][tool]}"
+def titled(tool: str, name: str = "dev") -> str:
+    """A tool with the version that was run on a set; ours is the checkout's own."""
+    return tool if tool == own() else f"{tool} {figures()['sets'][name]['versions'][tool]}"
 
 
 def markdown(name: str, wanted: tuple[str, ...] = ()) -> list[str]:
     """A set's table as lines of Markdown: the tools below each other, the rates beside each other."""
     tools = figures()["sets"][name]["rates"]
     columns = wanted or tuple(rates_of(name, own()))
-    rows = [[titled(tool), *(cell(rates_of(name, tool)[column]) for column in columns)] for tool in tools]
+    rows = [[titled(tool, name), *(cell(rates_of(name, tool)[column]) for column in columns)] for tool in tools]
     lines = [("tool", *columns), ("---",) * (len(columns) + 1), *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
@@ -109,11 +109,13 @@ def predictions(name: str, tool: str) -> dict[str, Any]:
     return found
 
 
-def scored(name: str, runs: Path, tools: list[str]) -> dict[str, Any]:
+def scored(name: str, runs: Path, versions: dict[str, str]) -> dict[str, Any]:
     """The counts of all tools on a set, from the predictions that were kept; the first tool is ours."""
+    tools = list(versions)
     scores = {tool: scoring.score(name, runs, predictions(name, tool)) for tool in tools}
     ours = scores[tools[0]].right
     return {
+        "versions": versions,
         "rates": {tool: {rate: list(found) for rate, found in score.rates.items()} for tool, score in scores.items()},
         "pairs": {tool: list(pair(ours, scores[tool].right)) for tool in tools[1:]},
     }
@@ -134,18 +136,23 @@ def probed(folder: Path, tools: list[str]) -> dict[str, dict[str, str]]:
 
 
 def record(folder: Path, runs: Path, public: Path | None) -> None:
-    """Keep predictions, score them, write the record."""
+    """Keep predictions, score them, write the record; a set that nobody was asked about stays as it was recorded."""
     from benchmarks.peers_own import OWN
 
-    sets = [name for name in scoring.SETS if (folder / name / f"{OWN}.json").exists()]
-    for name in sets:
-        keep(name, folder / name, public)
-    peers = json.loads((folder / sets[0] / VERSIONS).read_text(encoding="utf-8"))
-    versions = {OWN: metadata.version(OWN), **peers}
+    before = figures()["sets"] if FIGURES.exists() else {}
+    sets = {}
+    for name in scoring.SETS:
+        if (folder / name / f"{OWN}.json").exists():
+            keep(name, folder / name, public)
+            peers = json.loads((folder / name / VERSIONS).read_text(encoding="utf-8"))
+            sets[name] = scored(name, runs, {OWN: metadata.version(OWN), **peers})
+        elif name in before:
+            sets[name] = before[name]
+    versions = sets["dev"]["versions"]
     found = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": versions,
-        "sets": {name: scored(name, runs, list(versions)) for name in sets},
+        "sets": sets,
         "formats": probed(folder / "probes", list(versions)),
     }
     FIGURES.parent.mkdir(exist_ok=True)
@@ -177,7 +184,7 @@ def _show() -> None:
     for name, of in figures()["sets"].items():
         print(f"\n{name}")
         for tool in of["rates"]:
-            print(f"  {titled(tool)}")
+            print(f"  {titled(tool, name)}")
             for rate, found in rates_of(name, tool).items():
                 print(f"    {rate:34s} {found}")
             if tool != own():

@@ -87,7 +87,7 @@ def _pictures() -> str:
 
 def _pairs(name: str) -> str:
     pairs = {tool: against(name, tool) for tool in figures()["sets"][name]["pairs"]}
-    rows = ([titled(tool), *map(str, pair), chance_in_words(pair.chance)] for tool, pair in pairs.items())
+    rows = ([titled(tool, name), *map(str, pair), chance_in_words(pair.chance)] for tool, pair in pairs.items())
     return table(("against", "both right", f"only {own()}", "only the other", "neither", "p (McNemar)"), rows)
 
 
