@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-RUNS ?= fixtures
-OUT ?= .venv/peers/predictions
+# Where the public logs lie, if somebody has fetched them: a folder with INDEX.csv.
+PUBLIC ?= $(wildcard ../shared/wild)
+PEERS := .venv/peers
 # What `test-floors` and `test-pythons` run: all, unless told otherwise.
 TESTS ?= tests
 PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
@@ -75,13 +76,25 @@ mutate: .venv/.dev  ## which thresholds no test holds
 gates: .venv/.dev  ## every figure that was promised, and which fell
 	$(BIN)/python -m benchmarks.gates
 
-.venv/peers/.installed:
-	$(PYTHON) -m venv .venv/peers
-	.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check losslint runmedic trainproof 'trainpulse[cli]'
+$(PEERS)/.installed: benchmarks/peers.py
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		$$($(PYTHON) benchmarks/peers.py --requirements)
 	touch $@
 
-peers: .venv/peers/.installed  ## the competitors' predictions on the runs below RUNS, one file per tool in OUT
-	.venv/peers/bin/python benchmarks/peers.py $(RUNS) --all --out $(OUT)
+# Everybody's predictions on each set below RUNS, those of the competitors with their own interpreter.
+peers: .venv/.dev $(PEERS)/.installed  ## stabtree and the competitors on faultbench: predictions, table, docs/figures/peers.json
+	$(BIN)/python -m faultbench unpack $(PEERS)/runs
+	$(BIN)/python -m benchmarks.probes $(PEERS)/runs/probes
+	$(PEERS)/bin/python benchmarks/peers.py $(PEERS)/runs/dev --all --out $(PEERS)/predictions/dev
+	for folder in $(PEERS)/runs/trainers $(PEERS)/runs/probes; do \
+		$(PEERS)/bin/python -m benchmarks.peers_logs $$folder --out $(PEERS)/predictions/$$(basename $$folder) || exit 1; done
+	for folder in $(PEERS)/runs/*; do \
+		$(BIN)/python -m benchmarks.peers_own $$folder --out $(PEERS)/predictions/$$(basename $$folder) || exit 1; done
+	if [ -n "$(PUBLIC)" ]; then \
+		$(PEERS)/bin/python -m benchmarks.peers_logs $(PUBLIC) --out $(PEERS)/predictions/public && \
+		$(BIN)/python -m benchmarks.peers_own $(PUBLIC) --out $(PEERS)/predictions/public; fi
+	$(BIN)/python -m benchmarks.peers_table --record $(PEERS)/predictions --runs $(PEERS)/runs $(if $(PUBLIC),--public $(PUBLIC))
 
 .venv/.docs: .venv/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

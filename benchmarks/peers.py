@@ -2,6 +2,7 @@
 
     python benchmarks/peers.py DIR --tool losslint --predictions preds.json
     python benchmarks/peers.py DIR --all --out FOLDER
+    python benchmarks/peers.py --requirements
 
 Run it with the interpreter in which the tools are installed; it needs nothing else. Each tool gets the metrics file
 as it is, with its default settings, as its user would start it; trainpulse reads JSONL only, so CSV is converted for it
@@ -18,7 +19,7 @@ How findings become predictions, in the tool's favour where there is a choice:
 - NaN in `batch_id` is dropped: a hash such as 1e504158 is no number.
 - A cause counts as named as soon as the text of the chosen finding states it, even among others.
 
-`findings` in a prediction lists all that the tool said, as level:id; `score.py` does not read it.
+`findings` in a prediction lists all that the tool said, as level:id, each once; the scorer does not read it.
 """
 
 from __future__ import annotations
@@ -88,18 +89,33 @@ TRAINPULSE = {
     "gradient vanishing": "other.flat_from_start",
     "plateau": "s4.plateau",
 }
+TRAINSPOTTER = {
+    "Diverged (non-finite values)": NAN,
+    "Diverged (sustained growth)": DIVERGENCE,
+    "Overfitting onset": "other.overfit",
+    "Gradient-norm explosion": "s2.spike",
+    "Loss spike": "s2.spike",
+    "LR discontinuity": "s2.lr_discontinuity",
+    "LR increased after its peak": "s4.lr_rising",
+    "Plateau": "s4.plateau",
+}
+PASSED = "TP-PASS"  # trainproof says so of a log in which it found nothing
 # A finding that says the file could not be read or judged says nothing about the run.
-UNJUDGED = {"parse", "TP-PASS", "TP-NOT-CHECKED", "TP-NO-LOSS", "TP-NO-RECORDS", "TP-CMP-ERROR"}
+UNJUDGED = {"parse", PASSED, "TP-NOT-CHECKED", "TP-NO-LOSS", "TP-NO-RECORDS", "TP-CMP-ERROR"}
 # The benchmark's kinds of fault, each with the phrases by which a finding's text names it.
 CAUSES = {
-    "NAN_LR_EXPLOSION": ("schedule never stops increasing", "Exploding gradients: the learning rate"),
+    "NAN_LR_EXPLOSION": (
+        "schedule never stops increasing",
+        "Exploding gradients: the learning rate",
+        "Lower the learning rate; this is the single most common cause",
+    ),
     "NAN_BAD_DATA": ("NaN/inf in inputs or labels", "a single bad batch"),
     "NAN_LOG0_FP32": ("log(0)", "log/sqrt/division near zero"),
-    "NAN_FP16_OVERFLOW_NOSCALER": ("fp16 overflow", "without a loss scaler"),
-    "SPIKE_BAD_BATCH": ("Individual bad batches", "data shard or LR bug"),
-    "SPIKE_LR_JUMP": ("LR changed", "data shard or LR bug"),
+    "NAN_FP16_OVERFLOW_NOSCALER": ("fp16 overflow", "without a loss scaler", "check the loss-scaler didn't overflow"),
+    "SPIKE_BAD_BATCH": ("Individual bad batches", "data shard or LR bug", "Check the batch at this step for"),
+    "SPIKE_LR_JUMP": ("LR changed", "data shard or LR bug", "lr jumped from"),
     "DIV_LR_RISING": ("Learning rate too high for the later phase",),
-    "DIV_BAD_DATA_RAMP": ("new data source mixed in",),
+    "DIV_BAD_DATA_RAMP": ("new data source mixed in", "Look for a data distribution shift"),
     "FLAT_PARAMS_NOT_IN_OPT": ("not passed to the optimizer",),
     "FLAT_LR_TOO_LOW": ("Learning rate far too low", "Learning rate is zero"),
     "SCHED_LR_FROZEN": ("Learning rate is zero",),
@@ -141,6 +157,9 @@ def read_trainproof(output: str, _report: Path) -> Iterable[Finding]:
     answer = json.loads(output)
     if answer["error"]:
         raise ValueError(answer["error"])
+    if answer["not_judged"]["found"] and not answer["not_judged"]["judged"]:
+        msg = f"it could not read {answer['not_judged']['unreadable']}"
+        raise ValueError(msg)
     for report in answer["reports"]:
         for found in report["findings"]:
             text = f"{found['message']} {found['evidence']}"
@@ -153,6 +172,13 @@ def read_trainpulse(_output: str, report: Path) -> Iterable[Finding]:
     for found in json.loads(report.read_text(encoding="utf-8"))["alerts"]:
         about = "vanishing" if found["message"].startswith("Vanishing") else found["metric_name"]
         yield Finding(found["detector"], about, found["severity"], found["step"], found["message"])
+
+
+def read_trainspotter(output: str, _report: Path) -> Iterable[Finding]:
+    """The findings in `trainspotter analyze --output json`."""
+    for found in json.loads(output)["findings"]:
+        text = " ".join([found["title"], found["message"], *found["fixes"]])
+        yield Finding(found["title"], found["metric"], found["severity"], found["step_start"], text)
 
 
 @dataclass(frozen=True)
@@ -179,7 +205,9 @@ TOOLS = {
         extra="[cli]",
         needs=("click",),
     ),
+    "trainspotter": Tool(("trainspotter.cli", "analyze", "{file}", "--output=json"), read_trainspotter, TRAINSPOTTER),
 }
+VERSIONS = "versions.json"  # which version of each tool gave the predictions beside it
 
 
 def to_jsonl(source: Path, target: Path) -> Path:
@@ -242,7 +270,7 @@ def predict(tool: Tool, found: Iterable[Finding], dtype: str) -> dict[str, Any]:
         "leaf": leaf,
         "onset": None if first.step is None else int(first.step),
         "causes": [fault for fault, phrases in CAUSES.items() if any(phrase in first.text for phrase in phrases)],
-        "findings": [f"{f.level}:{key}" for _, _, key, f in said],
+        "findings": list(dict.fromkeys(f"{f.level}:{key}" for _, _, key, f in said)),
     }
 
 
@@ -272,22 +300,34 @@ def score(name: str, folder: Path, predictions: Path) -> None:
     )
 
 
+def versions(folder: Path) -> None:
+    """Write which versions of the tools are installed, into the folder that gets their predictions."""
+    found = {name: importlib.metadata.version(name) for name in TOOLS if importlib.util.find_spec(name)}
+    (folder / VERSIONS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Run one tool or all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--requirements", action="store_true", help="print what pip is to install")
     which.add_argument("--tool", choices=TOOLS)
     which.add_argument("--all", action="store_true")
     parser.add_argument("--predictions", type=Path, help="with --tool: the file to write")
     parser.add_argument("--out", type=Path, help="with --all: the folder that gets TOOL.json")
     options = parser.parse_args()
-    if options.all:
+    if options.requirements:
+        print(*(f"{name}{tool.extra}" for name, tool in TOOLS.items()))
+    elif not options.folder:
+        parser.error("the folder with the runs is missing")
+    elif options.all:
         if not options.out:
             parser.error("--all needs --out FOLDER")
         options.out.mkdir(parents=True, exist_ok=True)
         for name in TOOLS:
             score(name, options.folder, options.out / f"{name}.json")
+        versions(options.out)
     elif not options.predictions:
         parser.error("--tool needs --predictions FILE")
     else:

@@ -1,7 +1,7 @@
 """What a competitor's tool says of real logs, one verdict a log, for `benchmarks.wild` and `benchmarks.trainers`.
 
-    python -m benchmarks.peers_logs DIR --out FOLDER [--tool losslint]
-    python -m benchmarks.wild DIR --verdicts FOLDER/losslint.json
+    python -m benchmarks.peers_logs DIR --out FOLDER [--tool NAME]
+    python -m benchmarks.wild DIR --verdicts FOLDER/NAME.json
 
 DIR holds INDEX.csv with a column `file`, or truth/*.json with targets. Run it with the interpreter in which the tools
 are installed, as `benchmarks/peers.py`, whose rules hold here too: each tool gets the file as it is, and a finding at
@@ -21,9 +21,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.peers import INFORMATION, TOOLS, UNJUDGED, Tool, run_tool
+from benchmarks.peers import INFORMATION, PASSED, TOOLS, UNJUDGED, Tool, run_tool, versions
 
-PASSED = "TP-PASS"  # trainproof says so of a log in which it found nothing
 WORKERS = 2
 
 
@@ -68,6 +67,7 @@ def main() -> int:
         said = dict(zip(paths, found, strict=True))
         (options.out / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
         print(f"{name}: {len(said)} logs, " + ", ".join(f"{found.count(word)} {word}" for word in sorted(set(found))))
+    versions(options.out)
     return 0
 
 

@@ -1,0 +1,299 @@
+"""What is published: the labelled runs as they were, the scorer, and figures that follow from what is there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import lzma
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import peers, peers_own, peers_table, probes, publish
+from docs.site import comparison
+from faultbench import __main__ as command
+from faultbench import archives, rates, scoring
+
+ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.skipif(
+    not archives.archive_of("dev").exists(), reason="the labelled runs are in the repository, not in a distribution"
+)
+SAMPLE = slice(None, None, 8)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked sets."""
+    folder = tmp_path_factory.mktemp("faultbench")
+    for name in archives.PACKED:
+        assert archives.unpack(name, folder) == folder / name
+    return folder
+
+
+# ------------------------------------------------------------------ archives
+def test_what_was_unpacked_is_checked(runs: Path, tmp_path: Path) -> None:
+    """A file that was changed or taken away is told; so is an archive."""
+    assert archives.check_sums() == ["dev.tar.xz", "trainers.tar.xz", "public.csv"]
+    archives.unpack("trainers", tmp_path)
+    assert archives.verify("trainers", tmp_path) == sum(path.is_file() for path in (runs / "trainers").rglob("*"))
+    log = tmp_path / "trainers" / "runs" / "nano-ok" / "train.log"
+    log.write_bytes(log.read_bytes() + b"\n")
+    with pytest.raises(archives.ChangedError, match=r"train\.log is not what it was"):
+        archives.verify("trainers", tmp_path)
+    log.unlink()
+    with pytest.raises(archives.ChangedError, match=r"train\.log is missing"):
+        archives.verify("trainers", tmp_path)
+
+
+def test_a_changed_archive_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sum is looked at first."""
+    monkeypatch.setattr(archives, "HERE", tmp_path)
+    (tmp_path / "dev.tar.xz").write_bytes(b"another")
+    with pytest.raises(archives.ChangedError, match=r"dev\.tar\.xz is not what SHA256SUMS says"):
+        archives.unpack("dev", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_packing_is_reproducible(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files give the same archive, whatever their times; what is packed can be unpacked."""
+    published = lzma.decompress(archives.archive_of("trainers").read_bytes())
+    (runs / "trainers" / "truth" / "nano-ok.json").touch()
+    assert archives.tar_of(runs / "trainers", "trainers") == published
+    monkeypatch.setattr(archives, "HERE", tmp_path)
+    small = runs / "trainers" / "runs" / "nano-ok"
+    assert lzma.decompress(archives.pack(small, "small").read_bytes()) == archives.tar_of(small, "small")
+
+
+def test_nothing_private_is_published(runs: Path) -> None:
+    """No path of a machine, no user, no address, in no file and in no name; all of it stays small."""
+    for path in sorted(runs.rglob("*")):
+        assert not publish.PRIVATE.search(path.relative_to(runs).as_posix().encode())
+        if path.is_file():
+            assert not publish.PRIVATE.search(path.read_bytes()), path
+    assert sum(path.stat().st_size for path in archives.HERE.rglob("*")) < 15e6
+
+
+def test_what_is_taken_out_leaves_sound_files(runs: Path, tmp_path: Path) -> None:
+    """Checksums are worked out as the writers do: of files that were not changed they are what they were."""
+    events = sorted((runs / "trainers").rglob("*tfevents*"))[::16]
+    wandb = sorted((runs / "trainers").rglob("*.wandb"))[:1]
+    assert len(events) > 2
+    for path in events:
+        assert publish.event_file(path.read_bytes()) == path.read_bytes()
+    for path in wandb:
+        assert publish.wandb_file(path.read_bytes()) == path.read_bytes()
+        broken = path.read_bytes()[:7] + bytes(4) + path.read_bytes()[11:]
+        assert publish.wandb_file(broken) == path.read_bytes()
+    private = tmp_path / "train.log"
+    private.write_text("File /home/user/ex/make.py\n", encoding="utf-8")
+    assert publish.scrubbed(private) == b"File /faultbench/t/make.py\n"
+    private.write_text("saved to /home/somebody/run\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="is left"):
+        publish.scrubbed(private)
+
+
+def test_the_index_names_logs_by_where_they_are() -> None:
+    """Each once, at a commit, with a label; none of our names for the files."""
+    rows = scoring.labels("public", ROOT)
+    assert len({(row["repo"], row["path"]) for row in rows}) == len(rows)
+    assert all(re.fullmatch(r"[0-9a-f]{40}", row["commit"]) for row in rows)
+    assert set(rows[0]) == set(publish.INDEXED)
+    assert {row["label"] for row in rows} - {"healthy", *scoring.NO_RATE} <= set(peers_own.KINDS)
+
+
+def test_the_readme_counts_rightly(runs: Path) -> None:
+    """The numbers in its first table are those of the labels."""
+    told = (archives.HERE / "README.md").read_text(encoding="utf-8")
+    faults = Counter(label["fault"] for label in scoring.labels("dev", runs))
+    calm = sum(faults[fault] for fault in scoring.CALM)
+    faulty = faults.total() - calm - faults[scoring.DONE]
+    assert f"| {calm} | {faulty}, and {faults[scoring.DONE]} plateaus | `dev.tar.xz` |" in told
+    trainers = scoring.labels("trainers", runs)
+    failed = [label for label in trainers if not label["healthy"]]
+    seen = sum(label["visible"] == "yes" for label in failed)
+    counts = f"| {len(trainers) - len(failed)} | {len(failed)}, of which {seen} can be seen in the log |"
+    assert counts in told
+    public = Counter(row["label"] for row in scoring.labels("public", runs))
+    failures = public.total() - sum(public[label] for label in ("healthy", *scoring.NO_RATE))
+    assert f"| {public['healthy']} | {failures} | `public.csv`" in told
+    assert f"`unclear` ({public['unclear']}) or `not-a-log` ({public['not-a-log']})" in told
+
+
+# ------------------------------------------------------------------ scorer
+def test_intervals_are_wilsons() -> None:
+    """Values from tables: none of 49, one of 75, half of 20."""
+    assert rates.Rate(0, 49).interval() == pytest.approx((0, 0.0727), abs=1e-4)
+    assert rates.Rate(1, 75).interval() == pytest.approx((0.0024, 0.0717), abs=1e-4)
+    assert rates.Rate(10, 20).interval() == pytest.approx((0.2993, 0.7007), abs=1e-4)
+    assert rates.Rate(20, 20).interval()[1] == 1
+    assert rates.Rate(0, 0).interval() == (0, 1)
+    assert str(rates.Rate(1, 75)) == "1/75 = 1.3% (0.2 to 7.2)"
+
+
+def test_two_tools_are_compared_exactly() -> None:
+    """McNemar's test looks at the runs on which they differ alone."""
+    first = {str(run): run < 9 for run in range(12)}
+    second = {str(run): run < 4 or run == 10 for run in range(12)}
+    found = rates.pair(first, second)
+    assert found == (4, 5, 1, 2)
+    assert found.chance == pytest.approx(14 / 64)
+    assert rates.pair(first, first).chance == 1
+    with pytest.raises(ValueError, match="same runs"):
+        rates.pair(first, {"0": True})
+
+
+def truth(run: str, fault: str, section: str = "none", leaf: str | None = None) -> dict[str, Any]:
+    """A label of `dev`."""
+    accepted = {"acceptable_sections": [section], "acceptable_leaves": [leaf], "columns_kind": "full"}
+    return {"run_id": run, "fault": fault, **accepted}
+
+
+def test_dev_is_scored() -> None:
+    """An alarm on a healthy run, a miss, a wrong section, a right one; a plateau counts nowhere."""
+    labels = [truth("calm", "HEALTHY"), truth("quiet", "HEALTHY"), truth("flat", scoring.DONE)]
+    labels += [truth(run, "NAN_BF16", "1", "s1.nan_bf16") for run in ("missed", "wrong", "right")]
+    wrong = {"healthy": False, "section": "2", "leaf": "s2.spike"}
+    right = {"healthy": False, "section": 1, "leaf": "s1.nan_bf16", "causes": ["NAN_BF16"]}
+    found = scoring.dev(labels, {"calm": wrong, "flat": wrong, "wrong": wrong, "right": right})
+    assert dict(found.rates) == {
+        scoring.FALSE_ALARMS: (1, 2),
+        scoring.MISSED: (1, 3),
+        **dict.fromkeys((scoring.SECTION, scoring.LEAF, scoring.CAUSE), (1, 3)),
+    }
+    assert found.right == {"calm": False, "quiet": True, "missed": False, "wrong": False, "right": True}
+    assert [line.split()[0] for line in found.wrong] == ["false", "missed", "wrong"]
+
+
+def test_trainers_are_scored_by_the_first_log_that_is_judged() -> None:
+    """What a tool can't read is passed over; what it reads nowhere is silence, and told."""
+    targets = [{"name": "folder", "path": "run"}, {"name": "log", "path": "run/train.log"}]
+    label = {"id": "run", "healthy": False, "visible": "yes", "fault": "nan", "kinds": ["nan"], "targets": targets}
+    read = scoring.trainers([label], {"run": "refused", "run/train.log": {"verdict": "critical", "kinds": ["nan"]}})
+    assert (read.rates[scoring.FOUND], read.rates[scoring.KIND]) == ((1, 1), (1, 1))
+    assert (read.rates[scoring.NOT_READ], read.rates[scoring.FOUND_FIRST]) == ((0, 1), (0, 1))
+    alone = scoring.trainers([label], {"run": "critical"})
+    assert (alone.rates[scoring.FOUND_FIRST], alone.rates[scoring.KIND]) == ((1, 1), (0, 0))
+    unread = scoring.trainers([label], {"run": "unknown"})
+    assert (unread.rates[scoring.FOUND], unread.rates[scoring.NOT_READ]) == ((0, 1), (1, 1))
+    hidden = scoring.trainers([{**label, "visible": "weak"}], {"run": "ok"})
+    assert (hidden.rates[scoring.FOUND], hidden.right) == ((0, 0), {})
+
+
+def test_public_logs_are_scored() -> None:
+    """Those that nobody can judge are in no rate."""
+    rows = [{"repo": "o/r", "path": name, "label": name} for name in ("healthy", "nan", "overfit", "unclear")]
+    told = {"o/r/healthy": "ok", "o/r/nan": {"verdict": "warning", "kinds": ["spike"]}, "o/r/unclear": "critical"}
+    found = scoring.public(rows, told).rates
+    assert found[scoring.COVERED] == (2, 3)
+    assert (found[scoring.FALSE_ALARMS], found[scoring.RIGHT_ALARMS]) == ((0, 1), (1, 1))
+    assert (found[scoring.FAILURES], found[scoring.KIND]) == ((1, 2), (0, 1))
+
+
+def test_the_command_scores_and_compares(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As its README shows it; a folder without runs is an error, not a score."""
+    told = [
+        str(peers_table.PREDICTIONS / "dev" / f"{tool}.json") for tool in list(peers_table.figures()["versions"])[:2]
+    ]
+    assert command.main(["score", "dev", told[0], str(runs), "--list"]) == 0
+    assert str(peers_table.rates_of("dev", peers_table.own())[scoring.SECTION]) in capsys.readouterr().out
+    assert command.main(["compare", "dev", *told, str(runs)]) == 0
+    assert "McNemar" in capsys.readouterr().out
+    assert command.main(["score", "dev", told[0], str(runs / "nowhere")]) == 1
+    assert "faultbench unpack" in capsys.readouterr().err
+    assert command.main(["verify", str(runs)]) == 0
+
+
+# ------------------------------------------------------------------ the record
+@pytest.mark.parametrize("name", scoring.SETS)
+def test_the_record_follows_from_the_predictions(runs: Path, name: str) -> None:
+    """Every count of every tool."""
+    found = peers_table.figures()["sets"][name]
+    assert peers_table.scored(name, runs, found["versions"]) == found
+
+
+def test_we_say_of_the_public_copy_what_was_recorded(runs: Path) -> None:
+    """On every eighth run and log, so that it is quick; `make peers` does all."""
+    recorded = peers_table.predictions("dev", peers_own.OWN)
+    for run in sorted(recorded)[SAMPLE]:
+        assert peers_own.of_run(runs / "dev" / "runs" / run) == recorded[run], run
+    recorded = peers_table.predictions("trainers", peers_own.OWN)
+    for path in sorted(recorded)[SAMPLE]:
+        assert peers_own.of_log(runs / "trainers" / path) == recorded[path], path
+
+
+def test_we_read_the_lost_run_in_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its twin is well; as was recorded."""
+    monkeypatch.setattr("sys.argv", ["probes", str(tmp_path)])
+    probes.main()
+    for what, twins in probes.paths().items():
+        told = {twin: peers_own.of_log(tmp_path / path)["verdict"] for twin, path in twins.items()}
+        assert probes.outcome(told) == probes.NAMED, what
+        assert peers_table.figures()["formats"][what][peers_own.OWN] == probes.NAMED
+    with (tmp_path / "INDEX.csv").open(encoding="utf-8", newline="") as stream:
+        assert len(list(csv.DictReader(stream))) == 2 * len(probes.WRITERS)
+
+
+def test_what_is_made_of_two_verdicts() -> None:
+    """An alarm on both names nothing; a log that is not judged is not called well."""
+    assert probes.outcome({"lost": "warning", "healthy": "ok"}) == probes.NAMED
+    assert probes.outcome({"lost": "warning", "healthy": "warning"}) == probes.ALWAYS
+    assert probes.outcome({"lost": "ok", "healthy": "ok"}) == probes.SILENT
+    assert probes.outcome({"lost": "unknown", "healthy": "ok"}) == probes.REFUSED
+
+
+# ------------------------------------------------------------------ pages
+def test_the_readme_has_the_table_as_it_was_recorded() -> None:
+    """`python -m benchmarks.peers_table --readme` prints it."""
+    assert "\n".join(peers_table.readme()) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_made_of_the_record() -> None:
+    """All tools and tables; the facts are about the tools that were measured, a sign for each."""
+    page = str(comparison.pages()["comparison.md"])
+    assert list(comparison.facts()["tools"]) == [peers_own.OWN, *peers.TOOLS]
+    for points in comparison.facts()["points"].values():
+        assert all(
+            len(signs) == 1 + len(peers.TOOLS) and set(signs) <= set(comparison.SIGNS) for signs in points.values()
+        )
+    for line in peers_table.markdown("dev"):
+        assert line in page
+    assert page.count("<circle") == 2 * (1 + len(peers.TOOLS))
+    assert "$" not in page
+
+
+def test_a_tool_that_was_not_measured_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts and figures name the same tools, in one order."""
+    found = {**peers_table.figures(), "versions": {peers_own.OWN: "0", "another": "1"}}
+    monkeypatch.setattr(comparison, "figures", lambda: found)
+    with pytest.raises(ValueError, match="other tools"):
+        comparison.facts()
+
+
+def test_no_tool_is_named_twice_in_code() -> None:
+    """Their names stand in the module that runs them alone."""
+    code = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").rglob("*.py"), *(ROOT / "faultbench").glob("*.py")]
+    for path in (*code, ROOT / "Makefile", comparison.WORDS):
+        if path != Path(peers.__file__):
+            words = path.read_text(encoding="utf-8").lower()
+            assert not [tool for tool in peers.TOOLS if tool in words], path
+
+
+def test_the_requirements_name_every_tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `make peers` installs."""
+    monkeypatch.setattr("sys.argv", ["peers", "--requirements"])
+    assert peers.main() == 0
+    assert [name.split("[")[0] for name in capsys.readouterr().out.split()] == list(peers.TOOLS)
+
+
+def test_a_log_that_a_tool_could_not_read_is_not_called_well() -> None:
+    """One tool says so beside its verdict alone."""
+    unread: dict[str, Any] = {
+        "error": None,
+        "reports": [],
+        "not_judged": {"found": 1, "judged": 0, "unreadable": ["train.log"]},
+    }
+    with pytest.raises(ValueError, match="could not read"):
+        list(peers.read_trainproof(json.dumps(unread), Path()))
