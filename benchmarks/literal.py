@@ -14,11 +14,12 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stabtree
+from benchmarks.faultbench import predict
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from stabtree.run import Run
     from stabtree.tree.model import Tree
+
+    Truth = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures" / "literal.json"
@@ -47,15 +50,24 @@ def alarmed(runs: Iterable[Run], tree: Tree, *, literal: bool) -> int:
     return sum(verdict in ("warning", "critical") for verdict in told)
 
 
-def labelled(bench: Path) -> tuple[list[Run], list[Run]]:
+def labelled(bench: Path) -> tuple[list[Run], list[tuple[Run, Truth]]]:
     """The healthy and the failed runs of the benchmark; those that were done training are neither."""
     calm: list[Run] = []
-    failed: list[Run] = []
+    failed: list[tuple[Run, Truth]] = []
     for file in sorted((bench / "dev" / "truth").glob("*.json")):
-        fault = json.loads(file.read_text(encoding="utf-8"))["fault"]
-        if fault != "PLATEAU":
-            (calm if fault in CALM else failed).append(stabtree.load_run(bench / "dev" / "runs" / file.stem))
+        truth: Truth = json.loads(file.read_text(encoding="utf-8"))
+        run = stabtree.load_run(bench / "dev" / "runs" / file.stem)
+        if truth["fault"] in CALM:
+            calm.append(run)
+        elif truth["fault"] != "PLATEAU":
+            failed.append((run, truth))
     return calm, failed
+
+
+def named(runs: Iterable[tuple[Run, Truth]], tree: Tree, *, literal: bool) -> int:
+    """How many failed runs are alarmed for what is wrong in them: the first finding is one that the label allows."""
+    told = ((predict(stabtree.diagnose(run, tree, literal=literal)), truth) for run, truth in runs)
+    return sum(not said["healthy"] and said["leaf"] in truth["acceptable_leaves"] for said, truth in told)
 
 
 def main() -> int:
@@ -67,8 +79,10 @@ def main() -> int:
     tree = load_trees()
     found = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
     sets = {f"simulated {rows:,}": [simulated(seed, rows) for seed in range(SIMULATED)] for rows in LENGTHS}
+    failed: list[tuple[Run, Truth]] = []
     if (options.shared / "faultbench").is_dir():
-        sets["labelled healthy"], sets["labelled failed"] = labelled(options.shared / "faultbench")
+        sets["labelled healthy"], failed = labelled(options.shared / "faultbench")
+        sets["labelled failed"] = [run for run, _ in failed]
     for name, runs in sets.items():
         found[name] = {
             "runs": len(runs),
@@ -76,6 +90,10 @@ def main() -> int:
             "guarded": alarmed(runs, tree, literal=False),
         }
         print(name, found[name], flush=True)
+    if failed:
+        rates = {way: named(failed, tree, literal=way == "literal") for way in ("literal", "guarded")}
+        found["labelled failed, named right"] = {"runs": len(failed), **rates}
+        print("named right", rates)
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
