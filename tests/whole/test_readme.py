@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.judging.settings import read_settings
+from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.tree import tree_app
+from stabtree.judging.settings import KEYS, read_settings
 from tests.whole.readme_blocks import README, ROOT, blocks, rerun
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+DOCS = ROOT / "docs"
 LARGEST_PICTURE = 60_000  # bytes
+MOST_LINES = 140
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])
@@ -58,30 +62,31 @@ def test_make_demo_diagnoses_a_failed_run() -> None:
 
 
 def test_the_readme_names_every_command() -> None:
-    """No command of the command line is missing from the README."""
+    """No command of the command line is missing from the README, and no command of trees from the page on them."""
     text = README.read_text(encoding="utf-8")
-    trees = ("list", "show", "graph", "check", "test", "schema")
-    for name in (
-        "diagnose",
-        "explain",
-        "inspect",
-        "demo",
-        "baseline",
-        "check",
-        "watch",
-        "config",
-        "formats",
-        "completion",
-        *(f"tree {name}" for name in trees),
-    ):
-        assert f"stabtree {name}" in text
+    assert [name for name in COMMANDS if name[0] != "_" and f"stabtree {name}" not in text] == []
+    page = (DOCS / "explanation" / "trees.md").read_text(encoding="utf-8")
+    named = [str(item.name or getattr(item.callback, "__name__", "")) for item in tree_app.registered_commands]
+    assert len(named) > 5
+    assert [name for name in named if f"stabtree tree {name}" not in page] == []
 
 
-@pytest.mark.parametrize("block", blocks("toml"))
-def test_the_settings_of_the_readme_are_settings(block: str, tmp_path: Path) -> None:
-    """Every key of the example exists and has a value that it may have."""
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+    """One reads it in a sitting, on a code host too: each link is to a file that is there."""
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith("https://") and not (ROOT / link).is_file()] == []
+
+
+def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
+    """Every key of the example exists and has a value that it may have; none that exists is left out."""
+    page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     file = tmp_path / "stabtree.toml"
     file.write_text(block, encoding="utf-8")
     settings = read_settings(str(file))
     assert settings.note.startswith("Set by ")
     assert set(settings.set) == {"spike.sigma"}
+    assert [key for key in KEYS if key not in block] == []
