@@ -7,10 +7,14 @@ import re
 from math import sqrt
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from docs import diagrams
-from tests.conftest import ROOT
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.tree.model import Severity
+from tests.conftest import FIXTURES, ROOT, falling, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +40,26 @@ def test_a_diagram_is_what_its_code_draws(name: str) -> None:
     assert drawn == diagrams.DIAGRAMS[name]()
     assert re.findall(r"url\(|href=|<script|@import", drawn) == []
     assert any(f"pictures/{name}.svg" in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def test_the_diagram_of_a_restart_shows_what_is_advised() -> None:
+    """A loss that goes NaN at 706, with a checkpoint every 100 steps: 600 is taken, 700 passed over."""
+    loss = falling(850)
+    loss[706:] = np.nan
+    run = make_run({"loss": loss}, checkpoint_every=100)
+    restart = diagnose(run).findings[0].restart
+    assert restart is not None
+    assert (restart.checkpoint_step, restart.fresh_step, restart.before_step) == (600, 700, 706)
+
+
+def test_the_diagram_of_an_event_shows_what_is_told() -> None:
+    """Two critical findings of one event, one of them told, and a restart from before the first sign."""
+    (told, *others) = diagnose(load_run(FIXTURES / "phase19" / "fp16-overflow")).findings
+    assert [part.leaf.id for part in told.seen_as] == ["fp16-overflow", "eval-nonfinite"]
+    assert [part.onset_step for part in told.seen_as] == [730, 750]
+    assert all(other.leaf.severity != Severity.CRITICAL for other in others)
+    assert told.restart is not None
+    assert (told.restart.checkpoint_step, told.restart.before_step) == (600, 676)
 
 
 def test_the_page_on_guards_shows_what_was_measured() -> None:
