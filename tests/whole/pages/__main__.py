@@ -26,6 +26,9 @@ def main(arguments: list[str]) -> int:
         if write and report.text != report.page.read_text(encoding="utf-8"):
             report.page.write_text(report.text, encoding="utf-8")
             sys.stdout.write(f"{report.page}: written anew\n")
+        for picture, drawn in report.pictures.items() if write else ():
+            picture.write_bytes(drawn)
+            sys.stdout.write(f"{picture}: drawn anew\n")
         for line in (*report.wrong, *report.left):
             sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{count(reports)}\n")

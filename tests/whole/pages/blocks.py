@@ -15,19 +15,20 @@ ROOT = Path(__file__).resolve().parents[3]
 README = ROOT / "README.md"
 RUN = ("console", "bash", "sh", "python")
 SHOWN = ("text", "yaml", "toml", "json", "make", "csv", "ini", "diff", "html", "markdown", "bibtex", "mermaid")
+HIDDEN = ("before", "picture")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[^\n`]*)$")
-MARK = re.compile(r"<!--\s*(not run|run by|file|exits|prints|before)\b:?\s*(.*?)\s*-->", re.DOTALL)
+MARK = re.compile(r"<!--\s*(not run|run by|file|exits|prints|before|picture)\b:?\s*(.*?)\s*-->", re.DOTALL)
 # Where written pages lie. What is not listed has none: fixtures, tests, the package itself.
 FOLDERS = (".github", "benchmarks", "docs", "faultbench", "skills")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block, or the hidden commands of a `before` comment.
+    """A fenced block, or what a `before` or `picture` comment says.
 
     Args:
         line: of its fence, counted from 1.
-        language: what stands behind the fence; `before` for hidden commands.
+        language: what stands behind the fence, or the name of the comment.
         text: without the fence and its indentation.
         marks: what the comments above it say.
     """
@@ -74,8 +75,8 @@ def blocks_of(text: str, first: int = 1) -> Iterator[Block]:
             while "-->" not in lines[at - 1] and at < len(lines):
                 at += 1
             if mark := MARK.search("\n".join(lines[begin:at])):
-                if mark[1] == "before":
-                    yield Block(first + begin, "before", mark[2] + "\n", {})
+                if mark[1] in HIDDEN:
+                    yield Block(first + begin, mark[1], mark[2] + "\n", {})
                 else:
                     marks |= {mark[1]: mark[2]}
         elif line.strip():

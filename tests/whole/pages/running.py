@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.whole.pages.blocks import ROOT, RUN, SHOWN, Block, blocks_of, replaced
+from tests.whole.pages.blocks import HIDDEN, ROOT, RUN, SHOWN, Block, blocks_of, replaced
 
 # What a page may read of the checkout, under the same name.
 READ = ("AGENTS.md", "README.md", "benchmarks", "docs", "faultbench", "fixtures", "skills", "trees")
@@ -36,6 +36,7 @@ class Report:
         text: the page with what its commands print now.
         ran: how many blocks were run here.
         left: why the others were not, one line a block.
+        pictures: those that have changed, with their bytes.
         wrong: what is not as the page says, one entry a block.
     """
 
@@ -44,6 +45,7 @@ class Report:
     ran: int = 0
     left: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    pictures: dict[Path, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -112,14 +114,14 @@ def run_page(page: Path) -> Report:
         for name in READ:
             if (ROOT / name).exists():
                 (place.folder / name).symlink_to(ROOT / name)
-        for block in reversed(played(list(blocks_of(text)), place, report)):
-            report.text = replaced(report.text, block, block.text)
+        for block, now in reversed(played(list(blocks_of(text)), place, report)):
+            report.text = replaced(report.text, block, now)
     return report
 
 
-def played(blocks: list[Block], place: Place, report: Report) -> list[Block]:
+def played(blocks: list[Block], place: Place, report: Report) -> list[tuple[Block, str]]:
     """Run blocks one by one; those that show something else now, with what they would have to show."""
-    others: list[Block] = []
+    others: list[tuple[Block, str]] = []
     for block in blocks:
         where = f"{report.page.relative_to(ROOT) if report.page.is_relative_to(ROOT) else report.page}:{block.line}"
         if problem := unfit(block, report.page):
@@ -132,21 +134,35 @@ def played(blocks: list[Block], place: Place, report: Report) -> list[Block]:
             (place.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (place.folder / name).write_text(block.text, encoding="utf-8")
             continue
-        if block.is_to_run:
-            report.ran += 1
+        if block.language == "picture":
+            report.wrong += [f"{where}: {problem}" for problem in drawn(block, place, report)]
+            continue
+        report.ran += block.is_to_run
         now, problem = outcome(block, place, where)
         if problem:
             report.wrong.append(f"{where}: {problem}")
         if now != block.text:
-            others.append(Block(block.line, block.language, now, block.marks))
+            others.append((block, now))
     return others
+
+
+def drawn(block: Block, place: Place, report: Report) -> list[str]:
+    """Hold a picture against what was made of it."""
+    made, _, kept = (name.strip() for name in block.text.partition("="))
+    file, told = place.folder / made, report.page.parent / kept
+    if not file.is_file():
+        return [f"{made} was not made"]
+    if told.is_file() and told.read_bytes() == file.read_bytes():
+        return []
+    report.pictures[told] = file.read_bytes()
+    return [f"{kept} is another picture"]
 
 
 def unfit(block: Block, page: Path) -> str | None:
     """What is wrong with how a block is written, if anything."""
     if block.language.startswith("{code"):
         return f"a plain fence instead of {block.language}, so that it can be run"
-    if not block.language.startswith("{") and block.language not in (*RUN, *SHOWN, "before"):
+    if not block.language.startswith("{") and block.language not in (*RUN, *SHOWN, *HIDDEN):
         return f"language {block.language!r}: one of {', '.join((*RUN, *SHOWN))}"
     if block.marks.get("not run") == "":
         return "not run, but why?"

@@ -57,8 +57,14 @@ def test_another_output_is_told_and_written_anew(tmp_path: Path) -> None:
         - one
 
           ```console
+          $ seq 3
+          1
+          ```
+
+          ```console
           $ echo now
           then
+          and then
           ```
         ````
         ```console
@@ -68,10 +74,10 @@ def test_another_output_is_told_and_written_anew(tmp_path: Path) -> None:
         Text.
         """,
     )
-    (wrong,) = report.wrong
-    assert "some-page.md:6: it prints\n$ echo now\nnow\n" in wrong
+    assert "some-page.md:6: it prints\n$ seq 3\n1\n2\n3\n" in report.wrong[0]
+    assert len(report.wrong) == 2
     before = report.page.read_text(encoding="utf-8")
-    assert report.text == before.replace("then", "now")
+    assert report.text == before.replace("  1\n", "  1\n  2\n  3\n").replace("  then\n  and then\n", "  now\n")
     assert main(["--write", str(report.page)]) == 1
     assert report.page.read_text(encoding="utf-8") == report.text
     assert main([str(report.page)]) == 0
@@ -145,6 +151,17 @@ def test_blocks_of_a_page_share_a_folder_and_names(tmp_path: Path) -> None:
         """,
     )
     assert (report.wrong, report.ran) == ([], 5)
+
+
+def test_a_picture_is_what_the_commands_draw(tmp_path: Path) -> None:
+    """Another one is told, and written where it lies; one that nothing draws is told."""
+    text = "```bash\necho one > a.svg\n```\n<!-- picture: {} = kept.svg -->\n![A curve](kept.svg)\n"
+    assert "b.svg was not made" in ran(tmp_path, text.format("b.svg")).wrong[0]
+    report = ran(tmp_path, text.format("a.svg"))
+    assert "kept.svg is another picture" in report.wrong[0]
+    assert main(["--write", str(report.page)]) == 1
+    assert (tmp_path / "kept.svg").read_text(encoding="utf-8") == "one\n"
+    assert main([str(report.page)]) == 0
 
 
 def test_what_is_not_run_is_counted_with_its_reason(tmp_path: Path) -> None:
