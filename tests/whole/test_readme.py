@@ -1,10 +1,9 @@
-"""The README tells the truth: every block is run, every output is what comes out."""
+"""The README tells the truth; that its blocks run, and print what it shows, is held by `tests/whole/pages`."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import pytest
 from stabtree.cli.shell.commands import COMMANDS
 from stabtree.cli.tree import tree_app
 from stabtree.judging.settings import KEYS, read_settings
-from tests.whole.readme_blocks import README, ROOT, blocks, rerun
+from tests.whole.pages.blocks import README, ROOT, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,32 +20,21 @@ if TYPE_CHECKING:
 DOCS = ROOT / "docs"
 LARGEST_PICTURE = 60_000  # bytes
 MOST_LINES = 140
-
-
-@pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.splitlines()[0][2:])
-def test_a_console_block_shows_what_comes_out(block: str) -> None:
-    """Each command prints, to the letter, what the README shows below it (`make readme` rewrites it)."""
-    assert rerun(block) == block
+SET_UP = (README, DOCS / "install.md")
 
 
 def test_the_picture_shows_what_comes_out() -> None:
     """The picture at the top holds the text of the first block, loads nothing and is small (`make readme` draws it)."""
     drawn = (ROOT / "docs" / "pictures" / "screen.svg").read_text(encoding="utf-8")
     _, *told = re.findall(r"<text[^>]*>(.*?)</text>", drawn)
-    screen = blocks("console")[0].split("\n", 1)[1]
+    screen = texts(README, "console")[0].split("\n", 1)[1]
     assert "docs/pictures/screen.svg" in README.read_text(encoding="utf-8")
     assert "".join(unescape("".join(told)).split()) == "".join(screen.split())
     assert re.findall(r"(?:url\(|href=)[\"']?(?!#)", drawn) == []
     assert len(drawn.encode()) < LARGEST_PICTURE
 
 
-@pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.splitlines()[0])
-def test_a_python_block_runs(block: str) -> None:
-    """Each Python example runs as it stands, with warnings as errors."""
-    subprocess.run([sys.executable, "-W", "error", "-c", block], cwd=ROOT, check=True, capture_output=True)
-
-
-@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines()])
+@pytest.mark.parametrize("line", [line for page in SET_UP for block in texts(page, "sh") for line in block.splitlines()])
 def test_a_set_up_line_works(line: str) -> None:
     """Each set-up line is a make target that make can plan (`make test` would run these very tests again)."""
     command = line.split("#", maxsplit=1)[0].split()
