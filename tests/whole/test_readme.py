@@ -34,7 +34,7 @@ def test_the_picture_shows_what_comes_out() -> None:
     assert len(drawn.encode()) < LARGEST_PICTURE
 
 
-@pytest.mark.parametrize("line", [line for page in SET_UP for block in texts(page, "sh") for line in block.splitlines()])
+@pytest.mark.parametrize("line", [line for page in SET_UP for text in texts(page, "sh") for line in text.splitlines()])
 def test_a_set_up_line_works(line: str) -> None:
     """Each set-up line is a make target that make can plan (`make test` would run these very tests again)."""
     command = line.split("#", maxsplit=1)[0].split()
