@@ -19,8 +19,67 @@ autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
+# The colours are those of the HTML report (stabtree/render/html/style.css); pictures take them from these names.
+LIGHT = {
+    "color-brand-primary": "#2257c5",
+    "color-brand-content": "#2257c5",
+    "color-brand-visited": "#5b46a8",
+    "color-background-primary": "#ffffff",
+    "color-background-secondary": "#f8f8f7",
+    "color-background-border": "#e3e4e6",
+    "color-foreground-primary": "#1c1e21",
+    "color-foreground-secondary": "#525965",
+    "color-foreground-muted": "#5c6370",
+    "color-inline-code-background": "#f1f2f4",
+    "color-card-background": "#ffffff",
+    "color-code-background": "#f6f7f8",
+    "color-code-foreground": "#1c1e21",
+    "site-accent": "#2257c5",
+    "site-bad": "#c8242b",
+    "site-lost": "#c8242b1c",
+    "site-band": "#2257c540",
+    "site-good": "#18794e",
+    "site-likely": "#8a5200",
+    "site-note": "#2257c5",
+    "site-unknown": "#5c6370",
+}
+DARK = {
+    "color-brand-primary": "#82aaff",
+    "color-brand-content": "#82aaff",
+    "color-brand-visited": "#b8a5f5",
+    "color-background-primary": "#14161a",
+    "color-background-secondary": "#191c21",
+    "color-background-border": "#2e333b",
+    "color-foreground-primary": "#e6e8eb",
+    "color-foreground-secondary": "#b3bac5",
+    "color-foreground-muted": "#9da5b1",
+    "color-inline-code-background": "#22262d",
+    "color-card-background": "#1b1e23",
+    "color-code-background": "#1b1e23",
+    "color-code-foreground": "#e6e8eb",
+    "site-accent": "#82aaff",
+    "site-bad": "#ff6b6b",
+    "site-lost": "#ff6b6b1c",
+    "site-band": "#82aaff4d",
+    "site-good": "#4cc38a",
+    "site-likely": "#f0b255",
+    "site-note": "#2f65d0",
+    "site-unknown": "#5f6774",
+}
+
 html_theme = "furo"
+html_theme_options = {
+    "light_css_variables": LIGHT,
+    "dark_css_variables": DARK,
+    "footer_icons": [],
+    "navigation_with_keys": False,
+}
 html_title = "stabtree"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_copy_source = False
+html_show_search_summary = False  # a summary is fetched, which a browser refuses below file://
+pygments_style = "sas"
+pygments_dark_style = "github-dark"
