@@ -70,7 +70,7 @@ def test_style_sheets_are_followed(site: Path) -> None:
 
 
 def test_pages_name_files_of_the_repository_by_their_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link that leaves `docs/` would lead nowhere on the site; one that leads nowhere in the repository either stays."""
+    """A link that leaves `docs/` would lead nowhere on the site; one that leads nowhere at all stays."""
     docs = tmp_path / "docs"
     (docs / "how-to").mkdir(parents=True)
     (tmp_path / "AGENTS.md").write_text("for agents", encoding="utf-8")
