@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path.cwd()))  # the checkout, from which the site is built
+
+from docs.site.hints import checking_names, public, types
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "stabtree"
 author = "the stabtree authors"
@@ -12,9 +22,15 @@ version = release = version_of("stabtree")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_static"]
 nitpicky = True
+# Of other packages there is nothing to link to without a network; every name of ours must lead somewhere.
+nitpick_ignore_regex = [("py:.*", r"(collections|datetime|numpy|pandas|pathlib|types|logging|enum|torch)\..*")]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
+default_role = "code"  # single ticks in docstrings
+smartquotes_action = "qe"  # two dashes begin an option
 autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+autodoc_class_signature = "separated"
 autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
@@ -33,6 +49,8 @@ LIGHT = {
     "color-inline-code-background": "#f1f2f4",
     "color-card-background": "#ffffff",
     "color-code-background": "#f6f7f8",
+    "color-api-name": "#2257c5",
+    "color-api-pre-name": "#5c6370",
     "color-code-foreground": "#1c1e21",
     "site-accent": "#2257c5",
     "site-bad": "#c8242b",
@@ -56,6 +74,8 @@ DARK = {
     "color-inline-code-background": "#22262d",
     "color-card-background": "#1b1e23",
     "color-code-background": "#1b1e23",
+    "color-api-name": "#82aaff",
+    "color-api-pre-name": "#9da5b1",
     "color-code-foreground": "#e6e8eb",
     "site-accent": "#82aaff",
     "site-bad": "#ff6b6b",
@@ -83,3 +103,24 @@ html_copy_source = False
 html_show_search_summary = False  # a summary is fetched, which a browser refuses below file://
 pygments_style = "sas"
 pygments_dark_style = "github-dark"
+
+
+HOMES = {f"{thing.__module__}.{thing.__name__}": f"stabtree.{name}" for name, thing in public().items()}
+
+
+def _offered(_app: Sphinx, env: Any, node: Any, text: Any) -> Any:
+    """A type by its module, which `stabtree` offers under its own name: that is where it is described."""
+    name = HOMES.get(node.get("reftarget", ""))
+    if node.get("refdomain") != "py" or name is None:
+        return None
+    domain = env.get_domain("py")
+    return domain.resolve_xref(env, node["refdoc"], _app.builder, node["reftype"], name, node, text)
+
+
+def setup(app: Sphinx) -> None:
+    """Let hints be resolved that are imported for type checkers alone, and types be found where they are described."""
+    types()  # imports all that they are of
+    for module, names in checking_names().items():
+        for name, thing in names.items():
+            vars(sys.modules[module]).setdefault(name, thing)
+    app.connect("missing-reference", _offered)
