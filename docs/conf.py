@@ -7,8 +7,6 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path.cwd()))  # the checkout, from which the site is built
-
 from docs.site.hints import checking_names, public, types
 
 if TYPE_CHECKING:
@@ -97,7 +95,8 @@ html_theme_options = {
 html_title = "stabtree"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+# Ours first, then those that kinds of pages bring, wherever makers or hands put them.
+html_css_files = ["site.css", *sorted({file.name for file in Path("_static").glob("*.css")} - {"site.css"})]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # a summary is fetched, which a browser refuses below file://
