@@ -103,8 +103,9 @@ peers: .venv/.dev $(PEERS)/.installed  ## stabtree and the competitors on faultb
 docs: .venv/.docs  ## the site, in .venv/docs/html
 	$(BIN)/python -m docs.site .venv/docs
 
-readme: .venv/.dev  ## write the outputs in the README again
-	$(BIN)/python -m tests.whole.readme_blocks
+readme: .venv/.dev  ## write the outputs on all written pages again
+	$(BIN)/python -m tests.whole.pages --write
+	$(BIN)/python docs/pictures.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-predicate.md"
-FILE = re.compile(r"`([\w.-]+\.(?:py|toml|yaml))`[^`]*?:\n\n```\w+\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"`([\w.-]+\.(?:py|toml|yaml))`[^`]*?:\n\n(?:<!--[^\n]*\n)?```\w+\n(.*?)```", re.DOTALL)
 BLOCKS = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
 OFFERS = {"loss_frozen": "frozen:loss_frozen"}
 LOG = "step,loss\n" + "\n".join(f"{step},{max(4 - step / 100, 2.5)}" for step in range(400))

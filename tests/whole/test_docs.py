@@ -21,7 +21,7 @@ from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.cli.test_recipes import BASH, process
 from tests.conftest import FIXTURES, ROOT, falling, make_run
-from tests.whole.readme_blocks import README, rerun
+from tests.whole.pages.blocks import README
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,12 +67,6 @@ def test_the_rule_about_a_configuration_works(tmp_path: Path) -> None:
     told = run("check", str(tmp_path / "run.yml"), "--trees", str(tmp_path / "rules"))
     assert (told.returncode, "(house-rate)" in told.stdout) == (1, True)
     assert "K1" not in load_trees(None, tmp_path / "rules").questions
-
-
-def test_the_page_on_checks_shows_what_comes_out() -> None:
-    """To the letter."""
-    (block,) = blocks("console", CHECK)
-    assert rerun(block) == block
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("bash", CHECK) for line in block.splitlines()])

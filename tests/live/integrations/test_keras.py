@@ -16,6 +16,7 @@ from stabtree.live.hold import WINDOW_ROWS
 from stabtree.live.news import HOLD_ROWS
 from stabtree.loaders import load_run
 from stabtree.tree.model import Severity
+from tests.conftest import ROOT
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 REASON = "Keras with torch behind it is not installed: pip install 'stabtree[test-integrations]'"
@@ -39,6 +40,7 @@ torch.set_num_threads(1)  # the model is too small for more
 
 BATCH, EPOCH, LAST = 16, 40, 5
 FAULT = 50
+PAGE = ROOT / "docs" / "how-to" / "callbacks.md"
 
 
 class Noting(Sequential):  # type: ignore[misc,unused-ignore]
@@ -297,3 +299,13 @@ def test_own_mean_tells_a_nan_once() -> None:
     assert mean.own(math.nan, 3.0) is None
     mean.begin()
     assert mean.own(1.0, 1.0) == 1.0
+
+
+def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/how-to/callbacks.md shows of Keras is code that runs as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    section = PAGE.read_text(encoding="utf-8").partition("## Keras")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    x, y = data(5 * 32, 1)
+    exec(block, {"model": made(keras.optimizers.Adam(0.01)), "x": x, "y": y})  # noqa: S102 - our own page
+    assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 16))

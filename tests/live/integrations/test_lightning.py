@@ -14,6 +14,7 @@ from stabtree.live.news import HOLD_ROWS
 from stabtree.live.recorder import Recorder
 from stabtree.loaders import load_run
 from stabtree.tree.model import Severity
+from tests.conftest import ROOT
 
 REASON = "Lightning is not installed: pip install 'stabtree[test-integrations]'"
 pl = pytest.importorskip("lightning.pytorch", reason=REASON)
@@ -36,6 +37,7 @@ torch.set_num_threads(1)  # the model is too small for more
 
 BATCH, EPOCH = 16, 40
 FAULT = 50
+PAGE = ROOT / "docs" / "how-to" / "callbacks.md"
 
 
 class Small(LightningModule):  # type: ignore[misc,unused-ignore]
@@ -360,3 +362,12 @@ def test_it_works_with_pytorch_lightning_too(tmp_path: Path) -> None:
 
     ran = fit(tmp_path, Old(), told={"on_finding": None}, framework=old, max_steps=5)
     assert [row["step"] for row in ran.steps] == [1, 2, 3, 4, 5]
+
+
+def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/how-to/callbacks.md shows of Lightning is code that runs as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    section = PAGE.read_text(encoding="utf-8").partition("## Lightning")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    exec(block, {"module": Small(), "loader": data(640, 1)})  # noqa: S102 - our own page
+    assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 21))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "phase19" / "fp16-overflow"
+FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "phase19" / "fp16-overflow"
 CELLS = (
     "import stabtree\nrun = stabtree.load_run({str(FIXTURE)!r})\nrun",
     "run.to_frame().tail(2)",
