@@ -1,0 +1,119 @@
+"""The measured error rates of questions and predicates, as `python -m benchmarks.predicates` recorded them."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docs.site.markup import code
+from docs.site.prose import part, table
+
+FIGURES = Path(__file__).resolve().parents[1] / "figures" / "predicates.json"
+LEAST = 5  # runs, below which a share says nothing
+Z = 1.959964  # of a 95% interval
+LABEL = "measured-rates"
+
+
+@cache
+def figures() -> dict[str, Any]:
+    """What was recorded; nothing where it was not measured."""
+    found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
+    return found
+
+
+def interval(count: int, total: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a share.
+
+    >>> tuple(round(end, 3) for end in interval(0, 49))
+    (0.0, 0.073)
+    """
+    if not total:
+        return 0.0, 1.0
+    share, spread = count / total, Z * Z / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def of_question(id_: str) -> str:
+    """How often a question's answers were right on labelled runs."""
+    return _told(figures().get("questions", {}).get(id_), "question")
+
+
+def of_predicate(name: str) -> str:
+    """The same of a predicate, over all questions that ask it."""
+    return _told(figures().get("predicates", {}).get(name), "predicate")
+
+
+def in_short(name: str) -> str:
+    """Of a predicate: false alarms on healthy runs, and what it found of its kind."""
+    found = figures().get("predicates", {}).get(name)
+    if not found or found["healthy"]["asked"] < LEAST:
+        return ""
+    healthy, failed = found["healthy"], found["failed"]
+    right = f"; right in {failed['right']} of {failed['asked']}" if failed["asked"] >= LEAST else ""
+    return f"{healthy['alarms']} false alarms in {healthy['asked']}{right}"
+
+
+def _told(found: dict[str, Any] | None, what: str) -> str:
+    if not figures():
+        return ""
+    if not found:
+        return f"No labelled run was asked this {what}, so nothing can be said of its errors."
+    healthy, failed = found["healthy"], found["failed"]
+    rows = [
+        _row("healthy runs", "led to a false alarm", healthy["alarms"], healthy["asked"]),
+        _row("failed runs of its kind", "led to a right finding", failed["right"], failed["asked"]),
+    ]
+    elsewhere = failed["elsewhere"]
+    more = f"In {elsewhere} of the failed runs another question led to a right finding." if elsewhere else ""
+    return "\n\n".join(
+        filter(
+            None,
+            (
+                table(("asked of", "runs", "", "times", "share", "95% interval"), rows),
+                more,
+                _answers(found["answers"]),
+                f"[How this was measured](#{LABEL}).",
+            ),
+        )
+    )
+
+
+def _row(runs: str, what: str, count: int, total: int) -> tuple[str, ...]:
+    if total < LEAST:
+        return runs, str(total), what, str(count) if total else "", "asked of too few labelled runs to say", ""
+    low, high = interval(count, total)
+    return runs, str(total), what, str(count), f"{count / total:.0%}", f"{low:.0%} to {high:.0%}"
+
+
+def _answers(answers: dict[str, list[int]]) -> str:
+    """Which answers were given, of healthy runs and of failed ones of its kind."""
+    rows = [(code(verdict), str(healthy), str(failed)) for verdict, (healthy, failed) in answers.items()]
+    return table(("answer", "healthy runs", "failed runs of its kind"), rows)
+
+
+def about() -> str:
+    """What was measured on what, for the predicates' index."""
+    found = figures()
+    if not found:
+        return ""
+    rows = [(name, str(held["healthy"]), str(held["failed"]), held["what"]) for name, held in found["samples"].items()]
+    told = (
+        "Every question that a walk came to was counted on runs of which it is known whether they failed, and how. "
+        "*Asked* means that the log could answer. An answer *led to* a finding where the walk went from it to a warning "
+        "or worse without leaving the section along a `no`. A failed run is *of its kind* where one of the findings that "
+        "the question can lead to is what the label allows the run to be called, and the finding is *right* where it is "
+        "one of these. Intervals are Wilson's, at 95%; of fewer than "
+        f"{LEAST} runs no share is given. Causes are not counted: the labels say too little of them."
+    )
+    limits = (
+        "The rules were made on most of these runs, so expect somewhat more errors on yours. Runs of one project are "
+        "alike, which makes the intervals narrower than they should be."
+    )
+    measured = f"Measured with stabtree {found['version']}; `python -m benchmarks.predicates` does it again."
+    body = part("How often they are right", told, table(("runs", "healthy", "failed", "what they are"), rows), limits)
+    return f"({LABEL})=\n{body}\n\n{measured}"
