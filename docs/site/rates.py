@@ -104,11 +104,12 @@ def about() -> str:
     rows = [(name, str(held["healthy"]), str(held["failed"]), held["what"]) for name, held in found["samples"].items()]
     told = (
         "Every question that a walk came to was counted on runs of which it is known whether they failed, and how. "
-        "*Asked* means that the log could answer. An answer *led to* a finding where the walk went from it to a warning "
-        "or worse without leaving the section along a `no`. A failed run is *of its kind* where one of the findings that "
-        "the question can lead to is what the label allows the run to be called, and the finding is *right* where it is "
-        "one of these. Intervals are Wilson's, at 95%; of fewer than "
-        f"{LEAST} runs no share is given. Causes are not counted: the labels say too little of them."
+        "*Asked* means that the log could answer. An answer *led to* a finding where the walk went from it to a "
+        "warning or worse before it began another section. A failed run is *of its kind* where one of the findings "
+        "that the question can lead to is what the label allows the run to be called, and the finding is *right* "
+        "where it is one of these. A failed run that one question does not tell, another may. Intervals are Wilson's, "
+        f"at 95%; of fewer than {LEAST} runs no share is given. Causes of findings are not counted: the labels say too "
+        "little of them."
     )
     limits = (
         "The rules were made on most of these runs, so expect somewhat more errors on yours. Runs of one project are "
