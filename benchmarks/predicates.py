@@ -49,12 +49,14 @@ class Labelled:
     Attributes:
         sample: where it is from.
         path: its log.
-        right: the findings that it may be called; none: it is healthy.
+        healthy: whether nothing is wrong with it.
+        right: the findings that a failed one may be called.
     """
 
     sample: str
     path: Path
-    right: frozenset[str] = frozenset()
+    healthy: bool
+    right: frozenset[str]
 
 
 class Turn(NamedTuple):
@@ -73,18 +75,18 @@ class Counts:
     failed: dict[str, int] = field(default_factory=lambda: {"asked": 0, "right": 0, "elsewhere": 0})
     answers: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, turns: list[Turn], right: frozenset[str], reached: set[str]) -> None:
+    def add(self, turns: list[Turn], run: Labelled, reached: set[str]) -> None:
         """Count a run that was asked."""
         for verdict in sorted({turn.verdict for turn in turns}):
-            self.answers.setdefault(verdict, [0, 0])[bool(right)] += 1
+            self.answers.setdefault(verdict, [0, 0])[not run.healthy] += 1
         told = {turn.leaf for turn in turns if turn.leaf}
-        if right:
-            self.failed["asked"] += 1
-            self.failed["right"] += bool(told & right)
-            self.failed["elsewhere"] += bool(reached & right) and not told & right
-        else:
+        if run.healthy:
             self.healthy["asked"] += 1
             self.healthy["alarms"] += bool(told)
+        else:
+            self.failed["asked"] += 1
+            self.failed["right"] += bool(told & run.right)
+            self.failed["elsewhere"] += bool(reached & run.right) and not told & run.right
 
 
 def faultbench(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
@@ -95,8 +97,8 @@ def faultbench(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
         if truth["fault"] == "PLATEAU":
             continue
         allowed = {name for name in truth["acceptable_leaves"] if name}
-        right = frozenset() if truth["healthy"] else frozenset(leaf for leaf in leaves if _theirs(leaf) & allowed)
-        yield Labelled("faultbench", folder / "faultbench" / "dev" / "runs" / file.stem, right)
+        right = frozenset(leaf for leaf in leaves if _theirs(leaf) & allowed)
+        yield Labelled("faultbench", folder / "faultbench" / "dev" / "runs" / file.stem, truth["healthy"], right)
 
 
 def _theirs(leaf: str) -> set[str]:
@@ -117,7 +119,7 @@ def trainers(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
             continue
         right = frozenset(leaf for leaf in leaves for kind in truth["kinds"] if names(leaf, kind))
         path = folder / "trainers" / truth["targets"][0]["path"]
-        yield Labelled("trainers", path, frozenset() if truth["healthy"] else right)
+        yield Labelled("trainers", path, truth["healthy"], right)
 
 
 def wild(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
@@ -128,7 +130,7 @@ def wild(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
     for row in rows:
         if row["label"] not in NO_RATE:
             right = frozenset(leaf for leaf in leaves if names(leaf, row["label"]))
-            yield Labelled("wild", folder / "wild" / row["file"], frozenset() if row["label"] == "healthy" else right)
+            yield Labelled("wild", folder / "wild" / row["file"], row["label"] == "healthy", right)
 
 
 SAMPLES: dict[str, Callable[[Path, Iterable[str]], Iterator[Labelled]]] = {
@@ -198,8 +200,8 @@ def measured(runs: Iterable[Labelled], tree: Tree) -> dict[str, Any]:
         if told is None:
             continue
         held = samples.setdefault(run.sample, {"healthy": 0, "failed": 0, "what": WHAT[run.sample]})
-        held["failed" if run.right else "healthy"] += 1
-        asked = [turn for turn in told[0] if not run.right or able[turn.question] & run.right]
+        held["healthy" if run.healthy else "failed"] += 1
+        asked = [turn for turn in told[0] if run.healthy or able[turn.question] & run.right]
         by_question: dict[str, list[Turn]] = defaultdict(list)
         by_predicate: dict[str, list[Turn]] = defaultdict(list)
         for turn in asked:
@@ -207,7 +209,7 @@ def measured(runs: Iterable[Labelled], tree: Tree) -> dict[str, Any]:
             by_predicate[tree.questions[turn.question].test].append(turn)
         for counts, grouped in ((questions, by_question), (predicates, by_predicate)):
             for name, group in grouped.items():
-                counts[name].add(group, run.right, told[1])
+                counts[name].add(group, run, told[1])
     return {
         "version": stabtree.__version__,
         "samples": samples,

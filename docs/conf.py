@@ -23,4 +23,5 @@ html_theme = "furo"
 html_title = "stabtree"
 html_static_path = ["_static"]
 html_css_files = ["site.css", "nodes.css"]
+smartquotes = False  # `--literal` is an option, and no dash
 html_show_sourcelink = False

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from stabtree.facts.registry import Param
     from stabtree.tree.model import Severity
 
-# An address, a stretch of code, the id of a node in parentheses.
-MARKED = re.compile(r"(https?://[^\s<>]*[^\s<>.,;:!?)])|``(.+?)``|`([^`]+)`|\(([A-Z][\w.-]*)\)")
+# An address, a stretch of code, the id of a node in parentheses, an option.
+MARKED = re.compile(
+    r"(https?://[^\s<>]*[^\s<>.,;:!?)])|``(.+?)``|`([^`]+)`|\(([A-Z][\w.-]*)\)|(?<![\w-])(--[a-z][a-z-]+)"
+)
 LONGEST_ADDRESS = 60  # of one that is shown whole
 
 
@@ -25,11 +27,11 @@ def prose(plain: str) -> str:
     for match in MARKED.finditer(plain):
         found.append(_escaped(plain[end : match.start()]))
         end = match.end()
-        address, double, single, id_ = match.groups()
+        address, double, single, id_, option = match.groups()
         if address:
             found.append(link(address))
-        elif double or single:
-            found.append(code(double or single))
+        elif double or single or option:
+            found.append(code(double or single or option))
         else:
             found.append(f"({to(id_)})" if has_page(id_) else _escaped(match[0]))
     return "".join(found) + _escaped(plain[end:])
@@ -104,7 +106,7 @@ def folded(heading: str, body: str) -> str:
     return f"::::{{dropdown}} {heading}\n{body}\n::::" if body else ""
 
 
-def page(title: str, *parts: str, listed_elsewhere: bool = True) -> str:
+def page(title: str, *parts: str, listed_elsewhere: bool = True, wide: bool = False) -> str:
     """A page.
 
     Args:
@@ -112,6 +114,9 @@ def page(title: str, *parts: str, listed_elsewhere: bool = True) -> str:
         parts: its parts; empty ones are left out.
         listed_elsewhere: whether an index links to it and no table of contents does: hundreds of these in the margin of
             every page would be of no use to anyone.
+        wide: whether it takes the room of its list of contents as well.
     """
-    front = ["---\norphan: true\n---"] if listed_elsewhere else []
-    return "\n\n".join((*front, f"# {title}", *(each for each in parts if each))) + "\n"
+    said = [*(["orphan: true"] if listed_elsewhere else []), *(["hide-toc: true"] if wide else [])]
+    front = ["\n".join(("---", *said, "---"))] if said else []
+    room = ["```{div} wide-page\n```"] if wide else []
+    return "\n\n".join((*front, f"# {title}", *room, *(each for each in parts if each))) + "\n"

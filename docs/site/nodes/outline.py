@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docs.site.markup import code, text, to
+from docs.site.nodes.drawing import drawn
 from docs.site.prose import badge, listed, page, part, prose, table
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import KNOWN, PREFLIGHT, load_tree
@@ -12,6 +13,7 @@ from stabtree.tree.load import KNOWN, PREFLIGHT, load_tree
 if TYPE_CHECKING:
     from stabtree.tree.model import Question, Section, Tree
 
+LEAST_DRAWN = 4  # lines of an outline, from which on a picture tells more
 ABOUT = (
     "stabtree asks questions of a log, one after the other; the answer decides which comes next, until a finding is "
     "reached or nothing is left to ask. All that it asks stands in YAML files, the trees, of which these pages are "
@@ -83,11 +85,13 @@ def _tree_page(tree: Tree, one: Tree) -> str:
         f"Its source: {prose(one.source)}." if one.source else "",
         part("See also", listed(map(prose, one.see))),
         listed_elsewhere=False,
+        wide=True,
     )
 
 
 def _section(tree: Tree, section: Section) -> str:
-    told = part(text(section.heading), _outlined(_walk(tree, section.entry, section, set(), 0)))
+    lines = _walk(tree, section.entry, section, set(), 0)
+    told = part(text(section.heading), drawn(tree, section) if len(lines) > LEAST_DRAWN else "", _outlined(lines))
     return f"({_label(section)})=\n{told}"
 
 
