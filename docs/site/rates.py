@@ -10,6 +10,9 @@ from typing import Any
 
 from docs.site.markup import code
 from docs.site.prose import part, table
+from docs.site.reading import asking, home_of
+from stabtree.tree.load import PREFLIGHT
+from stabtree.tree.model import Question
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures" / "predicates.json"
 LEAST = 5  # runs, below which a share says nothing
@@ -40,12 +43,28 @@ def interval(count: int, total: int) -> tuple[float, float]:
 
 def of_question(id_: str) -> str:
     """How often a question's answers were right on labelled runs."""
-    return _told(figures().get("questions", {}).get(id_), "question")
+    found = figures().get("questions", {}).get(id_)
+    return _told(found) if found else _unasked(asks_settings=home_of(id_) == PREFLIGHT)
 
 
 def of_predicate(name: str) -> str:
     """The same of a predicate, over all questions that ask it."""
-    return _told(figures().get("predicates", {}).get(name), "predicate")
+    found = figures().get("predicates", {}).get(name)
+    if found:
+        return _told(found)
+    nodes = [asked.node for asked in asking() if asked.node.test == name]
+    questions = [node.id for node in nodes if isinstance(node, Question)]
+    if nodes and not questions:
+        return "Only causes of findings are tested by it, and the labels say too little of causes to count them."
+    return _unasked(asks_settings=bool(questions) and all(home_of(id_) == PREFLIGHT for id_ in questions))
+
+
+def _unasked(*, asks_settings: bool) -> str:
+    if not figures():
+        return ""
+    if asks_settings:
+        return "It is asked of configurations, and the labelled runs are logs: its errors were not measured."
+    return "No labelled run was asked, so nothing can be said of its errors."
 
 
 def in_short(name: str) -> str:
@@ -58,42 +77,29 @@ def in_short(name: str) -> str:
     return f"{healthy['alarms']} false alarms in {healthy['asked']}{right}"
 
 
-def _told(found: dict[str, Any] | None, what: str) -> str:
-    if not figures():
-        return ""
-    if not found:
-        return f"No labelled run was asked this {what}, so nothing can be said of its errors."
+def _told(found: dict[str, Any]) -> str:
     healthy, failed = found["healthy"], found["failed"]
+    either = failed["right"] + failed["elsewhere"]
     rows = [
-        _row("healthy runs", "led to a false alarm", healthy["alarms"], healthy["asked"]),
-        _row("failed runs of its kind", "led to a right finding", failed["right"], failed["asked"]),
+        _row(f"{healthy['asked']} healthy runs", "a false alarm", healthy["alarms"], healthy["asked"]),
+        _row(f"{failed['asked']} failed runs of its kind", "a right finding", failed["right"], failed["asked"]),
+        _row("the same", "a right finding, by this or another question", either, failed["asked"]),
     ]
-    elsewhere = failed["elsewhere"]
-    more = f"In {elsewhere} of the failed runs another question led to a right finding." if elsewhere else ""
-    return "\n\n".join(
-        filter(
-            None,
-            (
-                table(("asked of", "runs", "", "times", "share", "95% interval"), rows),
-                more,
-                _answers(found["answers"]),
-                f"[How this was measured](#{LABEL}).",
-            ),
-        )
-    )
+    led = table(("asked of", "led to", "how often", "95% interval"), rows)
+    return "\n\n".join((led, _answers(found["answers"]), f"[How this was measured](#{LABEL})."))
 
 
 def _row(runs: str, what: str, count: int, total: int) -> tuple[str, ...]:
     if total < LEAST:
-        return runs, str(total), what, str(count) if total else "", "asked of too few labelled runs to say", ""
+        return runs, what, "asked of too few labelled runs to say", ""
     low, high = interval(count, total)
-    return runs, str(total), what, str(count), f"{count / total:.0%}", f"{low:.0%} to {high:.0%}"
+    return runs, what, f"{count} times, {count / total:.0%}", f"{low:.0%} to {high:.0%}"
 
 
 def _answers(answers: dict[str, list[int]]) -> str:
     """Which answers were given, of healthy runs and of failed ones of its kind."""
     rows = [(code(verdict), str(healthy), str(failed)) for verdict, (healthy, failed) in answers.items()]
-    return table(("answer", "healthy runs", "failed runs of its kind"), rows)
+    return table(("answer given", "of healthy runs", "of failed ones of its kind"), rows)
 
 
 def about() -> str:
@@ -107,9 +113,9 @@ def about() -> str:
         "*Asked* means that the log could answer. An answer *led to* a finding where the walk went from it to a "
         "warning or worse before it began another section. A failed run is *of its kind* where one of the findings "
         "that the question can lead to is what the label allows the run to be called, and the finding is *right* "
-        "where it is one of these. A failed run that one question does not tell, another may. Intervals are Wilson's, "
-        f"at 95%; of fewer than {LEAST} runs no share is given. Causes of findings are not counted: the labels say too "
-        "little of them."
+        "where it is one of these. What one question does not tell, another may. A log with several runs counts once, "
+        f"and once for each answer. Intervals are Wilson's, at 95%; of fewer than {LEAST} runs no share is given. "
+        "Causes of findings are not counted: the labels say too little of them."
     )
     limits = (
         "The rules were made on most of these runs, so expect somewhat more errors on yours. Runs of one project are "

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from stabtree.tree.model import Section, Tree
 
-WIDTH, LINE, PAD, APART = 152, 15, 7, 9  # px: of a box, of a line in it, around its text, between two boxes
+WIDTH, LINE, PAD, APART = 168, 15, 7, 9  # px: of a box, of a line in it, around its text, between two boxes
 LETTER, LEAST_GAP, MARGIN = 6.2, 46, 2  # px: of a letter on a branch, between two columns, around the picture
-WRAP = 22  # letters in a line of a box
+STEM, BEND = 11, 6  # px: from a box to where its branches part, radius of a turn
+WRAP = 23  # letters in a line of a box
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ def _gaps(box: Box, depth: int = 0, found: list[float] | None = None) -> list[fl
     for child in box.onward:
         if depth == len(gaps):
             gaps.append(LEAST_GAP)
-        gaps[depth] = max(gaps[depth], LETTER * len(child.said) + 18)
+        gaps[depth] = max(gaps[depth], LETTER * len(child.said) + STEM + 12)
         _gaps(child, depth + 1, gaps)
     return gaps
 
@@ -106,12 +107,9 @@ def _shapes(box: Box, depth: int, lefts: list[float]) -> Iterator[str]:
     left = lefts[depth]
     for child in box.onward:
         start, end = left + WIDTH, lefts[depth + 1]
-        bend = min(18.0, (end - start) / 2)
         y, to = box.branch, child.branch
-        yield (
-            f'<path class="edge" d="M{start:.1f} {y:.1f}C{start + bend:.1f} {y:.1f} {start:.1f} {to:.1f} '
-            f'{start + bend:.1f} {to:.1f}H{end:.1f}"/>'
-        )
+        turn = f"V{to - BEND:.1f}q0 {BEND} {BEND} {BEND}" if to > y else ""
+        yield f'<path class="edge" d="M{start:.1f} {y:.1f}H{start + STEM:.1f}{turn}H{end:.1f}"/>'
         yield f'<text class="said" x="{end - 5:.1f}" y="{to - 4:.1f}" text-anchor="end">{escape(child.said)}</text>'
         yield from _shapes(child, depth + 1, lefts)
     lines = [f'<tspan class="id">{escape(box.id)}</tspan>'] if box.id and box.look in ("question", "away") else []
