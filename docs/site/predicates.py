@@ -29,6 +29,7 @@ ABOUT = (
     "numbers of its own. It answers with evidence, or `unknown` where the log can't tell. `stabtree tree predicates` "
     "lists them, and [Write a predicate](../how-to/write-a-predicate.md) shows how to add one."
 )
+ROOM = "stabtree.predicates"
 
 
 def pages() -> dict[str, str | bytes]:
@@ -42,27 +43,32 @@ def pages() -> dict[str, str | bytes]:
 
 
 def _by_subject() -> list[str]:
-    """The predicates by the module that they stand in, each in a line."""
-    subjects: dict[str, list[Predicate]] = defaultdict(list)
+    """The predicates by the room that they stand in, each in a line."""
+    rooms: dict[str, list[Predicate]] = defaultdict(list)
     for item in PREDICATES.values():
-        subjects[item.func.__module__].append(item)
-    return [
-        part(text(_subject(module)), _rows(items))
-        for module, items in sorted(subjects.items(), key=lambda one: _subject(one[0]))
-    ]
+        rooms[_room(item.func.__module__)].append(item)
+    return [part(_heading(room), _about(room), _rows(items)) for room, items in sorted(rooms.items())]
 
 
-def _subject(module: str) -> str:
-    """What a module is about: the first line of its docstring up to the colon, which all have."""
-    first = (sys.modules[module].__doc__ or "").strip().partition("\n")[0]
-    return re.split(r"[.:]\s|[.:]$", first, maxsplit=1)[0]
+def _room(module: str) -> str:
+    """The package of a module's own below the predicates, else the module."""
+    package = module.rpartition(".")[0]
+    return module if package == ROOM else package
+
+
+def _heading(room: str) -> str:
+    return text(room.removeprefix(f"{ROOM}.").replace("_", " ").capitalize())
+
+
+def _about(room: str) -> str:
+    return prose((sys.modules[room].__doc__ or "").strip().partition("\n\n")[0])
 
 
 def _rows(items: Iterable[Predicate]) -> str:
     return table(
-        ("predicate", "what it asks", "measured"),
+        ("predicate", "what it asks", "false alarms", "right findings"),
         [
-            (f"[{code(item.name)}]({file_of(item.name)}.md)", prose(item.question), rates.in_short(item.name))
+            (f"[{code(item.name)}]({file_of(item.name)}.md)", prose(item.question), *rates.in_short(item.name))
             for item in items
         ],
     )

@@ -67,14 +67,17 @@ def _unasked(*, asks_settings: bool) -> str:
     return "No labelled run was asked, so nothing can be said of its errors."
 
 
-def in_short(name: str) -> str:
-    """Of a predicate: false alarms on healthy runs, and what it found of its kind."""
+def in_short(name: str) -> tuple[str, str]:
+    """Of a predicate: false alarms on healthy runs, and right findings on failed ones; empty where few were asked."""
     found = figures().get("predicates", {}).get(name)
-    if not found or found["healthy"]["asked"] < LEAST:
-        return ""
+    if not found:
+        return "", ""
     healthy, failed = found["healthy"], found["failed"]
-    right = f"; right in {failed['right']} of {failed['asked']}" if failed["asked"] >= LEAST else ""
-    return f"{healthy['alarms']} false alarms in {healthy['asked']}{right}"
+    others = f", {failed['elsewhere']} by others" if failed["elsewhere"] else ""
+    return (
+        f"{healthy['alarms']} of {healthy['asked']}" if healthy["asked"] >= LEAST else "",
+        f"{failed['right']} of {failed['asked']}{others}" if failed["asked"] >= LEAST else "",
+    )
 
 
 def _told(found: dict[str, Any]) -> str:

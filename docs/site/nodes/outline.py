@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from docs.site.markup import code, text, to
 from docs.site.nodes.drawing import drawn
+from docs.site.nodes.ways import exits
 from docs.site.prose import badge, listed, page, part, prose, table
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import KNOWN, PREFLIGHT, load_tree
 
 if TYPE_CHECKING:
-    from stabtree.tree.model import Question, Section, Tree
+    from stabtree.tree.model import Section, Tree
 
 LEAST_DRAWN = 4  # lines of an outline, from which on a picture tells more
 ABOUT = (
@@ -35,7 +36,7 @@ def pages(tree: Tree) -> dict[str, str]:
         for name, one in parts.items()
     ]
     head = ("tree", "questions", "findings", "entries", "known causes", "walked by")
-    index = page("The trees", ABOUT, table(head, rows), _ids(tree), toctree, listed_elsewhere=False)
+    index = page("The trees", ABOUT, table(head, rows), _ids(), toctree, listed_elsewhere=False)
     return {**made, "index": index}
 
 
@@ -43,9 +44,12 @@ def _findings(tree: Tree) -> list[str]:
     return [leaf.id for leaf in tree.leaves.values() if leaf.title != NOTHING]
 
 
-def _ids(tree: Tree) -> str:
-    every = [*tree.questions, *tree.groups, *tree.entries, *(item.id for item in tree.signatures)]
-    return part("By id", " · ".join(map(to, every)))
+def _ids() -> str:
+    lines = []
+    for one in map(load_tree, KNOWN):
+        every = [*one.questions, *one.groups, *one.entries, *(item.id for item in one.signatures)]
+        lines.append(f"{text(one.title)}\n: {' '.join(map(to, every))}")
+    return part("By id", *lines)
 
 
 def tree_link(name: str) -> str:
@@ -115,14 +119,6 @@ def _walk(tree: Tree, id_: str, section: Section, seen: set[str], depth: int) ->
             lines.append(f"{start}{to(target)} {prose(tree.questions[target].ask)}")
             lines += _walk(tree, target, section, seen, depth + 1)
     return lines
-
-
-def exits(question: Question) -> dict[str, list[str]]:
-    """Where a question's answers lead, each with all the answers that lead there."""
-    found: dict[str, list[str]] = {}
-    for verdict, target in question.go.items():
-        found.setdefault(target, []).append(verdict)
-    return found
 
 
 def _end(tree: Tree, id_: str) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from docs.site import rates
 from docs.site.markup import code, text, to, to_predicate
-from docs.site.nodes.outline import exits, place_of
+from docs.site.nodes.outline import place_of
+from docs.site.nodes.ways import exits
 from docs.site.prose import badge, console, listed, page, part, prose, reference, table
 from docs.site.reading import BESIDES, example, home_of, metric_table, parameters, read_by, reads_run
 from stabtree.common.answer import NO, UNKNOWN
