@@ -22,5 +22,5 @@ copybutton_only_copy_prompt_lines = True
 html_theme = "furo"
 html_title = "stabtree"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "failures.css"]
 html_show_sourcelink = False
