@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docs.site.failures.examples import Example
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.tree.document import Part
-    from stabtree.tree.model import Leaf, Section
+    from stabtree.tree.model import Section
 
-# What a person sees first, as words of `EVENTS`, or as what a series is about.
+# What a person sees first: words of `EVENTS`, series that a failure rests on, and the sections that it stands in.
 SEEN = {
     "rise": ("The loss goes up", {"rise"}),
-    "nan": ("NaN or inf", {"nan"}),
-    "flat": ("It does not learn", {"flat", "zero"}),
-    "grad": ("Gradients look wrong", {"grad_norm", "gradient"}),
-    "scale": ("Loss scale, fp16", {"loss_scale", "skipped", "overflow"}),
+    "nan": ("NaN or inf", {"nan", "rerun"}),
+    "flat": ("It does not learn", {"flat", "zero", "learning", "units", "S1"}),
+    "odd": ("The loss looks odd", {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.repeat"}),
+    "grad": ("Gradients look wrong", {"grad_norm", "gradients", "overflow"}),
+    "scale": ("Loss scale, skipped steps", {"loss_scale", "skipped_steps", "3"}),
     "rate": ("Learning rate, schedule", {"schedule", "lr"}),
+    "layers": ("Updates, weights, layers", {"update_ratio", "dead_relu_frac", "logsumexp", "attention_logits_max"}),
     "eval": ("Evaluation parts from training", {"eval_loss", "eval_quality"}),
-    "reward": ("Reward and policy", {"reward", "reward-fall", "policy", "reference", "length", "entropy", "kl"}),
+    "reward": ("Reward and policy", {"grpo"}),
     "slow": ("Slow, or standing still", {"slow"}),
     "message": ("An error message", {"message"}),
     "config": ("Before the run", {"config"}),
@@ -72,7 +73,7 @@ def _tree(part: Part) -> Iterator[str]:
         return
     yield f"\n({part.name})=\n## {text(part.title)}\n"
     if part.name == "errors":
-        yield parts.raw(parts.cards(_message(example) for example in held if not _milder(example)))
+        yield parts.raw(parts.cards((_message(example) for example in held if not _milder(example)), close=True))
         return
     sections = dict.fromkeys(parts.section_of(example.leaf).id for example in held)
     alone = [id_ for id_ in sections if tree().section(id_).check or part.name == "preflight"]
@@ -80,10 +81,10 @@ def _tree(part: Part) -> Iterator[str]:
         if id_ not in alone:
             section = tree().section(id_)
             yield f"\n### {text(section.heading)}\n"
-            yield parts.raw(parts.cards(_of(held, [section])))
+            yield parts.raw(parts.cards(_of(held, [section]), close=True))
     if alone:
         yield "\n### Checks that stand alone\n" if len(alone) < len(sections) else ""
-        yield parts.raw(parts.cards(_of(held, [tree().section(id_) for id_ in alone])))
+        yield parts.raw(parts.cards(_of(held, [tree().section(id_) for id_ in alone]), close=True))
 
 
 def _of(held: list[Example], sections: list[Section]) -> Iterator[Markup]:
@@ -111,15 +112,10 @@ def _message(example: Example) -> Markup:
 
 def seen(example: Example) -> list[str]:
     """Under which of the words of `SEEN` a failure is found."""
-    words = {*example.leaf.events, *_metrics(example.leaf, example.found)}
     if example.kind in (Kind.LOG, Kind.CONFIG):
-        words = {"message" if example.kind is Kind.LOG else "config"}
+        return ["message" if example.kind is Kind.LOG else "config"]
+    section = parts.section_of(example.leaf)
+    evidence = example.finding.evidence if example.finding else ()
+    metrics = {item.metric.partition("/")[0] for item in evidence}
+    words = {*example.leaf.events, *metrics, section.id, section.tree}
     return [name for name, (_, of) in SEEN.items() if of & words]
-
-
-def _metrics(leaf: Leaf, found: Diagnosis) -> set[str]:
-    """The series that a failure rests on."""
-    parts_ = (part for item in found.findings for part in item.parts if part.leaf.id == leaf.id)
-    named = {item.metric.partition("/")[0] for part in parts_ for item in part.evidence[-1:] if item.metric}
-    named |= {"reward"} if parts.section_of(leaf).tree == "grpo" else set()
-    return named

@@ -188,7 +188,7 @@ def _sources(leaf: Leaf) -> Markup:
     question = parts.question_of(leaf)
     from_ = dict.fromkeys(filter(None, [leaf.source, question.source if question else ""]))
     see = [*leaf.see, *(link for cause in leaf.causes for link in cause.see)]
-    rows = [joined(["Rule: ", "; ".join(from_), "."])]
+    rows = [joined(["The rule is from ", joined([_see(one) for one in from_], ", "), "."])]
     rows += [_see(link) for link in dict.fromkeys(see)]
     rows.append(joined(["In the terminal: ", tag("code", f"stabtree explain {leaf.id} --full"), "."]))
     if not parts.before_run(leaf):

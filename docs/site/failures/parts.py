@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from docs.site.failures.examples import examples
@@ -87,12 +88,17 @@ def card(id_: str, above: str = "", below: str = "", **attributes: str | bool) -
     leaf, page = tree().leaves[id_], f"{file_of(id_)}.html"
     parts = [
         tag("div", Markup(above), class_="above") if above else Markup(),
-        tag("div", Markup(thumbnail(examples()[id_])), class_="thumb"),
+        tag("div", _thumb(id_), class_="thumb"),
         tag("a", leaf.title, href=page, class_="title"),
         tag("div", badge(leaf.severity), tag("code", id_), class_="meta"),
         tag("div", Markup(below), class_="below") if below else Markup(),
     ]
     return tag("article", *parts, class_=f"fail {leaf.severity}", **attributes)
+
+
+@cache
+def _thumb(id_: str) -> Markup:
+    return Markup(thumbnail(examples()[id_]))
 
 
 def plain_card(above: str, title: str, below: str = "") -> Markup:
@@ -101,9 +107,9 @@ def plain_card(above: str, title: str, below: str = "") -> Markup:
     return tag("article", *parts, tag("div", Markup(below), class_="below") if below else Markup(), class_="fail plain")
 
 
-def cards(held: Iterable[str]) -> Markup:
-    """Cards beside and below each other."""
-    return tag("div", *held, class_="fails")
+def cards(held: Iterable[str], *, close: bool = False) -> Markup:
+    """Cards beside and below each other; close ones are beside each other on a phone too."""
+    return tag("div", *held, class_="fails close" if close else "fails")
 
 
 def sentences(evidence: Iterable[Evidence]) -> Markup:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from docs.site.failures.examples import Kind
-from stabtree.render.figure.build import figure
+from stabtree.render.figure.build import Frame, drawn_strip, figure
 from stabtree.render.figure.levels import levels
-from stabtree.render.figure.model import column_of
+from stabtree.render.figure.model import Figure, Mark, column_of
 from stabtree.render.figure.numbers import short
 from stabtree.render.figure.svg import svg
 from stabtree.render.html.tags import Markup, joined, tag
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.render.figure.model import Figure, Mark, Strip
+    from stabtree.render.figure.model import Strip
 
 COLUMNS = 200  # of the large picture: finer than its line is thick
 INSET = 4
+BESIDE = ("grad_norm", "lr")
+_NUMBERS = ("batch_id",)  # numbers that are names have no course
 WORDS = {"onset": "onset", "restart": "restart"}
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 _PLACE = re.compile(r"run\.yaml:(\d+), (\w+)")
@@ -60,33 +62,60 @@ POCKET = Size(width=360, strip=72, head=20, columns=150, most=4, labelled=True)
 
 def large(example: Example) -> str:
     """The picture of a run, once for a wide and once for a narrow screen; what tells in words where no curve does."""
-    drawn = figure(example.found, _drawn_of(example), COLUMNS) if example.kind in (Kind.FIXTURE, Kind.MADE) else None
-    if drawn is None:
+    curves = example.kind in (Kind.FIXTURE, Kind.MADE)
+    wide, narrow = (
+        _figure(example.found, _drawn_of(example), columns) if curves else None for columns in (COLUMNS, POCKET.columns)
+    )
+    if wide is None or narrow is None:
         return f'<div class="picture">{quoted(example)}</div>'
-    pocket = figure(example.found, _drawn_of(example), POCKET.columns)
-    narrow = small(pocket, POCKET) if pocket else ""
-    wide = _STYLE.sub("", svg(drawn)).strip()
-    return f'<div class="picture"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'
+    whole = _STYLE.sub("", svg(wide)).strip()
+    return (
+        f'<div class="picture"><div class="wide">{whole}</div><div class="narrow">{small(narrow, POCKET)}</div></div>'
+    )
 
 
 def thumbnail(example: Example) -> str:
     """The picture of a card."""
     if example.kind in (Kind.LOG, Kind.CONFIG):
         return quoted(example)
-    return of(example.found, _drawn_of(example)) or quoted(example)
+    last = example.visits[-1].answer.evidence if example.visits else ()
+    telling = [item.metric for item in last if item.metric not in ("", "loss")]
+    return of(example.found, _drawn_of(example), telling) or quoted(example)
 
 
-def of(found: Diagnosis, finding: Finding | None) -> str:
-    """The loss and what tells of a finding; empty where there is no curve."""
-    drawn = figure(found, finding, THUMB.columns)
+def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> str:
+    """The loss and what tells of a finding, these series first; empty where there is no curve."""
+    drawn = _figure(found, finding, THUMB.columns)
     if drawn is None:
         return ""
     loss = [strip for strip in drawn.strips if strip.metric == "loss"]
-    telling = [strip for strip in drawn.strips if finding and strip.metric == finding.metric]
+    names = [*first, *([finding.metric] if finding else [])]
+    telling = [strip for name in names for strip in drawn.strips if strip.metric == name]
     order = {strip.metric: strip for strip in (*loss, *telling, *drawn.strips)}
     chosen = tuple(order.values())[: THUMB.most]
     size = replace(THUMB, strip=2 * THUMB.strip + THUMB.head) if len(chosen) == 1 else THUMB
     return small(replace(drawn, strips=chosen), size)
+
+
+def _figure(found: Diagnosis, finding: Finding | None, columns: int) -> Figure | None:
+    """The figure of a report; one series alone has another one beside it, which shows how long the run went on."""
+    drawn = figure(found, finding, columns)
+    if drawn is None:
+        return None
+    shown = tuple(strip for strip in drawn.strips if strip.metric not in _NUMBERS) or drawn.strips
+    name = shown[0].metric
+    held = [found.run.series[other] for other in BESIDE if other in found.run.series]
+    beside = max(held, key=lambda series: int(series.steps[-1]), default=None)
+    if len(shown) > 1 or beside is None or beside.metric == name or len(beside) < 2:
+        return replace(drawn, strips=shown)
+    first, last = min(drawn.first_step, int(beside.steps[0])), max(drawn.last_step, int(beside.steps[-1]))
+    onset = finding.onset_step if finding and finding.onset_step is not None else first - 1
+    frame = Frame(first, last, columns, onset)
+    gaps = [gap for gap in found.run.gaps if gap.metric == name]
+    strips = drawn_strip(found.run.series[name], frame, gaps=gaps), drawn_strip(beside, frame)
+    marked = any(mark.kind == "onset" for mark in drawn.marks) or not first <= onset <= last
+    late = () if marked else (Mark(onset, "onset", f"{onset:,}"),)
+    return Figure(first, last, columns, strips, (*drawn.marks, *late), drawn.unit)
 
 
 def _drawn_of(example: Example) -> Finding | None:
