@@ -171,7 +171,8 @@ def _configuration(leaf: Leaf) -> Example:
         found = checked(load_config(CONFIG))
     if leaf.id in {finding.leaf.id for finding in found.findings}:
         return Example(leaf, Kind.CONFIG, found, command=f"stabtree check {CONFIG}", settings=settings)
-    return Example(leaf, Kind.CONFIG, checked(planned(sides.base, sides.yes)), settings=settings)
+    run = replace(planned(sides.base, sides.yes), sources=found.run.sources)
+    return Example(leaf, Kind.CONFIG, checked(run), settings=settings)
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

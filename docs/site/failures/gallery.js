@@ -24,7 +24,7 @@
     for (const section of [...document.querySelectorAll("article section, section section")].reverse())
       if (section.querySelector("article.fail")) section.hidden = !section.querySelector("article.fail:not([hidden])");
     const narrowed = seen.length || severity.length || asked.length;
-    count.textContent = narrowed ? `${shown} of ${cards.length} cards` : count.dataset.all;
+    count.textContent = narrowed ? `${shown} of ${cards.length} pictures` : count.dataset.all;
   }
 
   count.dataset.all = count.textContent;

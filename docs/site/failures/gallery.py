@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from docs.site.failures import parts
@@ -44,7 +45,6 @@ and the reports are what stabtree prints of them.
 
 def gallery() -> str:
     """The index page."""
-    count = len(examples())
     chips = [tag("button", words, type="button", data_seen=name) for name, (words, _) in SEEN.items()]
     levels = [tag("button", level, type="button", data_severity=level, class_=level) for level in _levels()]
     search = tag("input", type="search", placeholder="Search: a word, an id, a message", aria_label="Search")
@@ -53,13 +53,19 @@ def gallery() -> str:
         search,
         tag("div", *chips, class_="chips", role="group", aria_label="What you see"),
         tag("div", *levels, class_="chips", role="group", aria_label="How bad"),
-        tag("p", f"{count} failures", class_="count", aria_live="polite", data_all=f"{count}"),
+        tag("p", _counted(), class_="count", aria_live="polite"),
         class_="filter",
         hidden=True,
     )
     script = Markup('<script src="../_static/gallery.js" defer></script>')
     head = ["---\norphan: true\nhide-toc: true\n---\n", "# Failures\n", INTRO, parts.raw(joined([bar, script]))]
     return "\n".join([*head, *(block for part in tree().parts for block in _tree(part))])
+
+
+def _counted() -> str:
+    """How many there are of each kind."""
+    each = Counter(str(example.leaf.severity) for example in examples().values())
+    return f"{len(examples())} pages: {', '.join(f'{each[level]} {level}' for level in _levels())}"
 
 
 def _levels() -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from docs.site.failures import parts
 from docs.site.failures.examples import Kind, as_yaml
 from docs.site.failures.neighbours import neighbours
-from docs.site.failures.pictures import large
+from docs.site.failures.pictures import PERSON, large
 from docs.site.failures.terminal import terminal
 from docs.site.markup import known as tree
 from docs.site.markup import text
@@ -95,17 +95,17 @@ def _origin(example: Example) -> Markup:
 
 def _walk(example: Example) -> Markup:
     """The questions that led to it, each with its answer and what was seen."""
-    known = [visit for visit in example.visits if visit.answer.verdict != UNKNOWN]
-    ending = example.visits[-1] if example.visits else None
-    rows = [_visit(visit, last=visit is ending) for visit in known]
+    *before, ending = example.visits
+    known = [visit for visit in before if visit.answer.verdict != UNKNOWN]
+    rows = [*(_visit(visit, last=False) for visit in known), _visit(ending, last=True)]
     return tag("ol", *rows, class_="walk")
 
 
 def _visit(visit: Visit, *, last: bool) -> Markup:
     """A turn of the walk; of those on the way only the first thing that was seen."""
-    answer = tag("b", visit.answer.verdict.replace("_", " "), class_="answer")
-    by = " (said by a person)" if visit.given_by == "person" else ""
-    seen = parts.sentences(visit.answer.evidence[: MOST_SEEN if last else 1])
+    answer = tag("b", parts.said(visit.answer.verdict), class_="answer")
+    by = " (said by a person)" if visit.given_by == PERSON else ""
+    seen = parts.sentences(visit.answer.evidence[: MOST_SEEN if last else 1]) or prose(visit.answer.reason)
     asked = tag("div", parts.link(visit.question.id), " ", prose(visit.question.ask), " ", answer, by, class_="asked")
     return tag("li", asked, tag("div", seen, class_="evidence"), class_="last" if last else False)
 
@@ -153,12 +153,13 @@ def _cause(cause: Cause, judged: JudgedCause | None) -> Markup:
     moved = f" Likely where {cause.moves} left its course before all others." if cause.moves else ""
     holds = " and ".join(f"{key} is {' or '.join(words)}" for key, words in cause.holds.items())
     state = tag("span", f"here {judged.state}", class_=f"state {str(judged.state).replace(' ', '-')}") if judged else ""
-    head = tag("div", prose(cause.text), " ", state, class_="what")
+    more = joined([" ", parts.link(cause.id)]) if parts.address(cause.id) else Markup()
+    head = tag("div", prose(cause.text), " ", state, more, class_="what")
     only = tag("p", f"Told only where {holds}.", class_="holds") if holds else Markup()
     mends = items("ul", [Markup(prose(plain(fix))) for fix in cause.fixes], class_="mends")
-    more = tag("p", "See ", joined([_see(one) for one in cause.see], ", "), class_="holds") if cause.see else Markup()
+    see = tag("p", "See ", joined([_see(one) for one in cause.see], ", "), class_="holds") if cause.see else Markup()
     return tag(
-        "div", head, tag("p", tested, moved, class_="tested"), only, mends, more, class_="cause", id=_anchor(cause)
+        "div", head, tag("p", tested, moved, class_="tested"), only, mends, see, class_="cause", id=_anchor(cause)
     )
 
 

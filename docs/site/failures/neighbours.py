@@ -8,7 +8,6 @@ from docs.site.failures import parts
 from docs.site.failures.examples import after, examples, near
 from docs.site.failures.pictures import of as curve
 from docs.site.markup import known as tree
-from stabtree.common.answer import UNKNOWN
 from stabtree.render.html.tags import Markup, joined, prose, table, tag
 from stabtree.render.trees.reference import rule_of
 
@@ -42,14 +41,15 @@ def _asked(question: Question) -> str:
     asked = tag("p", parts.link(question.id), " ", tag("strong", question.ask), class_="ask")
     rule = rule_of(tree(), question)
     told = tag("p", tag("b", "The rule: "), prose(rule), class_="rule") if rule else Markup()
-    return tag("div", asked, told, class_="decides")
+    hand = tag("p", tag("b", "By hand: "), prose(question.person), class_="rule") if question.person else Markup()
+    return tag("div", asked, told, hand, class_="decides")
 
 
 def _exits(question: Question, leaf: Leaf) -> Iterator[Markup]:
     """A card for each answer."""
     answers: dict[str, list[str]] = {}
     for verdict, id_ in question.go.items():
-        answers.setdefault(id_, []).append("can't be told" if verdict == UNKNOWN else verdict.replace("_", " "))
+        answers.setdefault(id_, []).append(parts.said(verdict))
     for id_, said in answers.items():
         above = joined([tag("b", joined([tag("span", word) for word in said], " or "))])
         if parts.has_failure(id_):
@@ -82,7 +82,7 @@ def _escalated(leaf: Leaf) -> Iterator[str]:
 
 def _table(beside: tuple[Near, ...]) -> Markup:
     return table(
-        ["what it lacks", "its curves", "what is told instead", "what decided"], map(_row, beside), class_="near"
+        ["inside the bar of", "its curves", "what is told instead", "what decided"], map(_row, beside), class_="near"
     )
 
 
@@ -100,7 +100,8 @@ def _row(one: Near) -> list[str]:
 def _alike(leaf: Leaf) -> list[str]:
     """Failures that tell of the same kind of event, by other questions: those of its own tree first."""
     home = parts.section_of(leaf).tree
-    beside = {id_ for question in parts.leading(leaf.id) for id_ in question.go.values()}
+    beside = {leaf.id, *(id_ for question in parts.leading(leaf.id) for id_ in question.go.values())}
+    beside |= {other.id for other in tree().leaves.values() if other.escalate == leaf.id}
     alike = [
         other
         for other in tree().leaves.values()

@@ -10,6 +10,7 @@ from docs.site.failures.examples import examples
 from docs.site.failures.pictures import thumbnail
 from docs.site.markup import FAILURES, PREDICATE_PAGES, file_of, has_page
 from docs.site.markup import known as tree
+from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.render.html.tags import Markup, joined, prose, tag
 from stabtree.render.verdicts import LOOKS
@@ -52,6 +53,11 @@ def predicate_link(name: str, words: str) -> Markup:
 def badge(severity: str) -> Markup:
     """The word for how bad something is, in its colour."""
     return tag("span", LOOKS[severity].word.lower(), class_=f"severity {severity}")
+
+
+def said(verdict: str) -> str:
+    """An answer in words."""
+    return "can't be told" if verdict == UNKNOWN else verdict.replace("_", " ")
 
 
 def question_of(leaf: Leaf) -> Question | None:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.render.figure.model import Strip
+    from stabtree.run import Gap, Run
 
 COLUMNS = 200  # of the large picture: finer than its line is thick
 INSET = 4
+PERSON = "person"
 BESIDE = ("grad_norm", "lr")
 _NUMBERS = ("batch_id",)  # numbers that are names have no course
 WORDS = {"onset": "onset", "restart": "restart"}
@@ -64,7 +66,8 @@ def large(example: Example) -> str:
     """The picture of a run, once for a wide and once for a narrow screen; what tells in words where no curve does."""
     curves = example.kind in (Kind.FIXTURE, Kind.MADE)
     wide, narrow = (
-        _figure(example.found, _drawn_of(example), columns) if curves else None for columns in (COLUMNS, POCKET.columns)
+        _figure(example.found, _drawn_of(example), columns, _telling(example)) if curves else None
+        for columns in (COLUMNS, POCKET.columns)
     )
     if wide is None or narrow is None:
         return f'<div class="picture">{quoted(example)}</div>'
@@ -78,14 +81,15 @@ def thumbnail(example: Example) -> str:
     """The picture of a card."""
     if example.kind in (Kind.LOG, Kind.CONFIG):
         return quoted(example)
-    last = example.visits[-1].answer.evidence if example.visits else ()
-    telling = [item.metric for item in last if item.metric not in ("", "loss")]
-    return of(example.found, _drawn_of(example), telling) or quoted(example)
+    last = example.visits[-1]
+    if last.given_by == PERSON and example.finding:
+        return tag("div", tag("span", "no curve tells; a person is asked"), tag("b", last.question.ask), class_="asks")
+    return of(example.found, _drawn_of(example), _telling(example)) or quoted(example)
 
 
 def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> str:
     """The loss and what tells of a finding, these series first; empty where there is no curve."""
-    drawn = _figure(found, finding, THUMB.columns)
+    drawn = _figure(found, finding, THUMB.columns, first)
     if drawn is None:
         return ""
     loss = [strip for strip in drawn.strips if strip.metric == "loss"]
@@ -97,25 +101,45 @@ def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> 
     return small(replace(drawn, strips=chosen), size)
 
 
-def _figure(found: Diagnosis, finding: Finding | None, columns: int) -> Figure | None:
-    """The figure of a report; one series alone has another one beside it, which shows how long the run went on."""
+def _figure(found: Diagnosis, finding: Finding | None, columns: int, telling: Sequence[str] = ()) -> Figure | None:
+    """The figure of a report, with what answered last where nothing is wrong.
+
+    One series alone has another one beside it, which shows how long the run went on.
+    """
     drawn = figure(found, finding, columns)
     if drawn is None:
         return None
-    shown = tuple(strip for strip in drawn.strips if strip.metric not in _NUMBERS) or drawn.strips
-    name = shown[0].metric
-    held = [found.run.series[other] for other in BESIDE if other in found.run.series]
-    beside = max(held, key=lambda series: int(series.steps[-1]), default=None)
-    if len(shown) > 1 or beside is None or beside.metric == name or len(beside) < 2:
-        return replace(drawn, strips=shown)
-    first, last = min(drawn.first_step, int(beside.steps[0])), max(drawn.last_step, int(beside.steps[-1]))
+    shown = [strip for strip in drawn.strips if strip.metric not in _NUMBERS] or list(drawn.strips)
+    names = [strip.metric for strip in shown]
+    more = [name for name in dict.fromkeys(telling) if finding is None and name not in names]
+    more = [*more, *_longest(found.run, names[0])] if len(shown) + len(more) == 1 else more
+    added = [found.run.series[name] for name in more if len(found.run.series.get(name, ())) > 1]
+    if not added:
+        return replace(drawn, strips=tuple(shown))
+    first = min(drawn.first_step, *(int(series.steps[0]) for series in added))
+    last = max(drawn.last_step, *(int(series.steps[-1]) for series in added))
     onset = finding.onset_step if finding and finding.onset_step is not None else first - 1
     frame = Frame(first, last, columns, onset)
-    gaps = [gap for gap in found.run.gaps if gap.metric == name]
-    strips = drawn_strip(found.run.series[name], frame, gaps=gaps), drawn_strip(beside, frame)
+    old = [drawn_strip(found.run.series[name], frame, gaps=_gaps(found.run, name)) for name in names]
     marked = any(mark.kind == "onset" for mark in drawn.marks) or not first <= onset <= last
     late = () if marked else (Mark(onset, "onset", f"{onset:,}"),)
+    strips = (*old, *(drawn_strip(series, frame) for series in added))
     return Figure(first, last, columns, strips, (*drawn.marks, *late), drawn.unit)
+
+
+def _longest(run: Run, but: str) -> list[str]:
+    """Of the series that nearly every run has, the one that was logged longest."""
+    held = [run.series[name] for name in BESIDE if name in run.series and name != but]
+    return [max(held, key=lambda series: int(series.steps[-1])).metric] if held else []
+
+
+def _gaps(run: Run, name: str) -> list[Gap]:
+    return [gap for gap in run.gaps if gap.metric == name]
+
+
+def _telling(example: Example) -> list[str]:
+    """The series that answered last, but for the loss, which every picture has."""
+    return [item.metric for item in example.visits[-1].answer.evidence if item.metric not in ("", "loss")]
 
 
 def _drawn_of(example: Example) -> Finding | None:

@@ -50,8 +50,7 @@ def printed(found: Diagnosis, width: int, *, color: bool = True) -> str:
     code = exit_code([found.verdict], levels_of(None))
     look = Look(width=width, color=color, exit_code=code)
     if found.before_run:
-        name = found.run.sources[0].path if found.run.sources else ""
-        return checks()[SCREEN]([Outcome(name, found)], look)
+        return checks()[SCREEN]([Outcome(found.run.sources[0].path, found)], look)
     return screen(found, look)
 
 
