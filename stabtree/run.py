@@ -342,7 +342,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What one of the steps is called: a row where they are numbers of rows."""
+        """What one of the steps is called; a row where they are numbers of rows."""
         return "row" if self.by_row else "step"
 
     @property

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 DOCS = Path(__file__).resolve().parents[1]
+ROOT = DOCS.parent
+LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]+)")
 WRITTEN = ("*.md", "*.py", "*.css", "*.svg", "*.png", "*.yaml", "*.sh")
 # Each has `pages()`: what it writes, by its path in the site. No two write the same.
-MAKERS = ("failures", "nodes", "metrics", "predicates", "commands", "comparison")
+MAKERS = ("failures", "nodes", "metrics", "predicates", "commands", "schemas", "reference", "api", "comparison")
 
 
 def made() -> Iterator[tuple[str, str | bytes]]:
@@ -33,10 +38,30 @@ def lay_out(folder: Path) -> int:
     for pattern in WRITTEN:
         for file in sorted(DOCS.rglob(pattern)):
             if "site" not in file.relative_to(DOCS).parts:
-                _put(folder / file.relative_to(DOCS), file.read_bytes())
+                page = file.suffix == ".md"
+                _put(folder / file.relative_to(DOCS), _outward(file).encode() if page else file.read_bytes())
     for path, content in made():
         _put(folder / path, content.encode() if isinstance(content, str) else content)
     return sum(1 for _ in folder.rglob("*.md"))
+
+
+@cache
+def source_address() -> str:
+    """Where the repository's files are read."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    home = project.get("urls", {}).get("Source", "https://github.com/stabtree/stabtree")
+    return f"{home}/blob/main"
+
+
+def _outward(page: Path) -> str:
+    """A page whose links to files beside `docs/`, which are no pages, lead to where the repository is read."""
+
+    def led(link: re.Match[str]) -> str:
+        target = (page.parent / link[1]).resolve()
+        outside = target.exists() and not target.is_relative_to(DOCS) and target.is_relative_to(ROOT)
+        return f"{source_address()}/{target.relative_to(ROOT).as_posix()}" if outside else link[1]
+
+    return LINK.sub(led, page.read_text(encoding="utf-8"))
 
 
 def _put(path: Path, content: bytes) -> None:

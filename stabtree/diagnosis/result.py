@@ -171,7 +171,7 @@ class Finding:
 
     @property
     def first_fixes(self) -> tuple[Fix, ...]:
-        """Those to try first: more than a few are not read when it matters."""
+        """Those to try first; more than a few are not read when it matters."""
         return self.advice[:MOST_FIXES]
 
 
@@ -276,7 +276,7 @@ class Diagnosis:
 
     @property
     def reached(self) -> tuple[Finding, ...]:
-        """All leaves that are not ok: each finding, and what else tells of its event by itself."""
+        """All leaves that are not ok; each finding, and what else tells of its event by itself."""
         return tuple(item for finding in self.findings for item in (finding, *finding.also))
 
     @property
