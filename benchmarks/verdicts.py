@@ -134,8 +134,8 @@ def _lines(before: Record, now: Record) -> Iterator[str]:
     known = sum(len(before.groups[name]) for name in both)
     yield f"Of {known:,} yardstick runs of {before.version}, {same:,} are told the same."
     for name in sorted({*before.groups, *now.groups} - set(both)):
-        record = before.version if name not in before.groups else now.version
-        yield f"`{name}` is not compared: the record of {record} lacks it."
+        lacks = "has it, this one has not" if name in before.groups else "lacks it"
+        yield f"`{name}` is not compared: the record of {before.version} {lacks}."
     moved = _moved(before, now, both)
     if moved:
         yield from ("", "| runs | was | is | which |", "|---|---|---|---|")

@@ -25,7 +25,7 @@ def section(text: str, title: str) -> str:
     Raises:
         ChangelogError: There is no such heading.
     """
-    found = re.search(rf"^## {re.escape(title)}(?: .*)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^## {re.escape(title)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if found is None:
         msg = f"CHANGELOG.md has no section {title}"
         raise ChangelogError(msg)
