@@ -113,11 +113,11 @@ def order(version: str) -> tuple[int, int, int, int, int]:
     return major, minor, patch, not is_candidate, int(candidate or 0)
 
 
-def last(before: str = "", folder: Path = RECORDS) -> Record | None:
+def last(before: str = "") -> Record | None:
     """The newest record, or the newest of a version before the given one; None where there is none."""
-    versions = sorted((file.stem for file in folder.glob("*.json")), key=order)
+    versions = sorted((file.stem for file in RECORDS.glob("*.json")), key=order)
     earlier = [version for version in versions if not before or order(version) < order(before)]
-    return read(folder / f"{earlier[-1]}.json") if earlier else None
+    return read(RECORDS / f"{earlier[-1]}.json") if earlier else None
 
 
 # ------------------------------------------------------------------ what changed

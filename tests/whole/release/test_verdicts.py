@@ -57,16 +57,17 @@ def test_many_that_changed_alike_are_counted() -> None:
     assert "and 3 more |" in verdicts.changes(was, now)
 
 
-def test_the_record_of_the_release_before_is_taken(tmp_path: Path) -> None:
+def test_the_record_of_the_release_before_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By version, not by name: 0.10.0 comes after 0.9.0, a candidate before its release."""
+    monkeypatch.setattr(verdicts, "RECORDS", tmp_path)
     for version in ("0.9.0", "0.10.0", "0.10.0rc2", "0.10.0rc10"):
         (tmp_path / f"{version}.json").write_text(verdicts.written(Record(version, {})), encoding="utf-8")
     expected = {"": "0.10.0", "0.10.0": "0.10.0rc10", "0.10.0rc10": "0.10.0rc2", "0.10.0rc1": "0.9.0"}
     for before, version in expected.items():
-        found = verdicts.last(before, tmp_path)
+        found = verdicts.last(before)
         assert found is not None
         assert found.version == version
-    assert verdicts.last("0.9.0", tmp_path) is None
+    assert verdicts.last("0.9.0") is None
 
 
 def test_logs_from_outside_are_recorded_without_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
