@@ -6,12 +6,12 @@ PUBLIC ?= $(wildcard ../shared/wild)
 PEERS := .venv/peers
 # What `test-floors` and `test-pythons` run: all, unless told otherwise.
 TESTS ?= tests
-PYTHONS ?= $(wildcard $(foreach v,3.12 3.13,$(HOME)/.pyenv/versions/$(v).*/bin/python))
+PYTHONS ?= $(wildcard $(foreach v,3.12 3.13 3.14,$(HOME)/.pyenv/versions/$(v).*/bin/python))
 
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers docs readme clean
+.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers docs readme dist release clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -19,7 +19,7 @@ PYTEST := pytest -q -n auto --dist worksteal
 	touch $@
 
 .venv/.dev: .venv/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,release]'
 	touch $@
 
 demo: .venv/.runtime  ## install and diagnose a failed run
@@ -73,7 +73,7 @@ bench: .venv/.dev  ## speed and memory, as ratios to named references
 mutate: .venv/.dev  ## which thresholds no test holds
 	$(BIN)/python -m benchmarks.mutate
 
-gates: .venv/.dev  ## every figure that was promised, and which fell
+gates: .venv/.dev  ## every figure that was promised, and which fell; which verdicts changed since the last release
 	$(BIN)/python -m benchmarks.gates
 
 $(PEERS)/.installed: benchmarks/peers.py
@@ -107,5 +107,13 @@ readme: .venv/.dev  ## write the outputs on all written pages again
 	$(BIN)/python -m tests.whole.pages --write
 	$(BIN)/python docs/pictures.py
 
+dist: .venv/.dev  ## wheel and sdist in dist, checked and installed once
+	rm -rf dist
+	$(BIN)/python -m release.dist dist --install
+
+release: .venv/.dev  ## VERSION=x.y.z: measure, check, build, commit and tag; pushes nothing
+	@test -n "$(VERSION)" || { echo "say which: make release VERSION=x.y.z" >&2; exit 2; }
+	$(BIN)/python -m release $(VERSION)
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

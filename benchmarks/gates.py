@@ -1,10 +1,11 @@
 """Every figure that the project promised, in one go: what it was to be, what it is now, and which fell.
 
-    python -m benchmarks.gates [--shared DIR] [--healthy 400] [NAME ...]
+    python -m benchmarks.gates [--shared DIR] [--healthy 400] [--record VERSION] [NAME ...]
 
 A figure is a line of `GATES`: its name, the bound, and the function that measures it. Those that need data which is not
 in the repository (the benchmark, real logs) are left out where it is not there, and told so. Names choose figures by
-how they begin. The exit code is 1 when a figure fell.
+how they begin. The exit code is 1 when a figure fell. Where no figure is named, the verdicts that changed since the
+last release are printed too (`benchmarks/verdicts.py`); `--record` writes down those of a version.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stabtree
-from benchmarks import invariance, reallogs
+from benchmarks import invariance, reallogs, verdicts
 from benchmarks.faultbench import predict
 from benchmarks.sensitivity import QUARTER, knobs
 from tests import corpus
@@ -258,6 +259,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only the figures whose names begin so")
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared", help="where the data outside lie")
     parser.add_argument("--healthy", type=int, default=400, help="how many simulated healthy runs")
+    parser.add_argument("--record", default="", metavar="VERSION", help="write the verdicts of this version")
     options = parser.parse_args()
     given = Options(options.shared, options.healthy)
     fell = 0
@@ -275,6 +277,8 @@ def main() -> int:
         sign = "<=" if gate.most else ">="
         print(f"{gate.name:45s} {sign} {gate.bound:>6g} {now:>9.4g}  {'ok' if ok else 'FELL'}", flush=True)
     print(f"\n{fell} fell" if fell else "\nnone fell")
+    if not options.names:
+        print("\nVerdicts that changed:", verdicts.report(options.shared, options.record), sep="\n\n", end="")
     return 1 if fell else 0
 
 
