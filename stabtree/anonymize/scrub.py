@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from stabtree.anonymize.standins import StandIns
-from stabtree.anonymize.words import PIECE, known, of_errors
+from stabtree.anonymize.words import in_pieces, known, of_errors
 from stabtree.loaders.text.messages import MAX_FORM, TELLING
 
 # What stands between blanks, quotes and brackets; escape codes of terminals end in a letter that is no word.
@@ -51,12 +51,12 @@ class Scrub:
 
     Attributes:
         names: the stand-ins.
-        columns: names of columns that were kept although not all of their words are known, with how often each.
+        columns: names of columns that were kept although not all of their words are known, in order.
         dated: whether a date was met, which stays.
     """
 
     names: StandIns = field(default_factory=StandIns)
-    columns: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
     dated: bool = False
     _known: frozenset[str] = field(default_factory=known)
     _telling: bool = False
@@ -70,18 +70,26 @@ class Scrub:
 
     def line(self, line: str) -> str:
         """A line of a text log: what a number is written under stays, and in a message about an error its words."""
-        usual = self._known, self._cached
-        if TELLING.search(line[:MAX_FORM]):
+        head = line[:MAX_FORM]
+        if TELLING.search(head):
+            usual = self._known, self._cached
             self._known, self._cached, self._telling = of_errors(), self._cached_telling, True
-        try:
-            done = 0
-            parts: list[str] = []
-            for key in _KEYED.finditer(line):
-                parts += (self.text(line[done : key.start()]), self.column(key[0]))
-                done = key.end()
-            return "".join((*parts, self.text(line[done:])))
-        finally:
+            found = self._by_keys(line)
             self._known, self._cached, self._telling = *usual, False
+            return found
+        found = self._by_keys(line)
+        # What tells of an error beyond the part of a line that is looked at must not come into it.
+        if len(line) > MAX_FORM and TELLING.search(found[:MAX_FORM]):
+            return TELLING.sub(lambda word: self.names.word(word[0], "names"), found)
+        return found
+
+    def _by_keys(self, line: str) -> str:
+        done = 0
+        parts: list[str] = []
+        for key in _KEYED.finditer(line):
+            parts += (self.text(line[done : key.start()]), self.column(key[0]))
+            done = key.end()
+        return "".join((*parts, self.text(line[done:])))
 
     def value(self, text: str, *, personal: bool = False) -> str:
         """A cell or a value: as `text`, and where it is a sentence or more, without all of its words and digits.
@@ -107,12 +115,9 @@ class Scrub:
             found = (self.text(run) if dash else "") + dash + _CHUNK.sub(lambda part: self._part(part[0]), metric)
             if len(self._cached_columns) < MAX_CACHED and len(name) <= MAX_CHUNK:
                 self._cached_columns[name] = found
-        if found == name and self._is_strange(name) and (name in self.columns or len(self.columns) < MAX_CACHED):
-            self.columns[name] = self.columns.get(name, 0) + 1
+            if found == name and len(self.columns) < MAX_CACHED and any(map(self._is_unknown, _TOKEN.findall(name))):
+                self.columns[name] = None
         return found
-
-    def _is_strange(self, name: str) -> bool:
-        return any(self._is_unknown(token) for token in _TOKEN.findall(name))
 
     def _part(self, chunk: str) -> str:
         """A part of a column's name."""
@@ -167,7 +172,7 @@ class Scrub:
         if self._is_id(token):
             digits = re.match(r"\d*", token)[0]  # type: ignore[index]
             return digits + self.names.word(token, "ids").lower()
-        return PIECE.sub(lambda found: self._piece(found[0], kind), token)
+        return in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
 
     def _piece(self, piece: str, kind: str) -> str:
         return self.names.word(piece, kind, self._known) if self._is_name(piece) else piece
@@ -183,7 +188,7 @@ class Scrub:
             return False
         if self._is_id(token):
             return True
-        return any(map(self._is_name, PIECE.findall(token)))
+        return any(map(self._is_name, in_pieces(token).findall(token)))
 
     def _is_id(self, token: str) -> bool:
         """Whether letters and digits follow each other as in no word."""

@@ -15,25 +15,27 @@ from stabtree.tree.load import shipped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# A letter or digit run; `_` parts two of them. What is one word to a reader may be several here: `AdamW` is two.
-PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+# What is one word to a reader may be several here: `AdamW` is two.
+_ENGLISH = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_HAS_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 # The modules whose patterns and lists of words decide how a log is read.
-_READING = (
-    *("text.grammar", "text.messages", "text.saves", "text.settings", "text.line", "text.reader", "text.blocks"),
-    *(
-        "text.forms",
-        "text.epochs",
-        "text.spellings",
-        "json.wrapped",
-        "tables.cells",
-        "json.values",
-        "configs.framework",
-    ),
-    *("configs.trainers", "configs.precision", "configs.spelled", "config"),
+_READING = tuple(
+    f"{room}.{name}"
+    for room, names in (
+        ("loaders.text", "grammar messages saves settings line reader blocks forms epochs spellings"),
+        ("loaders.json", "values wrapped"),
+        ("loaders.tables", "cells"),
+        ("loaders.configs", "framework trainers precision spelled"),
+        ("loaders", "config"),
+        ("metrics", "likely names table pace final_values"),
+    )
+    for name in names.split()
 )
 # Of a pattern the letters that stand for themselves.
 _ESCAPED = re.compile(r"\\[a-zA-Z]|\(\?[a-zA-Z]+\)|\(\?P<\w+>")
 
+_ABSENT = re.compile(r"\w\?")
 # As a tree states it, in single quotes.
 _PATTERN = re.compile(r"pattern: '((?:[^']|'')*)'")
 
@@ -112,6 +114,15 @@ mbs clr wd mom gpumem loss ce bce rmse mae elbo xe l1 l2 acc auc iou map psnr ss
 jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun utc gmt am pm est cet
 nvtx sm ampere hopper volta turing tesla geforce rtx gtx amd rocm mi cuda hip xpu npu mps ipu hpu
 ok yes no on off true false null none nan inf infinity
+stateful control attributes pos curr stride numel inv eos bos bbox rpn loc format zlib payload period confidence thresh
+fc rcnn negative fg roi bg neg anchors height att ctc percentile angular cooldown mult warmdown spatial mfu initializer
+shift ims proposal channels instances area deform dilation stem nms convs candidates pooler resolution keypoints
+detections dims embd ema softcap kv qk qkv allreduce wpb ngram intermediate repetition advantages enc dec theta rc
+mixup mosaic hsv degrees shear perspective flipud fliplr imgsz lrf dfl pose kobj nbs erasing gflops decays explained
+calibration disable proj mul terminated backbone detect
+nn functional cast math transpose flatten broadcast buffers bwd arange gather tanh detach clamp clone register strict
+tried allocate driver smi ecc uuid subprocess sys os optimize kernels compiler avx anaconda miniconda dnn linux
+github com org io cat gcc cpp
 """
 # Letters and digits that are one word.
 _WHOLE = "e4m3 e5m2 fp8e4m3 fp8e5m2 e4m3fn e5m2fnuz map50 map5095 2d3d x86 utf8 sha256 md5 b64"
@@ -120,9 +131,21 @@ _WHOLE = "e4m3 e5m2 fp8e4m3 fp8e5m2 e4m3fn e5m2fnuz map50 map5095 2d3d x86 utf8 
 def pieces(words: Iterable[str]) -> Iterator[str]:
     """The runs of letters in some words, in lower case."""
     for word in words:
-        for piece in PIECE.findall(word):
-            yield piece.lower()
-        yield from re.findall(r"[^\W\d_]+", word.lower())
+        yield from (piece.lower() for piece in _ENGLISH.findall(word))
+        yield from _LETTERS.findall(word.lower())
+
+
+def in_pieces(token: str) -> re.Pattern[str]:
+    """What finds the words in a run of letters and digits: where no blank parts them, those that are known."""
+    if token.isascii():
+        return _ENGLISH
+    return _unparted() if _HAS_CJK.search(token) else _LETTERS
+
+
+@lru_cache(maxsize=1)
+def _unparted() -> re.Pattern[str]:
+    words = sorted((word for word in known() if _HAS_CJK.search(word)), key=len, reverse=True)
+    return re.compile(rf"{'|'.join(words)}|[a-zA-Z]+|(?:(?!{'|'.join(words)})[^\W\d_a-zA-Z])+")
 
 
 @lru_cache(maxsize=1)
@@ -132,28 +155,40 @@ def known() -> frozenset[str]:
     for table in (config.KEYS, keys.KEYS):
         named += [word for key, (_, others) in table.items() for word in (key, *others.split())]
     for name in _READING:
-        named += _words_of(vars(import_module(f"stabtree.loaders.{name}")).values())
-    named += _words_of(vars(import_module("stabtree.metrics.likely")).values())
+        named += _said_in(name)
     return frozenset({*pieces(named), *_PRINTED.split(), *_WHOLE.split()})
 
 
 @lru_cache(maxsize=1)
 def of_errors() -> frozenset[str]:
     """The words that stay in a line that may tell of an error: those of the messages that trees and predicates seek."""
-    patterns = _words_of(vars(import_module("stabtree.predicates.log")).values())
+    patterns = _said_in("predicates.log")
     for file in shipped().values():
-        patterns += _PATTERN.findall(file.read_text(encoding="utf-8"))
-    return known() | frozenset(pieces(_ESCAPED.sub(" ", pattern) for pattern in patterns))
+        patterns += [_plainly(found) for found in _PATTERN.findall(file.read_text(encoding="utf-8"))]
+    return known() | frozenset(pieces(patterns))
+
+
+def _said_in(module: str) -> list[str]:
+    """The words in the patterns and lists of a module."""
+    held = vars(import_module(f"stabtree.{module}"))
+    return _words_of(value for name, value in held.items() if not name.startswith("__"))
 
 
 def _words_of(values: Iterable[Any]) -> list[str]:
-    """The words in a module's patterns, and in its lists of words."""
     found: list[str] = []
     for value in values:
-        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-            found.append(_ESCAPED.sub(" ", value.pattern))
+        if isinstance(value, re.Pattern):
+            found.append(_plainly(str(value.pattern)))
+        elif isinstance(value, str):
+            found.append(_plainly(value))
         elif isinstance(value, frozenset | set | tuple):
-            found += [word for word in value if isinstance(word, str)]
+            found += _words_of(value)
         elif isinstance(value, dict):
-            found += [word for pair in value.items() for word in pair if isinstance(word, str)]
+            found += _words_of(value.items())
     return found
+
+
+def _plainly(pattern: str) -> str:
+    """The letters of a pattern that stand for themselves, with and without those that may be absent."""
+    plain = _ESCAPED.sub(" ", pattern)
+    return f"{plain} {_ABSENT.sub('', plain)}"

@@ -79,9 +79,11 @@ def _write(pieces: Iterable[bytes], place: Path | None) -> None:
                 stream.writelines(pieces)
         elif sys.stdout is None:
             raise StabtreeError("is closed", where=shown, hint="type -o FILE")
-        else:
-            sys.stdout.buffer.writelines(pieces)
-            sys.stdout.buffer.flush()
+        elif stored := getattr(sys.stdout, "buffer", None):
+            stored.writelines(pieces)
+            stored.flush()
+        else:  # a stream of text alone, such as io.StringIO
+            sys.stdout.write(b"".join(pieces).decode("utf-8", "replace"))
     except BrokenPipeError:
         raise
     except OSError as error:
