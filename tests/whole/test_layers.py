@@ -28,6 +28,7 @@ ORDER = (
     ("integrations",),
     ("comparing",),
     ("render",),
+    ("anonymize",),
     ("fleet",),
     ("cli", "__init__", "__main__"),
 )

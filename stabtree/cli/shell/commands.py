@@ -33,6 +33,7 @@ COMMANDS = {
     "calibrate": Home("calibrate:calibrate", "Set thresholds by your own healthy runs."),
     "explain": Home("explain:explain", "Explain a question, a finding or a metric."),
     "inspect": Home("inspect:inspect", "Show how a run's files are read."),
+    "anonymize": Home("anonymize:anonymize", "Take names out of a log, to send it to someone."),
     "baseline": Home("baseline:baseline", "Accept what is found now, so that only new findings count."),
     "config": Home("config:config", "Show what is in force here, and where it is from."),
     "formats": Home("inspect:formats", "List the formats that are read."),

@@ -35,7 +35,7 @@ WIDE_ROWS = 20
 MAX_BLOCK = 8 << 20
 
 
-def _head(source: Source) -> str:
+def head_of(source: Source) -> str:
     """The first lines: of a file with few lines in its head, such as one with ten thousand columns, some more."""
     if len(source.data) < HEAD_BYTES or source.head.count("\n") > FEW_LINES:
         return source.head
@@ -70,7 +70,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     """How surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
         return Sure.NO
-    layout = find_layout(_head(source))
+    layout = find_layout(head_of(source))
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
@@ -84,7 +84,7 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
     """
-    head = _head(source)
+    head = head_of(source)
     if "\n" not in head and len(source.data) >= HEAD_BYTES:
         raise StabtreeError(
             f"has a first line longer than {MAX_HEAD >> 20} MiB",

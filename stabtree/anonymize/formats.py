@@ -1,0 +1,149 @@
+"""The formats of logs rewritten in place: what is not a name is left as it stands, to the last blank."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+from stabtree.loaders.formats import choose
+from stabtree.loaders.json.wrapped import is_wrapped
+from stabtree.loaders.tables.delimited import head_of
+from stabtree.loaders.tables.layout import find_layout
+from stabtree.metrics.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stabtree.anonymize.scrub import Scrub
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.tables.layout import Layout
+
+TEXTS = ("csv", "json", "jsonl", "manifest", "trainer_state", "text")
+_LINE = re.compile(r"[^\r\n]++")
+_RECORD = re.compile(r"([^\r\n]*+)(\r\n|\r|\n|$)")
+# Numbers and what parts them: most rows of most tables.
+_NUMBERS = re.compile(r"[\d\s.,;|+\-eE\"]*+")
+_STRING = re.compile(r'"(?:[^"\\\r\n]|\\.)*+(?:"(?P<key>\s*+:)?)?|[^\W\d_][^\s"\',:;\[\]{}()]*+')
+# What is said under these tells of a person or a machine, be it a common word.
+_PERSONAL = re.compile(
+    r"(?:.*[_/-])?(?:user|username|user_?name|author|owner|e?mail|host|hostname|host_?name|node_?name|entity|account|login)",
+    re.IGNORECASE,
+)
+
+
+def format_of(source: Source) -> str:
+    """The format to rewrite a source as: that of its loader, else text where it is any."""
+    try:
+        return choose(source, Names()).name
+    except StabtreeError:
+        if source.binary or source.cut:
+            raise
+        return "text"
+
+
+def rewriting(source: Source, format_: str, scrub: Scrub) -> Callable[[str], str]:
+    """What rewrites the texts of a source, one after the other.
+
+    Args:
+        source: the file.
+        format_: one of `TEXTS`.
+        scrub: takes the names out.
+    """
+    if format_ == "csv" and (layout := find_layout(head_of(source))) and layout.header_line:
+        return DelimitedRewrite(scrub, layout)
+    if format_ in ("csv", "text") and not is_wrapped(source.head):
+        return lambda text: _LINE.sub(lambda line: scrub.line(line[0]), text)
+    return JsonRewrite(scrub, printed=is_wrapped(source.head))
+
+
+@dataclass(slots=True)
+class DelimitedRewrite:
+    """Rewrites delimited text: the names in its header stay, its cells are values.
+
+    Attributes:
+        scrub: takes the names out.
+        layout: how the file is laid out.
+    """
+
+    scrub: Scrub
+    layout: Layout
+    _place: int = 0
+
+    @property
+    def _cells(self) -> re.Pattern[str]:
+        return re.compile(rf'"(?:[^"]|"")*+"?|[^{re.escape(self.layout.delimiter)}"]++')
+
+    def __call__(self, text: str) -> str:
+        """The next piece of the file."""
+        return _RECORD.sub(self._record, text)
+
+    def _record(self, found: re.Match[str]) -> str:
+        line, end = found.groups()
+        self._place += bool(end or line)
+        if self._place != self.layout.header_line and _NUMBERS.fullmatch(line):
+            return found[0]
+        mark = self.layout.delimiter
+        if self._place == self.layout.header_line or self._is_header(line):
+            scrubbed = mark.join(self.scrub.column(cell) for cell in line.split(mark))
+        elif self._place < self.layout.header_line or line.startswith("#"):
+            scrubbed = self.scrub.line(line)
+        else:
+            scrubbed = self._cells.sub(lambda cell: self._cell(cell[0]), line)
+        return scrubbed + end
+
+    def _cell(self, cell: str) -> str:
+        return cell if _NUMBERS.fullmatch(cell) else self.scrub.value(cell)
+
+    def _is_header(self, line: str) -> bool:
+        """Whether half of the cells, and two, are names of columns, as where a second writer appended."""
+        cells = [cell.strip(" \t'\"\0") for cell in line.split(self.layout.delimiter)]
+        met = sum(cell in self.layout.names for cell in cells)
+        return met >= max(len(cells) / 2, min(len(self.layout.names), 2))
+
+
+@dataclass(slots=True)
+class JsonRewrite:
+    """Rewrites JSON of any shape, whole or broken: keys are names of columns, texts are values.
+
+    Attributes:
+        scrub: takes the names out.
+        printed: whether the texts are lines of a text log, as in what a container keeps.
+    """
+
+    scrub: Scrub
+    printed: bool = False
+    _key: str = ""
+
+    def __call__(self, text: str) -> str:
+        """The next piece of the file."""
+        return _STRING.sub(self._string, text)
+
+    def _string(self, found: re.Match[str]) -> str:
+        raw = found[0]
+        if raw[0] != '"':
+            return self.scrub.text(raw)
+        if found["key"] is not None:
+            self._key = raw[1 : -len(found["key"]) - 1]
+            return f'"{self._inner(self._key, self.scrub.column)}"{found["key"]}'
+        if raw[-1:] != '"' or len(raw) == 1:
+            return self.scrub.text(raw)
+        return f'"{self._inner(raw[1:-1], self._value)}"'
+
+    def _value(self, text: str) -> str:
+        if self.printed:
+            return _LINE.sub(lambda line: self.scrub.line(line[0]), text)
+        return self.scrub.value(text, personal=_PERSONAL.fullmatch(self._key) is not None)
+
+    def _inner(self, raw: str, change: Callable[[str], str]) -> str:
+        """What stands between two quotes, changed behind its escapes."""
+        if "\\" not in raw:
+            return change(raw)
+        try:
+            text = json.loads(f'"{raw}"', strict=False)
+        except ValueError:
+            return self.scrub.text(raw.replace("\\", "\\ ")).replace("\\ ", "\\")
+        changed = change(text)
+        return raw if changed == text else json.dumps(changed, ensure_ascii="\\u" in raw)[1:-1]
