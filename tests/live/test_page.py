@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PAGE = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
 BLOCKS = [(block.language, block.text) for block in blocks_of(PAGE)]
+TRAINS_SECONDS = "12"  # a busy machine takes seconds to start a process
 SLURM = "docs/recipes/slurm-watch.sh"
 
 
@@ -37,8 +38,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def shell(script: str, place: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in which no silence of half an hour is waited for."""
-    return process([*BASH, "-c", script.replace("--stall 30m", "--stall 0.1s")], place, **environ)
+    """Run a script in which no silence of half an hour is waited for, and a training outlasts the start of the watch."""
+    script = script.replace("--stall 30m", "--stall 0.1s").replace("sleep 4", f"sleep {TRAINS_SECONDS}")
+    return process([*BASH, "-c", script], place, **environ)
 
 
 def block_with(text: str) -> str:
@@ -72,7 +74,7 @@ def test_the_command_for_a_finding_writes_a_line(place: Path) -> None:
 def test_the_job_is_ended_only_where_that_is_asked_for(stop: str, code: int, place: Path) -> None:
     """A critical finding ends the training with STABTREE_STOP=1; else it is told, and the training goes on."""
     broken(place)
-    words = ["bash", SLURM, "sleep", "30" if stop else "3"]
+    words = ["bash", SLURM, "sleep", "60" if stop else TRAINS_SECONDS]
     done = process(words, place, STABTREE_RUN="runs", STABTREE_STOP=stop)
     assert done.returncode == code, done.stderr
     assert "nan-forward" in done.stdout
