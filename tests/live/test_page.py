@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def shell(script: str, place: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in which no silence of half an hour is waited for, and a training outlasts the start of the watch."""
+    """Run a script in which no silence of half an hour is waited for, and trainings outlast the start of a watch."""
     script = script.replace("--stall 30m", "--stall 0.1s").replace("sleep 4", f"sleep {TRAINS_SECONDS}")
     return process([*BASH, "-c", script], place, **environ)
 
