@@ -20,6 +20,8 @@ from stabtree.common.yaml12 import parse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from faultbench.rates import Rate
+
 WORDS = Path(__file__).with_name("comparison.txt")
 FACTS = peers_table.FIGURES.with_name("tools.yaml")
 SIGNS = {"y": "●", "p": "◐", "n": "–"}
@@ -27,7 +29,7 @@ SEEN = {NAMED: "seen", SILENT: "silent", REFUSED: "–", ALWAYS: "alarm on both"
 TRAINERS = (scoring.FALSE_ALARMS, scoring.FOUND, scoring.FOUND_FIRST, scoring.NOT_READ)
 PUBLIC = (scoring.COVERED, scoring.FALSE_ALARMS, scoring.RIGHT_ALARMS, scoring.FAILURES)
 # The picture of a rate: a row a tool, the interval as a bar, in units of its own 420 columns.
-WIDTH, LEFT, RIGHT, ROW, HEAD = 420, 128, 12, 30, 8
+WIDTH, LEFT, RIGHT, ROW, HEAD = 420, 120, 12, 32, 8
 
 
 def facts() -> dict[str, Any]:
@@ -55,11 +57,11 @@ def pages() -> dict[str, str | bytes]:
         faulty=faulty,
         runs=healthy + faulty,
         pictures=_pictures(),
-        dev="\n".join(markdown("dev")),
+        dev=_rates("dev"),
         dev_pairs=_pairs("dev"),
-        trainers="\n".join(markdown("trainers", TRAINERS)),
+        trainers=_rates("trainers", TRAINERS),
         trainers_pairs=_pairs("trainers"),
-        public="\n".join(markdown("public", PUBLIC)),
+        public=_rates("public", PUBLIC),
         formats=_formats(),
         points=_points(told),
         better=_better(told),
@@ -83,6 +85,16 @@ def _pictures() -> str:
     shown = (picture("dev", rate) for rate in (scoring.FALSE_ALARMS, scoring.MISSED))
     items = "\n".join(f":::{{grid-item}}\n{one}\n:::" for one in shown)
     return f"::::{{grid}} 1 1 2 2\n:gutter: 3\n\n{items}\n::::"
+
+
+def in_two_lines(found: Rate) -> str:
+    """A rate in a table: share and counts, the interval below."""
+    low, high = (round(100 * end) for end in found.interval())
+    return f"{found.share:.0%} · {found.hits}/{found.of}<br><small>{low} to {high}</small>" if found.of else "none"
+
+
+def _rates(name: str, wanted: tuple[str, ...] = ()) -> str:
+    return "\n".join(markdown(name, wanted, in_two_lines))
 
 
 def _pairs(name: str) -> str:
