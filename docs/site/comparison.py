@@ -5,6 +5,7 @@ The words stand in `comparison.txt`; no tool's name does, nor here: they come fr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from benchmarks import peers_table
 from benchmarks.peers_table import against, cell, figures, markdown, own, rates_of, titled
 from benchmarks.probes import ALWAYS, NAMED, REFUSED, SILENT
 from docs.site.markup import text
-from faultbench import scoring
+from faultbench import archives, scoring
 from faultbench.rates import chance_in_words
 from stabtree.common.yaml12 import parse
 
@@ -66,7 +67,13 @@ def pages() -> dict[str, str | bytes]:
         points=_points(told),
         better=_better(told),
     )
-    return {"comparison.md": words}
+    return {"comparison.md": words, "faultbench.md": benchmark()}
+
+
+def benchmark() -> str:
+    """The benchmark's own README, in which the site has no page for what lies elsewhere in the repository."""
+    words = (archives.HERE / "README.md").read_text(encoding="utf-8")
+    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", words)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
