@@ -19,12 +19,15 @@ import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import probes
 from benchmarks.peers import VERSIONS
 from faultbench import archives, scoring
 from faultbench.rates import Pair, Rate, pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures" / "peers.json"
@@ -68,11 +71,11 @@ def titled(tool: str, name: str = "dev") -> str:
     return tool if tool == own() else f"{tool} {figures()['sets'][name]['versions'][tool]}"
 
 
-def markdown(name: str, wanted: tuple[str, ...] = ()) -> list[str]:
+def markdown(name: str, wanted: tuple[str, ...] = (), shown: Callable[[Rate], str] = cell) -> list[str]:
     """A set's table as lines of Markdown: the tools below each other, the rates beside each other."""
     tools = figures()["sets"][name]["rates"]
     columns = wanted or tuple(rates_of(name, own()))
-    rows = [[titled(tool, name), *(cell(rates_of(name, tool)[column]) for column in columns)] for tool in tools]
+    rows = [[titled(tool, name), *(shown(rates_of(name, tool)[column]) for column in columns)] for tool in tools]
     lines = [("tool", *columns), ("---",) * (len(columns) + 1), *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
 

@@ -5,6 +5,7 @@ The words stand in `comparison.txt`; no tool's name does, nor here: they come fr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,14 @@ from benchmarks import peers_table
 from benchmarks.peers_table import against, cell, figures, markdown, own, rates_of, titled
 from benchmarks.probes import ALWAYS, NAMED, REFUSED, SILENT
 from docs.site.markup import text
-from faultbench import scoring
+from faultbench import archives, scoring
 from faultbench.rates import chance_in_words
 from stabtree.common.yaml12 import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from faultbench.rates import Rate
 
 WORDS = Path(__file__).with_name("comparison.txt")
 FACTS = peers_table.FIGURES.with_name("tools.yaml")
@@ -27,7 +30,7 @@ SEEN = {NAMED: "seen", SILENT: "silent", REFUSED: "–", ALWAYS: "alarm on both"
 TRAINERS = (scoring.FALSE_ALARMS, scoring.FOUND, scoring.FOUND_FIRST, scoring.NOT_READ)
 PUBLIC = (scoring.COVERED, scoring.FALSE_ALARMS, scoring.RIGHT_ALARMS, scoring.FAILURES)
 # The picture of a rate: a row a tool, the interval as a bar, in units of its own 420 columns.
-WIDTH, LEFT, RIGHT, ROW, HEAD = 420, 128, 12, 30, 8
+WIDTH, LEFT, RIGHT, ROW, HEAD = 420, 120, 12, 32, 8
 
 
 def facts() -> dict[str, Any]:
@@ -55,16 +58,22 @@ def pages() -> dict[str, str | bytes]:
         faulty=faulty,
         runs=healthy + faulty,
         pictures=_pictures(),
-        dev="\n".join(markdown("dev")),
+        dev=_rates("dev"),
         dev_pairs=_pairs("dev"),
-        trainers="\n".join(markdown("trainers", TRAINERS)),
+        trainers=_rates("trainers", TRAINERS),
         trainers_pairs=_pairs("trainers"),
-        public="\n".join(markdown("public", PUBLIC)),
+        public=_rates("public", PUBLIC),
         formats=_formats(),
         points=_points(told),
         better=_better(told),
     )
-    return {"comparison.md": words}
+    return {"comparison.md": words, "faultbench.md": benchmark()}
+
+
+def benchmark() -> str:
+    """The benchmark's own README, in which the site has no page for what lies elsewhere in the repository."""
+    words = (archives.HERE / "README.md").read_text(encoding="utf-8")
+    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", words)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -83,6 +92,16 @@ def _pictures() -> str:
     shown = (picture("dev", rate) for rate in (scoring.FALSE_ALARMS, scoring.MISSED))
     items = "\n".join(f":::{{grid-item}}\n{one}\n:::" for one in shown)
     return f"::::{{grid}} 1 1 2 2\n:gutter: 3\n\n{items}\n::::"
+
+
+def in_two_lines(found: Rate) -> str:
+    """A rate in a table: share and counts, the interval below."""
+    low, high = (round(100 * end) for end in found.interval())
+    return f"{found.share:.0%} · {found.hits}/{found.of}<br><small>{low} to {high}</small>" if found.of else "none"
+
+
+def _rates(name: str, wanted: tuple[str, ...] = ()) -> str:
+    return "\n".join(markdown(name, wanted, in_two_lines))
 
 
 def _pairs(name: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import json
 import lzma
 import re
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(
     not archives.archive_of("dev").exists(), reason="the labelled runs are in the repository, not in a distribution"
 )
 SAMPLE = slice(None, None, 8)
+TOOLS = (peers_own.OWN, *peers.TOOLS)
 
 
 @pytest.fixture(scope="module")
@@ -192,18 +194,39 @@ def test_public_logs_are_scored() -> None:
     assert (found[scoring.FAILURES], found[scoring.KIND]) == ((1, 2), (0, 1))
 
 
-def test_the_command_scores_and_compares(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As its README shows it; a folder without runs is an error, not a score."""
-    told = [
-        str(peers_table.PREDICTIONS / "dev" / f"{tool}.json") for tool in list(peers_table.figures()["versions"])[:2]
-    ]
-    assert command.main(["score", "dev", told[0], str(runs), "--list"]) == 0
-    assert str(peers_table.rates_of("dev", peers_table.own())[scoring.SECTION]) in capsys.readouterr().out
-    assert command.main(["compare", "dev", *told, str(runs)]) == 0
-    assert "McNemar" in capsys.readouterr().out
-    assert command.main(["score", "dev", told[0], str(runs / "nowhere")]) == 1
+def shown_commands() -> list[list[str]]:
+    """The arguments of each command that `faultbench/README.md` shows, in blocks and in the text."""
+    told = (archives.HERE / "README.md").read_text(encoding="utf-8")
+    return [shlex.split(line) for line in re.findall(r"python -m faultbench ([^\n`]+)", told)]
+
+
+def test_the_commands_of_the_readme_do_what_it_says(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of `faultbench/README.md`, with the runs where they were unpacked and two tools' predictions."""
+    ours, theirs = (str(peers_table.PREDICTIONS / "dev" / f"{tool}.json") for tool in TOOLS[:2])
+    there = {
+        "runs": str(runs),
+        "faultbench/predictions/dev/stabtree.json": ours,
+        "one.json": ours,
+        "other.json": theirs,
+    }
+    commands = [[there.get(word, word) for word in words] for words in shown_commands() if words[0] != "unpack"]
+    assert [words[0] for words in commands] == ["score", "compare", "verify"]
+    assert [command.main(words) for words in commands] == [0, 0, 0]
+    printed = capsys.readouterr().out
+    assert f"{scoring.SECTION:34s} {peers_table.rates_of('dev', TOOLS[0])[scoring.SECTION]}" in printed
+    assert str(peers_table.against("dev", TOOLS[1])) in printed
+    assert f"{runs / 'dev'}: 384 files as they were" in printed
+
+
+def test_what_is_not_there_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without runs is an error, not a score; wrong answers are listed."""
+    ours = str(peers_table.PREDICTIONS / "dev" / f"{TOOLS[0]}.json")
+    assert command.main(["score", "dev", ours, str(runs / "nowhere")]) == 1
     assert "faultbench unpack" in capsys.readouterr().err
-    assert command.main(["verify", str(runs)]) == 0
+    assert command.main(["score", "dev", ours, str(runs), "--list"]) == 0
+    found = peers_table.rates_of("dev", TOOLS[0])
+    wrong = found[scoring.FALSE_ALARMS].hits + found[scoring.SECTION].of - found[scoring.SECTION].hits
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(found) + wrong
 
 
 # ------------------------------------------------------------------ the record
@@ -253,14 +276,13 @@ def test_the_readme_has_the_table_as_it_was_recorded() -> None:
 def test_the_page_is_made_of_the_record() -> None:
     """All tools and tables; the facts are about the tools that were measured, a sign for each."""
     page = str(comparison.pages()["comparison.md"])
-    assert list(comparison.facts()["tools"]) == [peers_own.OWN, *peers.TOOLS]
+    assert list(comparison.facts()["tools"]) == list(TOOLS)
     for points in comparison.facts()["points"].values():
-        assert all(
-            len(signs) == 1 + len(peers.TOOLS) and set(signs) <= set(comparison.SIGNS) for signs in points.values()
-        )
-    for line in peers_table.markdown("dev"):
-        assert line in page
-    assert page.count("<circle") == 2 * (1 + len(peers.TOOLS))
+        assert all(len(signs) == len(TOOLS) and set(signs) <= set(comparison.SIGNS) for signs in points.values())
+    for tool in peers.TOOLS:
+        found = peers_table.rates_of("dev", tool)[scoring.FALSE_ALARMS]
+        assert f"| {peers_table.titled(tool)} | {found.share:.0%} · {found.hits}/{found.of}<br>" in page
+    assert page.count("<circle") == 2 * len(TOOLS)
     assert "$" not in page
 
 
