@@ -181,7 +181,7 @@ def test_the_pages_are_small() -> None:
 
 
 def test_a_picture_follows_the_page_and_not_the_system() -> None:
-    """No picture brings a style sheet, which would follow what the reader's system prefers."""
+    """No picture brings a style sheet of its own: it would follow what the reader's system prefers."""
     assert not [path for path, content in pages().items() if path.endswith(".md") and "<style" in content]
 
 
@@ -196,6 +196,24 @@ def test_a_card_shows_the_loss_and_what_tells_of_the_failure() -> None:
     shown = thumbnail(examples()["scale-collapse"])
     assert re.findall(r'class="name"[^>]*>([^<]*)', shown) == ["loss", "loss_scale"]
     assert "batch_id" not in thumbnail(examples()["spike-duplicate-batch"])
+
+
+def test_a_group_is_shown_by_its_highest_member() -> None:
+    """Attention logits are logged by layer, and told of as one."""
+    names = re.findall(r'class="name"[^>]*>([^<]*)', thumbnail(examples()["attention-logits-grow"]))
+    assert names == ["loss", "attention_logits_max/block3"]
+
+
+def test_where_nothing_is_wrong_the_picture_shows_what_answered() -> None:
+    """The loss scale that backs off as it should."""
+    assert "loss_scale" in thumbnail(examples()["normal-backoff"])
+
+
+def test_what_no_curve_tells_is_asked() -> None:
+    """A card with the same flat loss as ten others would help nobody."""
+    shown = thumbnail(examples()["loss-detached"])
+    assert known().questions["O3"].ask in words(shown)
+    assert "<svg" not in shown
 
 
 def test_a_loss_that_is_no_longer_logged_stands_above_a_run_that_goes_on() -> None:
