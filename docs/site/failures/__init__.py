@@ -9,7 +9,7 @@ from docs.site.failures.gallery import gallery
 from docs.site.failures.leaf import page
 from docs.site.failures.terminal import styles
 from docs.site.markup import FAILURES, file_of
-from stabtree.render.figure.theme import DARK, LIGHT, style
+from stabtree.render.figure.theme import style
 
 HERE = Path(__file__).parent
 
@@ -25,11 +25,6 @@ def pages() -> dict[str, str | bytes]:
 
 
 def _css() -> str:
-    """The looks of the pages: written ones, the colours of the pictures as the page has them, those of the terminal."""
-    light, dark = (";".join(f"--fig-{name}:{color}" for name, color in each.items()) for each in (LIGHT, DARK))
-    dim = f"body:not([data-theme=light]) svg.stabtree{{{dark}}}"
-    switched = f"body svg.stabtree{{{light}}}\nbody[data-theme=dark] svg.stabtree{{{dark}}}\n"
-    following = f"@media(prefers-color-scheme:dark){{{dim}}}\n"
-    rules = style(dark=None).replace("@media", "\n@media")
+    """The looks of the pages: written ones, those of the pictures, which have none of their own, and the terminal's."""
     written = (HERE / "failures.css").read_text(encoding="utf-8")
-    return f"{written}\n{rules}\n{switched}{following}{styles()}"
+    return "\n".join([written, style(dark=None), styles()])

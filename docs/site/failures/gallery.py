@@ -54,7 +54,7 @@ def gallery() -> str:
         tag("div", *chips, class_="chips", role="group", aria_label="What you see"),
         tag("div", *levels, class_="chips", role="group", aria_label="How bad"),
         tag("p", _counted(), class_="count", aria_live="polite"),
-        class_="filter",
+        class_="filter wide-page",
         hidden=True,
     )
     script = Markup('<script src="../_static/gallery.js" defer></script>')

@@ -82,7 +82,7 @@ def _lead(leaf: Leaf) -> Markup:
 
 
 def _hero(example: Example) -> Markup:
-    return tag("figure", Markup(large(example)), tag("figcaption", _origin(example)), class_="hero")
+    return tag("figure", Markup(large(example)), tag("figcaption", _origin(example)), class_="portrait")
 
 
 def _origin(example: Example) -> Markup:

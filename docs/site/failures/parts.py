@@ -52,7 +52,7 @@ def predicate_link(name: str, words: str) -> Markup:
 
 def badge(severity: str) -> Markup:
     """The word for how bad something is, in its colour."""
-    return tag("span", LOOKS[severity].word.lower(), class_=f"severity {severity}")
+    return tag("span", LOOKS[severity].word.lower(), class_=f"badge {severity}")
 
 
 def said(verdict: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -70,10 +71,10 @@ def large(example: Example) -> str:
         for columns in (COLUMNS, POCKET.columns)
     )
     if wide is None or narrow is None:
-        return f'<div class="picture">{quoted(example)}</div>'
+        return f'<div class="look">{quoted(example)}</div>'
     whole = _STYLE.sub("", svg(wide)).strip()
     return (
-        f'<div class="picture"><div class="wide">{whole}</div><div class="narrow">{small(narrow, POCKET)}</div></div>'
+        f'<div class="look"><div class="at-desk">{whole}</div><div class="on-phone">{small(narrow, POCKET)}</div></div>'
     )
 
 
@@ -93,7 +94,7 @@ def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> 
     if drawn is None:
         return ""
     loss = [strip for strip in drawn.strips if strip.metric == "loss"]
-    names = [*first, *([finding.metric] if finding else [])]
+    names = [*(_member(found.run, name) for name in first), *([finding.metric] if finding else [])]
     telling = [strip for name in names for strip in drawn.strips if strip.metric == name]
     order = {strip.metric: strip for strip in (*loss, *telling, *drawn.strips)}
     chosen = tuple(order.values())[: THUMB.most]
@@ -111,7 +112,8 @@ def _figure(found: Diagnosis, finding: Finding | None, columns: int, telling: Se
         return None
     shown = [strip for strip in drawn.strips if strip.metric not in _NUMBERS] or list(drawn.strips)
     names = [strip.metric for strip in shown]
-    more = [name for name in dict.fromkeys(telling) if finding is None and name not in names]
+    more = [name for name in map(partial(_member, found.run), telling) if name not in names]
+    more = [name for name in dict.fromkeys(more) if finding is None or "/" in name]
     more = [*more, *_longest(found.run, names[0])] if len(shown) + len(more) == 1 else more
     added = [found.run.series[name] for name in more if len(found.run.series.get(name, ())) > 1]
     if not added:
@@ -125,6 +127,14 @@ def _figure(found: Diagnosis, finding: Finding | None, columns: int, telling: Se
     late = () if marked else (Mark(onset, "onset", f"{onset:,}"),)
     strips = (*old, *(drawn_strip(series, frame) for series in added))
     return Figure(first, last, columns, strips, (*drawn.marks, *late), drawn.unit)
+
+
+def _member(run: Run, name: str) -> str:
+    """A series, or of a group of them, as of all layers, the one that goes highest."""
+    group = [series for series in run.series.values() if series.metric.startswith(f"{name}/") and len(series)]
+    if name in run.series or not group:
+        return name
+    return max(group, key=lambda series: float(np.nan_to_num(series.values, posinf=0).max())).metric
 
 
 def _longest(run: Run, but: str) -> list[str]:
@@ -237,7 +247,7 @@ def _settings(example: Example) -> Markup:
     seen = example.finding.evidence if example.finding else ()
     named = {int(line): key for item in seen for line, key in _PLACE.findall(item.text)}
     rows = [
-        tag("code", tag("span", f"{line:>2}", class_="where"), f" {key}: {_value(settings.get(key))}")
+        tag("code", tag("span", f"{line:>2} ", class_="where"), f"{key}: {_value(settings.get(key))}")
         for line, key in sorted(named.items())
     ]
     return tag("div", joined(rows), class_="quoted config")

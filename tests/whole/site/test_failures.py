@@ -16,7 +16,7 @@ from docs.site.failures.gallery import SEEN, seen
 from docs.site.failures.leaf import page
 from docs.site.failures.pictures import thumbnail
 from docs.site.failures.terminal import WIDE
-from docs.site.markup import FAILURES, file_of, known
+from docs.site.markup import FAILURES, file_of, has_page, known
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Severity
@@ -149,7 +149,7 @@ def test_a_failure_is_found_by_what_is_seen() -> None:
 
 def test_every_link_leads_to_a_page() -> None:
     """To one of these, to an anchor of the gallery, or to a page that another maker writes for a node."""
-    nodes = {parts.address(id_) for id_ in _ids()} - {""}
+    nodes = {f"../{has_page(id_)}/{file_of(id_)}.html" for id_ in _ids() if has_page(id_)}
     anchors = {f"index.html#{part.name}" for part in known().parts}
     for path, content in pages().items():
         if not path.endswith(".md"):
@@ -181,7 +181,7 @@ def test_the_pages_are_small() -> None:
 
 
 def test_a_picture_follows_the_page_and_not_the_system() -> None:
-    """No picture brings a style sheet, which would follow what the reader's system prefers."""
+    """No picture brings a style sheet of its own: it would follow what the reader's system prefers."""
     assert not [path for path, content in pages().items() if path.endswith(".md") and "<style" in content]
 
 
@@ -196,6 +196,24 @@ def test_a_card_shows_the_loss_and_what_tells_of_the_failure() -> None:
     shown = thumbnail(examples()["scale-collapse"])
     assert re.findall(r'class="name"[^>]*>([^<]*)', shown) == ["loss", "loss_scale"]
     assert "batch_id" not in thumbnail(examples()["spike-duplicate-batch"])
+
+
+def test_a_group_is_shown_by_its_highest_member() -> None:
+    """Attention logits are logged by layer, and told of as one."""
+    names = re.findall(r'class="name"[^>]*>([^<]*)', thumbnail(examples()["attention-logits-grow"]))
+    assert names == ["loss", "attention_logits_max/block3"]
+
+
+def test_where_nothing_is_wrong_the_picture_shows_what_answered() -> None:
+    """The loss scale that backs off as it should."""
+    assert "loss_scale" in thumbnail(examples()["normal-backoff"])
+
+
+def test_what_no_curve_tells_is_asked() -> None:
+    """A card with the same flat loss as ten others would help nobody."""
+    shown = thumbnail(examples()["loss-detached"])
+    assert known().questions["O3"].ask in words(shown)
+    assert "<svg" not in shown
 
 
 def test_a_loss_that_is_no_longer_logged_stands_above_a_run_that_goes_on() -> None:
