@@ -11,5 +11,5 @@ anew what the console blocks show (`make readme`). What a comment right above a 
     <!-- prints -->                this text block is what the python block before it prints
 
 `<!-- before: COMMANDS -->` anywhere is run in the folder without being shown: it prepares what follows.
-`<!-- picture: FILE = PATH -->` above a picture: the FILE that the commands so far have made; PATH is from the page.
+`<!-- picture: FILE = PATH -->` above a picture: it is the FILE that the commands so far made; PATH is from the page.
 """
