@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import tarfile
 import zipfile
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -56,12 +58,20 @@ def in_sdist(file: Path) -> dict[str, bytes]:
 
 
 def sources(folder: str) -> Iterator[str]:
-    """The files of the repository below a folder, or the one file, without what tools leave."""
+    """The files of the repository below a folder, or the one file, without what tools leave and git ignores."""
     place = ROOT / folder
     for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
         name = path.relative_to(ROOT)
-        if path.is_file() and not LEFT_BY_TOOLS & set(name.parts):
+        if path.is_file() and not LEFT_BY_TOOLS & set(name.parts) and name.as_posix() not in _ignored():
             yield name.as_posix()
+
+
+@cache
+def _ignored() -> frozenset[str]:
+    """The files that git ignores, which the build leaves out; none where this is no checkout, as in an sdist."""
+    listing = ["git", "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *INTO_SDIST]
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)
+    return frozenset(done.stdout.split("\0")) if done.returncode == 0 else frozenset()
 
 
 def wrong_in_wheel(held: Mapping[str, bytes]) -> list[str]:
