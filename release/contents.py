@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import tarfile
+import tomllib
 import zipfile
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -56,12 +60,20 @@ def in_sdist(file: Path) -> dict[str, bytes]:
 
 
 def sources(folder: str) -> Iterator[str]:
-    """The files of the repository below a folder, or the one file, without what tools leave."""
+    """The files of the repository below a folder, or the one file, without what tools leave and git ignores."""
     place = ROOT / folder
     for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
         name = path.relative_to(ROOT)
-        if path.is_file() and not LEFT_BY_TOOLS & set(name.parts):
+        if path.is_file() and not LEFT_BY_TOOLS & set(name.parts) and name.as_posix() not in _ignored():
             yield name.as_posix()
+
+
+@cache
+def _ignored() -> frozenset[str]:
+    """The files that git ignores, which the build leaves out; none where this is no checkout, as in an sdist."""
+    listing = ["git", "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *INTO_SDIST]
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)
+    return frozenset(done.stdout.split("\0")) if done.returncode == 0 else frozenset()
 
 
 def wrong_in_wheel(held: Mapping[str, bytes]) -> list[str]:
@@ -84,8 +96,10 @@ def wrong_in_wheel(held: Mapping[str, bytes]) -> list[str]:
 
 
 def wrong_in_sdist(held: Mapping[str, bytes]) -> list[str]:
-    """As for a wheel: an sdist holds all that its parts of the repository hold, and nothing else."""
-    wanted = {name for part in INTO_SDIST for name in sources(part)}
+    """As for a wheel: an sdist holds what its parts of the repository hold and pyproject.toml does not exclude."""
+    left_out = tuple(_excluded())
+    parts = {name for part in INTO_SDIST for name in sources(part)}
+    wanted = {name for name in parts if not any(fnmatch(name, pattern) for pattern in left_out)}
     made = {"PKG-INFO", ".gitignore"}
     return [
         *(f"{name} is not in it" for name in sorted(wanted - held.keys())),
@@ -97,6 +111,13 @@ def wrong_in_sdist(held: Mapping[str, bytes]) -> list[str]:
         ),
         *_local(held),
     ]
+
+
+def _excluded() -> Iterator[str]:
+    """What pyproject.toml keeps out of the sdist, as patterns of files and of what lies below folders."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+    for pattern in config["sdist"].get("exclude", ()):
+        yield from (pattern.lstrip("/"), f"{pattern.strip('/')}/*")
 
 
 def _differs(name: str, content: bytes) -> bool:

@@ -52,6 +52,15 @@ def test_addresses_are_those_of_one_place() -> None:
     assert CITATION["url"] == urls["Documentation"]
     assert urls["Issues"] == f"{urls['Source']}/issues"
     assert urls["Changelog"].startswith(f"{urls['Source']}/")
+    ours = re.compile(r"https://(?:github\.com/stabtree|stabtree\.github\.io)[^\s)\"'}]*")
+    for file in (
+        *(ROOT / "trees").glob("*.yaml"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "README.md",
+        ROOT / "AGENTS.md",
+    ):
+        found = ours.findall(file.read_text(encoding="utf-8"))
+        assert not [one for one in found if not one.startswith((urls["Source"], urls["Documentation"]))], file
 
 
 def test_the_citation_is_one() -> None:
