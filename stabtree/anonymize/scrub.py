@@ -41,6 +41,7 @@ _KEYED = re.compile(rf"(?<![\w/\\@.:~-])([^\W\d_][\w./%-]{{0,120}}+)(?=[\"']?{_N
 LONG = 16  # characters from which on a mix of letters and digits is no name of a column
 GROUPS = 4  # runs of letters and digits in turn, from which on they are an id
 PROSE = 4  # words that make a text of a value
+LONGEST = 4096  # characters without a blank that are looked at for what they are
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
 
@@ -142,6 +143,8 @@ class Scrub:
         return found
 
     def _scrubbed(self, chunk: str) -> str:
+        if len(chunk) > LONGEST:
+            return self._whole(chunk, "names")
         kind = _kind(chunk)
         self.dated = self.dated or _DATE.search(chunk) is not None
         if kind == "e-mail addresses":
