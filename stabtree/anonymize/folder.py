@@ -96,7 +96,7 @@ class Rewriting:
 
 def _is_wanted(file: Path) -> bool:
     """Whether a file is a log, a setting or what a program printed; weights, code and pictures are none."""
-    if file.suffix.lower() in _TEXTS or (not file.suffix and file.parent.name in _VALUES):
+    if file.suffix.lower() in _TEXTS or file.parent.name in _VALUES:
         return True
     try:
         choose(open_source(file), Names())

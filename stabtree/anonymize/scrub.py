@@ -173,7 +173,7 @@ class Scrub:
         if not self._is_unknown(token):
             return token
         if self._is_id(token):
-            digits = re.match(r"\d*", token)[0]  # type: ignore[index]
+            digits = re.match(r"\d?", token)[0]  # type: ignore[index]
             return digits + self.names.word(token, "ids").lower()
         return in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
 

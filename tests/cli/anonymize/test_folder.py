@@ -120,3 +120,25 @@ def test_a_file_of_several_runs_asks_which(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--run" in done.stderr
     assert run("anonymize", str(file), "--run", "b").stdout.count('"loss"') == len(ROWS)
+
+
+def test_a_tracker_s_folder_keeps_its_layout(tmp_path: Path) -> None:
+    """MLflow's: a file for each metric and tag, in folders that are named after ids."""
+    home = tmp_path / "own" / "mlruns" / "0"
+    run_ = home / "0123456789abcdef0123456789abcdef"
+    for name, text in {
+        "metrics/loss": "".join(f"17000000000{i:02d} {3 - i / 16} {i}\n" for i in range(12)),
+        "params/lr": "0.25",
+        "tags/mlflow.user": "gerda",
+        "meta.yaml": "run_name: gerda-3\n",
+    }.items():
+        (run_ / name).parent.mkdir(parents=True, exist_ok=True)
+        (run_ / name).write_text(text)
+    (home / "meta.yaml").write_text("name: gerda\n")
+    out = tmp_path / "out"
+    run("anonymize", str(tmp_path / "own"), "-o", str(out))
+    assert read(out) == read(tmp_path / "own")
+    assert points(load_run(str(out)))["loss"]
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert len(files) == 5
+    assert not any("gerda" in path.read_text() or "abcdef" in str(path) for path in files)
