@@ -45,7 +45,7 @@ def told(scrub: Scrub, notes: list[str]) -> Iterator[str]:
     """
     yield from notes
     given = scrub.names.given
-    counts = [f"{given[kind]:,} of {kind}" for kind in KINDS if given[kind]]
+    counts = [f"{kind} ({given[kind]:,})" for kind in KINDS if given[kind]]
     if counts:
         yield f"Replaced, each word by the same stand-in throughout: {in_words(counts)}."
     else:
