@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.anonymize.formats import TEXTS, format_of, rewriting
+from stabtree.anonymize.pack import packed
 from stabtree.anonymize.pieces import encoded, texts
+from stabtree.anonymize.scalars import scalars
 from stabtree.anonymize.scrub import Scrub
 from stabtree.common.errors import StabtreeError
+from stabtree.loaders.json import manifest
 from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
@@ -17,49 +20,71 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.source import Source
 
+SCALARS = ".jsonl"
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A source without its names.
+    """A file without its names.
 
     Attributes:
-        source: what was read.
-        format: the loader's name of it.
-        notes: what was damaged, complete when the bytes are.
+        format: the loader's name of the file.
+        ending: what the new file's name ends in beyond the old one's: nothing but for a file that holds no text.
+        packing: its compression, as in `Source.packed`.
+        pieces: its bytes, in order, which are made while they are taken.
+        notes: what a person should know of them, complete when all are taken.
         scrub: what was replaced and kept.
     """
 
-    source: Source
     format: str
+    ending: str
+    packing: str
+    pieces: Iterator[bytes]
     notes: list[str]
     scrub: Scrub
 
-    def bytes(self) -> Iterator[bytes]:
-        """The bytes of the new file, decompressed, in order."""
-        if self.source.bom:
-            yield self.source.data[: self.source.bom]
-        rewrite = rewriting(self.source, self.format, self.scrub)
-        for text in texts(self.source, self.notes):
-            yield encoded(rewrite(text), self.source)
 
-
-def anonymized(path: str | Path, scrub: Scrub | None = None, format_: str | None = None) -> Rewritten:
+def anonymized(
+    path: str | Path, scrub: Scrub | None = None, *, format_: str | None = None, run: str | None = None
+) -> Rewritten:
     """A file without its names, yet to be written.
 
     Args:
         path: the file; `-` for standard input.
         scrub: what was replaced in other files of the run, so that the same names get the same stand-ins.
         format_: the name of a loader, where the user said so.
+        run: the run, of a file without text that holds several.
 
     Raises:
-        StabtreeError: where the file can't be read, or holds no text.
+        StabtreeError: where the file can't be read.
     """
+    scrub = scrub or Scrub()
     source = open_source(path)
     found = format_ or format_of(source)
     if found not in TEXTS:
-        raise StabtreeError(
-            f"is of the format {found}, of which there is no text to rewrite",
-            where=source.path,
-            hint="export it as CSV",
+        if source.file is None:
+            raise StabtreeError(f"is of the format {found}, which is read from a file", hint="name the file")
+        note = (
+            f"It holds no text to rewrite ({found}): the series that stabtree reads of it were written as JSON lines."
         )
-    return Rewritten(source, found, [], scrub or Scrub())
+        return Rewritten(found, SCALARS, "", scalars(str(path), scrub, found, run), [note], scrub)
+    notes = [*_named(source, found)]
+    return Rewritten(found, "", source.packed, packed(_bytes(source, found, notes, scrub), source.packed), notes, scrub)
+
+
+def _bytes(source: Source, format_: str, notes: list[str], scrub: Scrub) -> Iterator[bytes]:
+    yield source.data[: source.bom]
+    rewrite = rewriting(source, format_, scrub)
+    for text in texts(source, notes):
+        yield encoded(rewrite(text), source)
+
+
+def _named(source: Source, format_: str) -> Iterator[str]:
+    """A word on the files that a manifest names."""
+    if format_ == "manifest":
+        try:
+            files = manifest.parse(source).files
+        except StabtreeError:
+            return
+        if files:
+            yield "It names files that hold the metrics: give its folder, to take them along."

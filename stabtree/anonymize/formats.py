@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.tables.layout import Layout
 
 TEXTS = ("csv", "json", "jsonl", "manifest", "trainer_state", "text")
+LOOKED_AT = 4096
 _LINE = re.compile(r"[^\r\n]++")
 _RECORD = re.compile(r"([^\r\n]*+)(\r\n|\r|\n|$)")
 # Numbers and what parts them: most rows of most tables.
@@ -35,13 +36,20 @@ _PERSONAL = re.compile(
 
 
 def format_of(source: Source) -> str:
-    """The format to rewrite a source as: that of its loader, else text where it is any."""
+    """The format to rewrite a source as: that of its loader; text where it is text that no loader, or none here, knows.
+
+    Raises:
+        StabtreeError: where it is binary, and nobody reads it.
+    """
     try:
-        return choose(source, Names()).name
+        found = choose(source, Names()).name
     except StabtreeError:
         if source.binary or source.cut:
             raise
         return "text"
+    if found in TEXTS or source.binary or "\0" in source.head[:LOOKED_AT]:
+        return found
+    return "json" if source.head.lstrip().startswith(("{", "[")) else "text"  # a file of a tracker's folder
 
 
 def rewriting(source: Source, format_: str, scrub: Scrub) -> Callable[[str], str]:

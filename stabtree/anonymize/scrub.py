@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from stabtree.anonymize.standins import StandIns
 from stabtree.anonymize.words import in_pieces, known, of_errors
+from stabtree.loaders.text.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, TELLING
 
 # What stands between blanks, quotes and brackets; escape codes of terminals end in a letter that is no word.
@@ -40,7 +41,9 @@ _NUMBER = (
 _KEYED = re.compile(rf"(?<![\w/\\@.:~-])([^\W\d_][\w./%-]{{0,120}}+)(?=[\"']?{_NUMBER})", re.IGNORECASE)
 LONG = 16  # characters from which on a mix of letters and digits is no name of a column
 GROUPS = 4  # runs of letters and digits in turn, from which on they are an id
-PROSE = 4  # words that make a text of a value
+PROSE = 4  # words that make a text of a value, where
+STRANGE = 2  # of them are not known
+LONGEST = 4096  # characters without a blank that are looked at for what they are
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
 
@@ -70,8 +73,9 @@ class Scrub:
 
     def line(self, line: str) -> str:
         """A line of a text log: what a number is written under stays, and in a message about an error its words."""
-        head = line[:MAX_FORM]
-        if TELLING.search(head):
+        # The reader takes escape codes out before it looks.
+        head = ANSI.sub("", line[: 4 * MAX_FORM]) if "\x1b" in line else line
+        if TELLING.search(head[:MAX_FORM]):
             usual = self._known, self._cached
             self._known, self._cached, self._telling = of_errors(), self._cached_telling, True
             found = self._by_keys(line)
@@ -100,11 +104,9 @@ class Scrub:
         """
         if personal:
             return self._whole(text, "names")
-        parts = text.split()
-        if len(parts) >= PROSE:
-            strange = sum(self._chunk(part) != part for part in parts)
-            if strange >= PROSE - 1 and 2 * strange >= len(parts):
-                return _TOKEN.sub(lambda found: self._prose(found[0]), text)
+        words = [part for part in text.split() if _LETTER.search(part)]
+        if len(words) >= PROSE and sum(self._chunk(word) != word for word in words) >= STRANGE:
+            return _TOKEN.sub(lambda found: self._prose(found[0]), text)
         return self.text(text)
 
     def column(self, name: str) -> str:
@@ -142,6 +144,8 @@ class Scrub:
         return found
 
     def _scrubbed(self, chunk: str) -> str:
+        if len(chunk) > LONGEST:
+            return self._whole(chunk, "names")
         kind = _kind(chunk)
         self.dated = self.dated or _DATE.search(chunk) is not None
         if kind == "e-mail addresses":
@@ -170,7 +174,7 @@ class Scrub:
         if not self._is_unknown(token):
             return token
         if self._is_id(token):
-            digits = re.match(r"\d*", token)[0]  # type: ignore[index]
+            digits = re.match(r"\d?", token)[0]  # type: ignore[index]
             return digits + self.names.word(token, "ids").lower()
         return in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
 

@@ -14,6 +14,26 @@ if TYPE_CHECKING:
 # Names of columns that are listed; the rest is counted.
 LISTED = 30
 KINDS = ("e-mail addresses", "URLs", "IP addresses", "paths", "ids", "names", "words of texts")
+SHOWN = 8  # files that are listed
+
+
+def told_of_folder(written: list[str], left: list[str], notes: list[str]) -> Iterator[str]:
+    """Lines on the files of a folder.
+
+    Args:
+        written: those that were written.
+        left: those that were not.
+        notes: on single ones.
+    """
+    yield f"{len(written):,} file{'' if len(written) == 1 else 's'} written: {_listed(written)}."
+    if left:
+        yield f"{len(left):,} left out, which are no logs: {_listed(left)}."
+    yield from notes
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def told(scrub: Scrub, notes: list[str]) -> Iterator[str]:
@@ -25,7 +45,7 @@ def told(scrub: Scrub, notes: list[str]) -> Iterator[str]:
     """
     yield from notes
     given = scrub.names.given
-    counts = [f"{given[kind]:,} of {kind}" for kind in KINDS if given[kind]]
+    counts = [f"{kind} ({given[kind]:,})" for kind in KINDS if given[kind]]
     if counts:
         yield f"Replaced, each word by the same stand-in throughout: {in_words(counts)}."
     else:

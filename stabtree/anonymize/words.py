@@ -122,7 +122,7 @@ mixup mosaic hsv degrees shear perspective flipud fliplr imgsz lrf dfl pose kobj
 calibration disable proj mul terminated backbone detect
 nn functional cast math transpose flatten broadcast buffers bwd arange gather tanh detach clamp clone register strict
 tried allocate driver smi ecc uuid subprocess sys os optimize kernels compiler avx anaconda miniconda dnn linux
-github com org io cat gcc cpp
+mlruns github com org io cat gcc cpp
 """
 # Letters and digits that are one word.
 _WHOLE = "e4m3 e5m2 fp8e4m3 fp8e5m2 e4m3fn e5m2fnuz map50 map5095 2d3d x86 utf8 sha256 md5 b64"

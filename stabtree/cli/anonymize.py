@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import Format  # noqa: TC001 - typer reads the hint
+from stabtree.cli.options import Format, RunName  # noqa: TC001 - typer reads the hint
 from stabtree.cli.shell.help import OUTPUT
 from stabtree.cli.shell.printing import tell
 from stabtree.cli.shell.progress import Busy
@@ -17,11 +18,11 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 PathArg = Annotated[
     str,
-    typer.Argument(metavar="PATH", help="A log; - reads standard input."),
+    typer.Argument(metavar="PATH", help="A log, or the folder of a run; - reads standard input."),
 ]
 Out = Annotated[
     str | None,
@@ -29,13 +30,13 @@ Out = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to FILE instead of standard output; never over the log itself.",
+        help="Write to FILE instead of standard output, of a folder to a new folder; never over the log itself.",
         rich_help_panel=OUTPUT,
     ),
 ]
 
 
-def anonymize(path: PathArg, output: Out = None, format: Format = None) -> None:  # noqa: A002 - the option's name
+def anonymize(path: PathArg, output: Out = None, format: Format = None, run_name: RunName = None) -> None:  # noqa: A002 - the option's name
     """Take names out of a log, so that it can be sent to someone.
 
     Numbers and the names of columns stay, and the words that are common in logs; any other word, in paths, hosts,
@@ -43,21 +44,49 @@ def anonymize(path: PathArg, output: Out = None, format: Format = None) -> None:
     its oddities, so that stabtree reads of it what it read of the log. What was replaced, and what was kept that you
     should look at, is told on standard error. It is an aid and no guarantee: read the result before you send it.
     """
-    from stabtree.anonymize.anonymize import anonymized
-    from stabtree.anonymize.pack import packed
-    from stabtree.anonymize.told import told
-
     place = None if output in (None, "-", "/dev/stdout") else Path(str(output))
     if place and _same(place, path):
         hint = "name another file to write to"
         raise StabtreeError("is the log itself, which stays as it is", where=f"--output {clean(place)}", hint=hint)
-    found = anonymized(path, format_=format)
-    if found.source.packed and place is None and sys.stdout is not None and sys.stdout.isatty():
-        raise StabtreeError("is compressed, and so is the result", where=found.source.path, hint="type -o FILE")
-    with Busy(wanted=place is not None).doing(f"rewriting {clean(path)}"):
-        _write(packed(found.bytes(), found.source.packed), place)
-    for line in told(found.scrub, found.notes):
+    lines = _folder(Path(path), place) if Path(path).is_dir() else _file(path, place, format, run_name)
+    for line in lines:
         tell(f"note: {line}")
+
+
+def _file(path: str, place: Path | None, format_: str | None, run_name: str | None) -> Iterator[str]:
+    """Write a file without names; what there is to say of it."""
+    from stabtree.anonymize.anonymize import anonymized
+    from stabtree.anonymize.told import told
+
+    found = anonymized(path, format_=format_, run=run_name)
+    if found.packing and place is None and sys.stdout is not None and sys.stdout.isatty():
+        raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
+    with Busy(wanted=place is not None).doing(f"rewriting {clean(path)}"):
+        _write(found.pieces, place)
+    return told(found.scrub, found.notes)
+
+
+def _folder(folder: Path, place: Path | None) -> Iterator[str]:
+    """Write a folder without names; what there is to say of it."""
+    from stabtree.anonymize.folder import Rewriting
+    from stabtree.anonymize.scrub import Scrub
+    from stabtree.anonymize.told import told, told_of_folder
+
+    if place is None:
+        raise StabtreeError("is a folder, and so is the result", where=clean(folder), hint="type -o FOLDER")
+    shown = f"--output {clean(place)}"
+    if place.resolve().is_relative_to(folder.resolve()):
+        raise StabtreeError("lies in the folder that is read", where=shown, hint="name a folder elsewhere")
+    work = Rewriting(folder, place, Scrub())
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if any(place.iterdir()):
+            raise StabtreeError("holds files already", where=shown, hint="name a new folder")
+        with Busy(wanted=True).doing(f"rewriting {clean(folder)}"):
+            work.run()
+    except OSError as error:
+        raise _unwritable(error, shown) from None
+    return chain(told_of_folder(work.written, work.left, work.notes), told(work.scrub, []))
 
 
 def _same(place: Path, path: str) -> bool:
@@ -87,5 +116,8 @@ def _write(pieces: Iterable[bytes], place: Path | None) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = error.strerror or error
-        raise StabtreeError(f"can't be written: {clean(reason)}", where=shown, hint="name another file") from None
+        raise _unwritable(error, shown) from None
+
+
+def _unwritable(error: OSError, shown: str) -> StabtreeError:
+    return StabtreeError(f"can't be written: {clean(error.strerror or error)}", where=shown, hint="name another place")

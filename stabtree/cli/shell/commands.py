@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import typer
 
 from stabtree.cli.shell.command import TypedCommand, TypedGroup
-from stabtree.cli.shell.help import CHECK_EPILOG, COMPARE_EPILOG, DIAGNOSE_EPILOG, SCAN_EPILOG, WATCH_EPILOG
+from stabtree.cli.shell.help import (
+    ANONYMIZE_EPILOG,
+    CHECK_EPILOG,
+    COMPARE_EPILOG,
+    DIAGNOSE_EPILOG,
+    SCAN_EPILOG,
+    WATCH_EPILOG,
+)
 from stabtree.cli.shell.routes import ASK
 
 
@@ -33,7 +40,7 @@ COMMANDS = {
     "calibrate": Home("calibrate:calibrate", "Set thresholds by your own healthy runs."),
     "explain": Home("explain:explain", "Explain a question, a finding or a metric."),
     "inspect": Home("inspect:inspect", "Show how a run's files are read."),
-    "anonymize": Home("anonymize:anonymize", "Take names out of a log, to send it to someone."),
+    "anonymize": Home("anonymize:anonymize", "Take names out of a log, to send it.", ANONYMIZE_EPILOG),
     "baseline": Home("baseline:baseline", "Accept what is found now, so that only new findings count."),
     "config": Home("config:config", "Show what is in force here, and where it is from."),
     "formats": Home("inspect:formats", "List the formats that are read."),

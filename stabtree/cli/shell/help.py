@@ -78,6 +78,18 @@ Exit codes are those of diagnose, for the log as it is at the end;
 1 also for what --until-found waited for, and for a stall.
 """
 
+ANONYMIZE_EPILOG = """\b
+Examples:
+  stabtree anonymize run.csv > sent.csv  in the log's own format
+  stabtree anonymize runs/7 -o sent      a folder, to a new folder
+
+\b
+Exit codes:
+  0  written
+  2  a mistake in what was typed, or a file that can't be read or written
+  4  stabtree itself failed; --debug shows where
+"""
+
 
 def write_groups(params: Iterable[Any], context: Any, formatter: Any) -> None:
     """Write arguments, then what a run is read from, how it is judged and what is printed, then all other options."""

@@ -24,7 +24,7 @@ def without_names(file: Path, folder: Path) -> Path:
     """The file without names, under its name in another folder."""
     folder.mkdir(parents=True)
     other = folder / file.name
-    other.write_bytes(b"".join(anonymized(file).bytes()))
+    other.write_bytes(b"".join(anonymized(file).pieces))
     return other
 
 

@@ -31,7 +31,7 @@ def test_it_goes_to_standard_output_and_what_is_to_be_looked_at_to_the_other(log
     assert done.returncode == 0
     assert "gerda" not in done.stdout
     assert "loss: 2.5 frobnication: 3" in done.stdout
-    assert "Replaced, each word by the same stand-in throughout: 1 of names" in done.stderr
+    assert "Replaced, each word by the same stand-in throughout: names (1)" in done.stderr
     assert "look whether they may be seen: frobnication." in done.stderr
     assert "read the result before you send it" in done.stderr
 

@@ -1,0 +1,105 @@
+"""The folder of a run without names: its logs and settings, in folders that are laid out as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.anonymize.anonymize import anonymized
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+from stabtree.loaders.folder import MAX_DEPTH, entries
+from stabtree.loaders.formats import choose
+from stabtree.loaders.source import open_source
+from stabtree.metrics.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.anonymize.scrub import Scrub
+
+# One for each rank of a large run; a data set holds more.
+MAX_FILES = 2000
+# What is text by its name, be it settings or what a program printed.
+_TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".txt", ".log", ".out", ".err")
+# MLflow keeps a value a file in folders of these names.
+_VALUES = ("metrics", "params", "tags")
+
+
+@dataclass(slots=True)
+class Rewriting:
+    """Rewrites a folder, a file at a time.
+
+    Attributes:
+        folder: what to read.
+        out: where to write to.
+        scrub: takes the names out, the same way in all files.
+        written: the files that were written, relative to `out`.
+        left: those that were left out, relative to `folder`.
+        notes: what there is to say of single files.
+    """
+
+    folder: Path
+    out: Path
+    scrub: Scrub
+    written: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Write all that is a log or a setting.
+
+        Raises:
+            StabtreeError: where the folder holds more files than a run has.
+            OSError: where a file can't be written.
+        """
+        files = list(self._files())
+        if len(files) > MAX_FILES:
+            raise StabtreeError(
+                f"holds more than {MAX_FILES:,} files", where=clean(self.folder), hint="name the folder of one run"
+            )
+        for file in files:
+            if _is_wanted(file):
+                self._write(file)
+            else:
+                self.left.append(clean(file.relative_to(self.folder)))
+
+    def _files(self) -> Iterator[Path]:
+        open_ = [self.folder]
+        for folder in open_:
+            folders, files = entries(folder)
+            yield from (folder / name for name in files)
+            if len(folder.relative_to(self.folder).parts) < MAX_DEPTH:
+                open_ += [folder / name for name in folders]
+
+    def _write(self, file: Path) -> None:
+        own = file.relative_to(self.folder)
+        try:
+            found = anonymized(file, self.scrub)
+            place = self._place(own, found.ending)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("wb") as stream:
+                stream.writelines(found.pieces)
+        except StabtreeError as error:
+            self.left.append(clean(own))
+            self.notes.append(f"{clean(own)} was left out: it {clean(error.problem, 120)}.")
+            return
+        self.written.append(clean(place.relative_to(self.out)))
+        self.notes += [f"{clean(own)}: {note}" for note in found.notes if found.format != "manifest"]
+
+    def _place(self, own: Path, ending: str) -> Path:
+        """Where a file goes: by its name, without the names in it."""
+        named = Path(*(self.scrub.text(part) for part in own.parts))
+        return self.out / named.with_name(named.name + ending)
+
+
+def _is_wanted(file: Path) -> bool:
+    """Whether a file is a log, a setting or what a program printed; weights, code and pictures are none."""
+    if file.suffix.lower() in _TEXTS or file.parent.name in _VALUES:
+        return True
+    try:
+        choose(open_source(file), Names())
+    except StabtreeError:
+        return False
+    return True
