@@ -56,6 +56,7 @@ def test_what_cannot_be_read_is_not_counted(tmp_path: Path) -> None:
     """Nor is it healthy."""
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")
     assert judged(tmp_path / "empty.csv") is None
+    assert judged(tmp_path / "missing.csv") is None
 
 
 def test_without_labelled_runs_nothing_is_measured(
