@@ -38,7 +38,7 @@ def pages() -> dict[str, str | bytes]:
     for asked in asking():
         askers[asked.node.test].append(asked)
     made = {item.name: _page(item, askers[item.name]) for item in PREDICATES.values()}
-    index = page("The predicates", ABOUT, *_by_subject(), rates.about(), listed_elsewhere=False)
+    index = page("The predicates", ABOUT, rates.head(), *_by_subject(), rates.about(), listed_elsewhere=False)
     return {f"{PREDICATE_PAGES}/{file_of(name)}.md": content for name, content in {**made, "index": index}.items()}
 
 

@@ -105,6 +105,16 @@ def _answers(answers: dict[str, list[int]]) -> str:
     return table(("answer given", "of healthy runs", "of failed ones of its kind"), rows)
 
 
+def head() -> str:
+    """What the columns of the predicates' index say."""
+    if not figures():
+        return ""
+    return (
+        "*False alarms* are of the healthy labelled runs that could be asked, *right findings* of the failed ones of a "
+        f"predicate's kind; an empty cell had fewer than {LEAST} of them. [How this was measured](#{LABEL})."
+    )
+
+
 def about() -> str:
     """What was measured on what, for the predicates' index."""
     found = figures()

@@ -130,7 +130,7 @@ def example(node: Asking) -> str:
 
 def _other(value: object) -> str:
     """Another value than this one, of the same type."""
-    return f"{value * 2 or 1}" if isinstance(value, int) else f"{float(str(value)) * 2:g}"
+    return f"{value * 2 or 1}" if isinstance(value, int) else f"{float(str(value)) * 2 or 1.0:g}"
 
 
 def told(asked: Asked) -> str:

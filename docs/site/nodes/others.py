@@ -87,7 +87,7 @@ def _tested(node: Signature, needs: str) -> list[str]:
     quiet = "It is told only where something in the log speaks for it." if node.quiet else ""
     if not node.test:
         return ["No log can test it.", holds, quiet]
-    proof = "A yes proves it." if node.proof else "A yes makes it likely, and proves nothing."
+    proof = f"A yes makes it *{'confirmed' if node.proof else 'likely'}* in the report."
     asked = f"Tested by {to_predicate(node.test)}: {prose(PREDICATES[node.test].question)} {proof}"
     return [asked, metric_table(node), parameters(node), holds, quiet]
 

@@ -12,10 +12,10 @@ from docs.site.prose import badge, console, listed, page, part, prose, reference
 from docs.site.reading import BESIDES, example, home_of, metric_table, parameters, read_by, reads_run
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.predicates import PREDICATES
-from stabtree.render.trees.reference import rule_of
 from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import PREFLIGHT
+from stabtree.tree.params import known, settable
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Question, Tree
@@ -45,10 +45,18 @@ def page_of(tree: Tree, node: Question) -> str:
 def _rule(tree: Tree, node: Question) -> str:
     if not node.test:
         return "No rule: no log can tell, so a person is asked."
-    usual, letter = rule_of(tree, node), rule_of(tree, node, literal=True)
+    usual, letter = _worded(tree, node), _worded(tree, node, literal=True)
     asked = f"Tested by {to_predicate(node.test)}: {prose(PREDICATES[node.test].question)}"
     by_letter = f"By the document's letter (`--literal`): {prose(letter)}." if letter != usual else ""
     return "\n\n".join(filter(None, (f"> {prose(usual)}" if usual else "", by_letter, asked)))
+
+
+def _worded(tree: Tree, node: Question, *, literal: bool = False) -> str:
+    """The rule with its parameters filled in, patterns as code."""
+    values = known(tree, node, literal=literal)
+    able = settable(PREDICATES[node.test])
+    told = {key: f"`{value}`" if key in able and able[key][1].pattern else value for key, value in values.items()}
+    return node.rule.format_map(told)
 
 
 def _exits(tree: Tree, node: Question) -> str:
