@@ -65,9 +65,7 @@ def _run(statement: ast.stmt, module: str, found: dict[str, dict[str, Any]]) -> 
     if isinstance(statement, ast.ImportFrom) and (statement.module or "").partition(".")[0] == PACKAGE:
         for alias in statement.names:
             with suppress(AttributeError, ImportError):  # of what needs a package that is not installed
-                source = import_module(str(statement.module))
-                own = found.get(source.__name__, {})
-                held = own[alias.name] if alias.name in own else getattr(source, alias.name)
+                held = getattr(import_module(str(statement.module)), alias.name)
                 found[module][alias.asname or alias.name] = held
         return
     names = {**vars(sys.modules[module]), **found[module]}
