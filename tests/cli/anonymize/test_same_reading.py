@@ -27,7 +27,7 @@ BROKEN = {
     "quote.csv": 'step,loss,note\n1,2.5,"a"\n2,2.4,"never closed\n3,2.3,x\n4,2.2,y\n5,2.1,z\n',
     "lines.csv": 'step,loss,text\n1,2.5,"Dear Jane,\r\nsee you"\n2,2.4,"and\nso\non"\n3,2.3,x\n',
     "german.csv": "Schritt;step;loss\nEva;1;2,5\nEva;2;2,4\nUwe;3;2,3\n",
-    "again.csv": "host,step,loss\nh1,1,2.5\nh1,2,2.4\nloss,host,frobs,step\n2.3,h1,1,3\n2.2,h1,1,4\n",
+    "again.csv": "host,step,loss\nh1,1,2.5\nh1,2,2.4\nh1,3,2.4\nloss,frobs,step\n2.3,1,4\n2.2,1,5\n",
     "blanks.csv": "# written by jane\n# step loss\n1 2.5\n2 2.4\n3 2.3\n",
     "long.csv": "run,step,loss\n" + "".join(f"{who},{i},{3 - i / 9}\n" for who in ("jane", "uwe") for i in range(9)),
     "bare.jsonl": '{"step": 1, "loss": nan}\n{"step": 2, "loss": 1.5\nwritten by jane\n{"step": 3, "loss": "2.5"}\n',
