@@ -120,6 +120,8 @@ def real() -> list[Path]:
 def test_a_published_log(file: Path, tmp_path: Path) -> None:
     """Logs as people published them."""
     try:
+        if anonymized(file).ending:
+            pytest.skip("holds no text, and becomes JSON lines")
         checked(file, tmp_path, diagnosed=True)
     except StabtreeError as error:
         pytest.skip(error.problem)
