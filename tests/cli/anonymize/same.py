@@ -14,7 +14,7 @@ from stabtree.loaders import load_runs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.run import Run
+    from stabtree.run import FileUse, Run
 
 # Names in an error: what stands in quotes, or behind a colon.
 _NAMED = re.compile(r"'[^']*'|\"[^\"]*\"|: .*")
@@ -54,10 +54,15 @@ def _of(run: Run | StabtreeError) -> Any:
     }
     config = {key: "text" if isinstance(one.value, str) else one.value for key, one in run.config.items()}
     known = {key: one.value for key, one in run.config.items() if key in ("dtype", "optimizer", "lr_schedule", "lr")}
-    sources = [(use.format, use.rows, use.skipped_count) for use in run.sources]
+    sources = [(use.format, use.rows, use.skipped_count, _columns(use)) for use in run.sources]
     lines = [(line.line, line.at_end, line.source) for line in run.lines]
     more = run.saved, run.epoch_ends, run.gaps, run.resumes, len(run.notes)
     return series, config, known, sources, lines, more
+
+
+def _columns(use: FileUse) -> list[str]:
+    """The names of its columns, of a text log those that stand for something: words beside them may be names."""
+    return [column.name for column in use.columns if column.metric or not use.format.startswith("text")]
 
 
 def _diagnosis(run: Run) -> Any:
