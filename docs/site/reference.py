@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 INDENTED = re.compile(r"(?:^ {4}.+\n)+", re.MULTILINE)
 HERE = "`stabtree.loaders.config.KEYS`"  # in a docstring: on the page they follow
 # Commands whose help lists no codes of its own.
-AS_DIAGNOSE = ("scan", "watch", "baseline")
+AS_DIAGNOSE = ("scan", "watch")
 
 
 def pages() -> dict[str, str | bytes]:
@@ -90,7 +90,8 @@ def _exit_codes() -> str:
 {table(heads, rows)}
 
 {others} exit as `diagnose` does. All other commands exit with 0, or with 2 and 4 as above;
-[`tree test`](../commands/tree.md) with 1 where a test failed.
+[`tree test`](../commands/tree.md) with 1 where a test failed, [`calibrate`](../commands/calibrate.md) with 3 where no
+run can stand for a healthy one. [`baseline`](../commands/baseline.md) accepts what is found: that is no 1.
 
 Of several runs the first of {", ".join(map(str, PRECEDENCE))} that holds counts, so a healthy run beside a bad one
 changes nothing. `--exit-zero` makes 0 of 1 and 3, and leaves 2 and 4. A command that is interrupted exits with 130,
