@@ -142,3 +142,12 @@ def test_a_tracker_s_folder_keeps_its_layout(tmp_path: Path) -> None:
     files = [path for path in out.rglob("*") if path.is_file()]
     assert len(files) == 5
     assert not any("gerda" in path.read_text() or "abcdef" in str(path) for path in files)
+
+
+def test_a_secret_in_json_loses_its_digits(tmp_path: Path) -> None:
+    """And a person's name that is a common word."""
+    file = tmp_path / "run.jsonl"
+    file.write_text('{"config": {"user": "train", "api_key": "model 4711", "lr": 0.5}}\n{"step": 1, "loss": 2.5}\n')
+    held = b"".join(anonymized(file).pieces).decode()
+    assert not any(word in held for word in ("train", "model", "4711"))
+    assert '"lr": 0.5' in held
