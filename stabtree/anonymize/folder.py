@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,10 @@ class Rewriting:
     def _place(self, own: Path, ending: str) -> Path:
         """Where a file goes: by its name, without the names in it."""
         named = Path(*(self.scrub.text(part) for part in own.parts))
-        return self.out / named.with_name(named.name + ending)
+        place = self.out / named.with_name(named.name + ending)
+        # Ids that differ in their case alone have one stand-in.
+        others = (place.with_name(f"{number}-{place.name}") for number in range(2, MAX_FILES + 2))
+        return next(one for one in chain([place], others) if not one.exists())
 
 
 def _is_wanted(file: Path) -> bool:

@@ -120,6 +120,7 @@ class JsonRewrite:
     scrub: Scrub
     printed: bool = False
     _key: str = ""
+    _option: bool = False
 
     def __call__(self, text: str) -> str:
         """The next piece of the file."""
@@ -139,7 +140,10 @@ class JsonRewrite:
     def _value(self, text: str) -> str:
         if self.printed:
             return _LINE.sub(lambda line: self.scrub.line(line[0]), text)
-        if SECRET_KEY.fullmatch(self._key):
+        is_secret = self._option or SECRET_KEY.fullmatch(self._key)
+        # In a list of arguments its value follows an option as a text of its own.
+        self._option = text.startswith("-") and SECRET_KEY.fullmatch(text) is not None
+        if is_secret:
             return self.scrub.secret(text)
         return self.scrub.value(text, personal=PERSONAL_KEY.fullmatch(self._key) is not None)
 
