@@ -139,8 +139,9 @@ class Scrub:
             found = (self.text(run) if dash else "") + dash + shown
             if len(self._cached_columns) < MAX_CACHED and len(name) <= MAX_CHUNK:
                 self._cached_columns[name] = found
-            if found == name and len(self.columns) < MAX_CACHED and any(map(self._is_unknown, _TOKEN.findall(name))):
-                self.columns[name] = None
+            kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(found)}
+            if len(self.columns) < MAX_CACHED and any(map(self._is_unknown, kept)):
+                self.columns[found] = None
         return found
 
     def _without_hidden(self, name: str) -> str:

@@ -23,7 +23,9 @@ SPECIAL = re.compile(
     rf"|(?P<ids>{UUID}|{_SERVICE})|(?P<ip>{IPV4})|(?P<named>(?<=ip-)\d{{1,3}}(?:-\d{{1,3}}){{3}})|(?P<ip6>{_IPV6})"
 )
 # What shows that even the name of a column is none.
-TELLS_OF_A_PLACE = re.compile(rf"[^\s@]@[^\s@]|://|^[/~\\]|^[A-Za-z]:\\|{UUID}|{_SERVICE}|{IPV4}")
+TELLS_OF_A_PLACE = re.compile(
+    rf"[^\s@]@[^\s@]|://|^[/~\\]|^[A-Za-z]:\\|[/\\](?i:home|users)[/\\]|{UUID}|{_SERVICE}|{IPV4}"
+)
 ADDRESS = re.compile(IPV4)
 _MAIL = re.compile(r"[^\s@]@[^\s@]")
 

@@ -86,6 +86,17 @@ def test_a_column_loses_its_run_its_path_and_its_id() -> None:
     assert not any("gerda" in name or "a1b2c3" in name for name in done)
 
 
+def test_what_is_kept_of_a_column_is_told_as_it_stands() -> None:
+    """Also where a part of it went; a home goes from the middle of one too."""
+    scrub = Scrub()
+    assert scrub.column("frobs (hugo@host.org)") == "frobs (xbb@xbc.xbd)"
+    assert [*scrub.columns] == ["frobs (xbb@xbc.xbd)"]
+    assert "gerda" not in scrub.column("loss/home/gerda/x")
+    scrub = Scrub(hidden=frozenset({"gerda"}))
+    assert scrub.column("gerda_loss") == "xbb_loss"
+    assert not scrub.columns
+
+
 def test_a_text_of_several_words_loses_all_of_them() -> None:
     """A prompt or a comment is not what a log is read for; its digits go, too."""
     done = Scrub().value("Dear Gerda, please call Hugo Boss at 555-1234 about the loss")
