@@ -124,7 +124,28 @@ def test_numbers_stay_and_the_result_is_the_same_twice(numbers: list[float], tex
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "1", "aA", "a1", "a.", "a@", "a(", "://", '"\\', "=", "a:", "\x1b[", "é", "张", " a:", "10."]
+    "piece",
+    [
+        "a",
+        "1",
+        "aA",
+        "a1",
+        "a.",
+        "a@",
+        "a(",
+        "://",
+        '"\\',
+        "=",
+        "a:",
+        "\x1b[",
+        "é",
+        "张",
+        " a:",
+        "10.",
+        "sk-",
+        "password=",
+        "fe80:",
+    ],
 )
 def test_a_line_of_megabytes_takes_no_longer_than_its_length(piece: str) -> None:
     """Each pattern goes over it once."""
