@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.anonymize.anonymize import anonymized
+from stabtree.anonymize.anonymize import SCALARS, anonymized
+from stabtree.anonymize.scalars import scalars
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
 from stabtree.loaders.source import open_source
+from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
@@ -59,7 +62,10 @@ class Rewriting:
             raise StabtreeError(
                 f"holds more than {MAX_FILES:,} files", where=clean(self.folder), hint="name the folder of one run"
             )
+        together = {file for folder, events in _sides(files) if self._write_events(folder) for file in events}
         for file in files:
+            if file in together:
+                continue
             if _is_wanted(file):
                 self._write(file)
             else:
@@ -72,6 +78,21 @@ class Rewriting:
             yield from (folder / name for name in files)
             if len(folder.relative_to(self.folder).parts) < MAX_DEPTH:
                 open_ += [folder / name for name in folders]
+
+    def _write_events(self, folder: Path) -> bool:
+        """Write the event files of a run that has a folder for training and one for validation, if they are one."""
+        own = folder.relative_to(self.folder)
+        try:
+            lines = scalars(str(folder), self.scrub, MARK, None)
+        except StabtreeError:
+            return False
+        place = self._place(own / "events", SCALARS)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("wb") as stream:
+            stream.writelines(lines)
+        self.written.append(clean(place.relative_to(self.out)))
+        self.notes.append(f"The event files of one run in {clean(own)} were written as one file of JSON lines.")
+        return True
 
     def _write(self, file: Path) -> None:
         own = file.relative_to(self.folder)
@@ -91,7 +112,20 @@ class Rewriting:
     def _place(self, own: Path, ending: str) -> Path:
         """Where a file goes: by its name, without the names in it."""
         named = Path(*(self.scrub.text(part) for part in own.parts))
-        return self.out / named.with_name(named.name + ending)
+        place = self.out / named.with_name(named.name + ending)
+        # Ids that differ in their case alone have one stand-in.
+        others = (place.with_name(f"{number}-{place.name}") for number in range(2, MAX_FILES + 2))
+        return next(one for one in chain([place], others) if not one.exists())
+
+
+def _sides(files: list[Path]) -> Iterator[tuple[Path, list[Path]]]:
+    """Folders in which event files of training and of validation lie in folders of their own, and these files."""
+    events = [file for file in files if MARK in file.name]
+    for folder in dict.fromkeys(file.parent.parent for file in events):
+        inside = [file for file in events if file.is_relative_to(folder)]
+        sides = {file.parent.name.lower() for file in inside}
+        if len(sides) > 1 and all(file.parent.parent == folder for file in inside) and sides & EVAL:
+            yield folder, inside
 
 
 def _is_wanted(file: Path) -> bool:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.anonymize.shapes import PERSONAL_KEY, SECRET_KEY
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.formats import choose
 from stabtree.loaders.json.wrapped import is_wrapped
@@ -28,11 +29,6 @@ _RECORD = re.compile(r"([^\r\n]*+)(\r\n|\r|\n|$)")
 # Numbers and what parts them: most rows of most tables.
 _NUMBERS = re.compile(r"[\d\s.,;|+\-eE\"]*+")
 _STRING = re.compile(r'"(?:[^"\\\r\n]|\\.)*+(?:"(?P<key>\s*+:)?)?|[^\W\d_][^\s"\',:;\[\]{}()]*+')
-# What is said under these tells of a person or a machine, be it a common word.
-_PERSONAL = re.compile(
-    r"(?:.*[_/-])?(?:user|username|user_?name|author|owner|e?mail|host|hostname|host_?name|node_?name|entity|account|login)",
-    re.IGNORECASE,
-)
 
 
 def format_of(source: Source) -> str:
@@ -124,6 +120,7 @@ class JsonRewrite:
     scrub: Scrub
     printed: bool = False
     _key: str = ""
+    _option: bool = False
 
     def __call__(self, text: str) -> str:
         """The next piece of the file."""
@@ -143,7 +140,12 @@ class JsonRewrite:
     def _value(self, text: str) -> str:
         if self.printed:
             return _LINE.sub(lambda line: self.scrub.line(line[0]), text)
-        return self.scrub.value(text, personal=_PERSONAL.fullmatch(self._key) is not None)
+        is_secret = self._option or SECRET_KEY.fullmatch(self._key)
+        # In a list of arguments its value follows an option as a text of its own.
+        self._option = text.startswith("-") and SECRET_KEY.fullmatch(text) is not None
+        if is_secret:
+            return self.scrub.secret(text)
+        return self.scrub.value(text, personal=PERSONAL_KEY.fullmatch(self._key) is not None)
 
     def _inner(self, raw: str, change: Callable[[str], str]) -> str:
         """What stands between two quotes, changed behind its escapes."""

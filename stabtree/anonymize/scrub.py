@@ -8,8 +8,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from stabtree.anonymize.shapes import (
+    ADDRESS,
+    IPV4,
+    SECRET_KEY,
+    SECRET_VALUE,
+    SPECIAL,
+    TELLS_OF_A_PLACE,
+    is_mixed,
+    kind_of,
+)
 from stabtree.anonymize.standins import StandIns
-from stabtree.anonymize.words import in_pieces, known, of_errors
+from stabtree.anonymize.words import in_pieces, known, of_errors, pieces
 from stabtree.loaders.text.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, TELLING
 
@@ -17,21 +27,9 @@ from stabtree.loaders.text.messages import MAX_FORM, TELLING
 _CHUNK = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[@-Z\\^_])?|[^\s\x1b\"'`<>|,;()\[\]{}=&?]++")
 _TOKEN = re.compile(r"[^\W_]++")
 _LETTER = re.compile(r"[^\W\d_]")
-_GROUPS = re.compile(r"\d+|[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|us|ns|[dhms]))++|\d++[eE]\d*+")
-_UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-_IPV4 = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)"
-# What goes as a whole, whatever its words: a host and a login, a home, an id, an address.
-_SPECIAL = re.compile(
-    rf"(?P<host>(?<=://)[^/\\]++)|(?P<home>(?i:(?<=/home/)|(?<=/users/)|(?<=\\users\\)|(?<=/user/))[^/\\]++)"
-    rf"|(?P<ids>{_UUID})|(?P<ip>{_IPV4})|(?P<named>(?<=ip-)\d{{1,3}}(?:-\d{{1,3}}){{3}})"
-    r"|(?P<ip6>(?<![\w:])(?:[0-9a-fA-F]{1,4}:){5,7}[0-9a-fA-F]{1,4}(?![\w:]))"
-)
-_TELLING = re.compile(rf"[^\s@]@[^\s@]|://|^[/~\\]|^[A-Za-z]:\\|{_UUID}|{_IPV4}")
-_ADDRESS = re.compile(_IPV4)
-_WHOLE = re.compile(rf"{_IPV4}|[^\W_]++")
-_MAIL = re.compile(r"[^\s@]@[^\s@]")
+_WHOLE = re.compile(rf"{IPV4}|[^\W_]++")
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]?[01]\d[-/.]?[0-3]\d(?!\d)")
 # What a number is written under, right before it; `host:8080` and `train.py:96` are no such thing, nor is a path.
 _NUMBER = (
@@ -40,9 +38,9 @@ _NUMBER = (
 )
 _KEYED = re.compile(rf"(?<![\w/\\@.:~-])([^\W\d_][\w./%-]{{0,120}}+)(?=[\"']?{_NUMBER})", re.IGNORECASE)
 LONG = 16  # characters from which on a mix of letters and digits is no name of a column
-GROUPS = 4  # runs of letters and digits in turn, from which on they are an id
 PROSE = 4  # words that make a text of a value, where
 STRANGE = 2  # of them are not known
+AFFIX = 3  # letters of an ending, such as that of `errors`
 LONGEST = 4096  # characters without a blank that are looked at for what they are
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
@@ -56,19 +54,36 @@ class Scrub:
         names: the stand-ins.
         columns: names of columns that were kept although not all of their words are known, in order.
         dated: whether a date was met, which stays.
+        zeroed: whether digits of texts or secrets were made zeros.
+        hidden: words that are to go wherever they stand, common ones and parts of names of columns too.
     """
 
     names: StandIns = field(default_factory=StandIns)
     columns: dict[str, None] = field(default_factory=dict)
     dated: bool = False
+    zeroed: bool = False
+    hidden: frozenset[str] = frozenset()
     _known: frozenset[str] = field(default_factory=known)
     _telling: bool = False
     _cached: dict[str, str] = field(default_factory=dict)
     _cached_telling: dict[str, str] = field(default_factory=dict)
     _cached_columns: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Words to hide are no common ones."""
+        self.hidden = frozenset(piece for word in self.hidden for piece in pieces([word]) if len(piece) > 1)
+        self._known -= self.hidden
+
     def text(self, text: str) -> str:
         """A text of any kind without its names."""
+        done = 0
+        parts: list[str] = []
+        for secret in SECRET_VALUE.finditer(text):
+            parts += (self._chunks(text[done : secret.start("value")]), self.secret(secret["value"]))
+            done = secret.end()
+        return "".join((*parts, self._chunks(text[done:])))
+
+    def _chunks(self, text: str) -> str:
         return _CHUNK.sub(lambda found: self._chunk(found[0]), text)
 
     def line(self, line: str) -> str:
@@ -77,7 +92,7 @@ class Scrub:
         head = ANSI.sub("", line[: 4 * MAX_FORM]) if "\x1b" in line else line
         if TELLING.search(head[:MAX_FORM]):
             usual = self._known, self._cached
-            self._known, self._cached, self._telling = of_errors(), self._cached_telling, True
+            self._known, self._cached, self._telling = of_errors() - self.hidden, self._cached_telling, True
             found = self._by_keys(line)
             self._known, self._cached, self._telling = *usual, False
             return found
@@ -91,6 +106,8 @@ class Scrub:
         done = 0
         parts: list[str] = []
         for key in _KEYED.finditer(line):
+            if SECRET_KEY.fullmatch(key[0]):
+                continue
             parts += (self.text(line[done : key.start()]), self.column(key[0]))
             done = key.end()
         return "".join((*parts, self.text(line[done:])))
@@ -106,24 +123,36 @@ class Scrub:
             return self._whole(text, "names")
         words = [part for part in text.split() if _LETTER.search(part)]
         if len(words) >= PROSE and sum(self._chunk(word) != word for word in words) >= STRANGE:
-            return _TOKEN.sub(lambda found: self._prose(found[0]), text)
+            return _TOKEN.sub(lambda found: self._nothing_left(found[0], "words of texts"), text)
         return self.text(text)
+
+    def secret(self, text: str) -> str:
+        """What nobody may see: no word of it is left, and no digit."""
+        return _TOKEN.sub(lambda found: self._nothing_left(found[0], "secrets"), text)
 
     def column(self, name: str) -> str:
         """The name of a column: it stays, but for the run's name in front of ` - `, addresses, paths and ids."""
         found = self._cached_columns.get(name)
         if found is None:
             run, dash, metric = name.rpartition(" - ")
-            found = (self.text(run) if dash else "") + dash + _CHUNK.sub(lambda part: self._part(part[0]), metric)
+            shown = _CHUNK.sub(lambda part: self._part(part[0]), self._without_hidden(metric))
+            found = (self.text(run) if dash else "") + dash + shown
             if len(self._cached_columns) < MAX_CACHED and len(name) <= MAX_CHUNK:
                 self._cached_columns[name] = found
-            if found == name and len(self.columns) < MAX_CACHED and any(map(self._is_unknown, _TOKEN.findall(name))):
-                self.columns[name] = None
+            kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(found)}
+            if len(self.columns) < MAX_CACHED and any(map(self._is_unknown, kept)):
+                self.columns[found] = None
         return found
+
+    def _without_hidden(self, name: str) -> str:
+        """A column's name without the words to hide, be they parts of longer ones."""
+        for word in sorted(self.hidden, key=lambda word: (-len(word), word)):
+            name = re.sub(re.escape(word), lambda found: self.names.word(found[0], "names"), name, flags=re.IGNORECASE)
+        return name
 
     def _part(self, chunk: str) -> str:
         """A part of a column's name."""
-        if _TELLING.search(chunk):
+        if TELLS_OF_A_PLACE.search(chunk):
             return self._chunk(chunk)
         return _TOKEN.sub(lambda found: self._id_in_column(found[0]), chunk)
 
@@ -135,7 +164,7 @@ class Scrub:
             return chunk
         if not _LETTER.search(chunk):
             self.dated = self.dated or _DATE.search(chunk) is not None
-            return _ADDRESS.sub(lambda found: self.names.address(found[0]), chunk) if chunk.count(".") > 2 else chunk
+            return ADDRESS.sub(lambda found: self.names.address(found[0]), chunk) if chunk.count(".") > 2 else chunk
         found = self._cached.get(chunk)
         if found is None:
             found = self._scrubbed(chunk)
@@ -146,13 +175,13 @@ class Scrub:
     def _scrubbed(self, chunk: str) -> str:
         if len(chunk) > LONGEST:
             return self._whole(chunk, "names")
-        kind = _kind(chunk)
+        kind = kind_of(chunk)
         self.dated = self.dated or _DATE.search(chunk) is not None
         if kind == "e-mail addresses":
             return self._whole(chunk, kind)
         done = 0
         parts: list[str] = []
-        for found in _SPECIAL.finditer(chunk):
+        for found in SPECIAL.finditer(chunk):
             parts += (self._words(chunk[done : found.start()], kind), self._special(found, kind))
             done = found.end()
         return "".join((*parts, self._words(chunk[done:], kind)))
@@ -179,13 +208,19 @@ class Scrub:
         return in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
 
     def _piece(self, piece: str, kind: str) -> str:
-        return self.names.word(piece, kind, self._known) if self._is_name(piece) else piece
+        if not self._is_name(piece):
+            return piece
+        if self._telling and (found := TELLING.search(piece)):
+            return f"{self._affix(piece[: found.start()], kind)}{found[0]}{self._affix(piece[found.end() :], kind)}"
+        return self.names.word(piece, kind, self._known)
+
+    def _affix(self, part: str, kind: str) -> str:
+        """What stands before or behind a word of errors: an ending stays, a name goes."""
+        return part if len(part) <= AFFIX or part.lower() in self._known else self.names.word(part, kind, self._known)
 
     def _is_name(self, piece: str) -> bool:
         """Whether a run of letters is to go; a single one tells nothing."""
-        if piece.lower() in self._known or (len(piece) == 1 and piece.isascii()):
-            return False
-        return not (self._telling and TELLING.search(piece))
+        return piece.lower() not in self._known and not (len(piece) == 1 and piece.isascii())
 
     def _is_unknown(self, token: str) -> bool:
         if token.isdigit() or token.lower() in self._known or _DURATION.fullmatch(token):
@@ -196,12 +231,13 @@ class Scrub:
 
     def _is_id(self, token: str) -> bool:
         """Whether letters and digits follow each other as in no word."""
-        if not _DIGIT.search(token):
-            return False
-        groups = _GROUPS.findall(token)
-        if len(groups) < GROUPS or _DURATION.fullmatch(token):
-            return False
-        return not all(group.lower() in self._known for group in groups if group.isalpha())
+        return not _DURATION.fullmatch(token) and not all(word in self._known for word in is_mixed(token))
+
+    def _nothing_left(self, token: str, kind: str) -> str:
+        if token.isdigit():
+            self.zeroed = True
+            return "0" * len(token)
+        return self.names.word(token, kind)
 
     def _whole(self, text: str, kind: str) -> str:
         """A text of which no word stays, however common."""
@@ -211,17 +247,3 @@ class Scrub:
         if _LETTER.search(token):
             return self.names.word(token, kind)
         return self.names.address(token) if "." in token else token
-
-    def _prose(self, token: str) -> str:
-        if token.isdigit():
-            return "0" * len(token)
-        return self.names.word(token, "words of texts")
-
-
-def _kind(chunk: str) -> str:
-    """What a stand-in is counted as, by what its word is a part of."""
-    if "://" in chunk:
-        return "URLs"
-    if _MAIL.search(chunk):
-        return "e-mail addresses"
-    return "paths" if "/" in chunk or "\\" in chunk else "names"

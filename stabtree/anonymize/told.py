@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Names of columns that are listed; the rest is counted.
 LISTED = 30
-KINDS = ("e-mail addresses", "URLs", "IP addresses", "paths", "ids", "names", "words of texts")
+KINDS = ("e-mail addresses", "URLs", "IP addresses", "paths", "ids", "secrets", "names", "words of texts")
 SHOWN = 8  # files that are listed
 
 
@@ -55,6 +55,7 @@ def told(scrub: Scrub, notes: list[str]) -> Iterator[str]:
     if scrub.columns:
         shown = ", ".join(clean(name, 60) for name in [*scrub.columns][:LISTED])
         more = f" and {len(scrub.columns) - LISTED:,} more" if len(scrub.columns) > LISTED else ""
-        yield f"Kept, since numbers stand under them; look whether they may be seen: {shown}{more}."
-    yield f"All numbers were kept{', dates and times too' if scrub.dated else ''}."
+        yield f"Kept, as names of columns and keys; look whether they may be seen: {shown}{more}."
+        yield "What of them may not be seen goes with --hide WORD."
+    yield f"All {'other ' if scrub.zeroed else ''}numbers were kept{', dates and times too' if scrub.dated else ''}."
     yield "No program knows all that is private: read the result before you send it."

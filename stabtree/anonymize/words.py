@@ -123,6 +123,7 @@ calibration disable proj mul terminated backbone detect
 nn functional cast math transpose flatten broadcast buffers bwd arange gather tanh detach clamp clone register strict
 tried allocate driver smi ecc uuid subprocess sys os optimize kernels compiler avx anaconda miniconda dnn linux
 mlruns github com org io cat gcc cpp
+gz bz xz zst tar tfevents
 """
 # Letters and digits that are one word.
 _WHOLE = "e4m3 e5m2 fp8e4m3 fp8e5m2 e4m3fn e5m2fnuz map50 map5095 2d3d x86 utf8 sha256 md5 b64"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import sys
 from contextlib import suppress
 from itertools import chain
@@ -34,9 +37,23 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Hide = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hide",
+        metavar="WORD",
+        help="Replace WORD wherever it stands, in the names of columns too, also where it is a common one; repeatable.",
+    ),
+]
 
 
-def anonymize(path: PathArg, output: Out = None, format: Format = None, run_name: RunName = None) -> None:  # noqa: A002 - the option's name
+def anonymize(
+    path: PathArg,
+    output: Out = None,
+    hide: Hide = None,
+    format: Format = None,  # noqa: A002 - the option's name
+    run_name: RunName = None,
+) -> None:
     """Take names out of a log, so that it can be sent to someone.
 
     Numbers and the names of columns stay, and the words that are common in logs; any other word, in paths, hosts,
@@ -45,20 +62,26 @@ def anonymize(path: PathArg, output: Out = None, format: Format = None, run_name
     should look at, is told on standard error. It is an aid and no guarantee: read the result before you send it.
     """
     place = None if output in (None, "-", "/dev/stdout") else Path(str(output))
-    if place and _same(place, path):
+    if _same(place, path):
         hint = "name another file to write to"
-        raise StabtreeError("is the log itself, which stays as it is", where=f"--output {clean(place)}", hint=hint)
-    lines = _folder(Path(path), place) if Path(path).is_dir() else _file(path, place, format, run_name)
+        raise StabtreeError("is the log itself, which stays as it is", where=_shown(place), hint=hint)
+    words = frozenset(hide or ())
+    if strange := [word for word in words if not re.search(r"[^\W\d_]{2}", word)]:
+        raise StabtreeError("is no word: numbers stay", where=f"--hide {clean(strange[0])}", hint="name letters")
+    lines = _folder(Path(path), place, words) if Path(path).is_dir() else _file(path, place, words, format, run_name)
     for line in lines:
         tell(f"note: {line}")
 
 
-def _file(path: str, place: Path | None, format_: str | None, run_name: str | None) -> Iterator[str]:
+def _file(
+    path: str, place: Path | None, words: frozenset[str], format_: str | None, run_name: str | None
+) -> Iterator[str]:
     """Write a file without names; what there is to say of it."""
     from stabtree.anonymize.anonymize import anonymized
+    from stabtree.anonymize.scrub import Scrub
     from stabtree.anonymize.told import told
 
-    found = anonymized(path, format_=format_, run=run_name)
+    found = anonymized(path, Scrub(hidden=words), format_=format_, run=run_name)
     if found.packing and place is None and sys.stdout is not None and sys.stdout.isatty():
         raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
     with Busy(wanted=place is not None).doing(f"rewriting {clean(path)}"):
@@ -66,7 +89,7 @@ def _file(path: str, place: Path | None, format_: str | None, run_name: str | No
     return told(found.scrub, found.notes)
 
 
-def _folder(folder: Path, place: Path | None) -> Iterator[str]:
+def _folder(folder: Path, place: Path | None, words: frozenset[str]) -> Iterator[str]:
     """Write a folder without names; what there is to say of it."""
     from stabtree.anonymize.folder import Rewriting
     from stabtree.anonymize.scrub import Scrub
@@ -77,7 +100,7 @@ def _folder(folder: Path, place: Path | None) -> Iterator[str]:
     shown = f"--output {clean(place)}"
     if place.resolve().is_relative_to(folder.resolve()):
         raise StabtreeError("lies in the folder that is read", where=shown, hint="name a folder elsewhere")
-    work = Rewriting(folder, place, Scrub())
+    work = Rewriting(folder, place, Scrub(hidden=words))
     try:
         place.mkdir(parents=True, exist_ok=True)
         if any(place.iterdir()):
@@ -89,10 +112,18 @@ def _folder(folder: Path, place: Path | None) -> Iterator[str]:
     return chain(told_of_folder(work.written, work.left, work.notes), told(work.scrub, []))
 
 
-def _same(place: Path, path: str) -> bool:
-    with suppress(OSError, ValueError):
-        return place.exists() and Path(path).exists() and place.samefile(path)
+def _same(place: Path | None, path: str) -> bool:
+    """Whether what is written to is what is read, whatever each was named, redirected or linked as."""
+    with suppress(OSError, ValueError, AttributeError):  # the last where a stream is closed
+        read = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
+        written = place.stat() if place else os.fstat(sys.stdout.fileno())
+        stored = stat.S_ISREG(read.st_mode) or stat.S_ISDIR(read.st_mode)  # a terminal is both as well
+        return stored and os.path.samestat(read, written)
     return False
+
+
+def _shown(place: Path | None) -> str:
+    return f"--output {clean(place)}" if place else "standard output"
 
 
 def _write(pieces: Iterable[bytes], place: Path | None) -> None:
@@ -101,7 +132,7 @@ def _write(pieces: Iterable[bytes], place: Path | None) -> None:
     Raises:
         StabtreeError: where that can't be done.
     """
-    shown = f"--output {clean(place)}" if place else "standard output"
+    shown = _shown(place)
     try:
         if place:
             with place.open("wb") as stream:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import subprocess
+import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +54,31 @@ def test_the_log_itself_is_never_written_over(log: Path) -> None:
         assert done.returncode == 2
         assert "is the log itself" in done.stderr
     assert log.read_text() == LOG
+
+
+@pytest.mark.parametrize("line", ["- -o {0} < {0}", "{0} >> {0}", "- < {0} >> {0}", "{0} -o {0}"])
+def test_nor_where_the_shell_reads_or_writes_it(line: str, log: Path) -> None:
+    """By redirection, which hides its name."""
+    command = f"{quote(sys.executable)} -m stabtree anonymize {line.format(quote(str(log)))}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+    assert done.returncode == 2
+    assert "is the log itself" in done.stderr
+    assert log.read_text() == LOG
+
+
+def test_words_to_hide(log: Path) -> None:
+    """Those of columns go; a number is refused, since numbers stay."""
+    done = run("anonymize", str(log), "--hide", "frobnication")
+    assert "frobnication" not in done.stdout + done.stderr
+    assert "loss: 2.5" in done.stdout
+    done = run("anonymize", str(log), "--hide", "4711")
+    assert done.returncode == 2
+    assert "is no word: numbers stay" in done.stderr
+
+
+def test_numbers_are_not_said_to_be_kept_where_some_were_not() -> None:
+    """Those of passwords."""
+    assert "All other numbers were kept" in process("anonymize", "-", given="password: 1234\nloss: 2\n").stderr
 
 
 @pytest.mark.parametrize("module", [gzip, bz2, lzma])

@@ -142,3 +142,43 @@ def test_a_tracker_s_folder_keeps_its_layout(tmp_path: Path) -> None:
     files = [path for path in out.rglob("*") if path.is_file()]
     assert len(files) == 5
     assert not any("gerda" in path.read_text() or "abcdef" in str(path) for path in files)
+
+
+def test_a_secret_in_json_loses_its_digits(tmp_path: Path) -> None:
+    """And a person's name that is a common word."""
+    file = tmp_path / "run.jsonl"
+    file.write_text(
+        '{"config": {"user": "train", "api_key": "model 4711", "args": ["--api-key", "model4711"],'
+        ' "lr": 0.5}}\n{"step": 1, "loss": 2.5}\n'
+    )
+    held = b"".join(anonymized(file).pieces).decode()
+    assert not any(word in held for word in ("train", "model", "4711"))
+    assert '"--api-' in held
+    assert '"lr": 0.5' in held
+
+
+def test_no_file_is_written_over_another(tmp_path: Path) -> None:
+    """Ids that differ in their case have the same stand-in; what a name ends in stays."""
+    folder, out = tmp_path / "run", tmp_path / "out"
+    folder.mkdir()
+    for number, name in enumerate(("k1b2c3d4e5.log", "K1B2C3D4E5.log", "k1B2C3D4E5.log.gz")):
+        (folder / name).write_text(f"step 1 loss: {number}.5\n")
+    assert run("anonymize", str(folder), "-o", str(out)).returncode == 0
+    assert {path.read_text()[-4:-1] for path in out.iterdir()} == {"0.5", "1.5", "2.5"}
+    assert sum(path.name.endswith(".log.gz") for path in out.iterdir()) == 1
+    assert not any("b2c3" in path.name.lower() for path in out.iterdir())
+
+
+def test_event_files_of_training_and_validation_are_one_run(tmp_path: Path) -> None:
+    """As Keras writes them; those of another run beside them stay apart."""
+    for number, place in enumerate(("a/train", "a/validation", "b")):
+        (tmp_path / "runs" / place).mkdir(parents=True)
+        points_ = ((row, {"epoch_loss": 3 - row / 16 + number}) for row in range(12))
+        (tmp_path / "runs" / place / "events.out.tfevents.1.gerda").write_bytes(make_binary.events(points_))
+    out = tmp_path / "out"
+    done = run("anonymize", str(tmp_path / "runs"), "-o", str(out))
+    assert done.returncode == 0
+    assert sorted(str(path.relative_to(out).parent) for path in out.rglob("*.jsonl")) == ["a", "b"]
+    found, there = points(load_run(str(out / "a"))), points(load_run(str(tmp_path / "runs" / "a")))
+    assert {*found} >= {"loss", "eval_loss"}
+    assert (found["loss"], found["eval_loss"]) == (there["loss"], there["eval_loss"])

@@ -86,6 +86,17 @@ def test_a_column_loses_its_run_its_path_and_its_id() -> None:
     assert not any("gerda" in name or "a1b2c3" in name for name in done)
 
 
+def test_what_is_kept_of_a_column_is_told_as_it_stands() -> None:
+    """Also where a part of it went; a home goes from the middle of one too."""
+    scrub = Scrub()
+    assert scrub.column("frobs (hugo@host.org)") == "frobs (xbb@xbc.xbd)"
+    assert [*scrub.columns] == ["frobs (xbb@xbc.xbd)"]
+    assert "gerda" not in scrub.column("loss/home/gerda/x")
+    scrub = Scrub(hidden=frozenset({"gerda"}))
+    assert scrub.column("gerda_loss") == "xbb_loss"
+    assert not scrub.columns
+
+
 def test_a_text_of_several_words_loses_all_of_them() -> None:
     """A prompt or a comment is not what a log is read for; its digits go, too."""
     done = Scrub().value("Dear Gerda, please call Hugo Boss at 555-1234 about the loss")
@@ -113,7 +124,28 @@ def test_numbers_stay_and_the_result_is_the_same_twice(numbers: list[float], tex
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "1", "aA", "a1", "a.", "a@", "a(", "://", '"\\', "=", "a:", "\x1b[", "é", "张", " a:", "10."]
+    "piece",
+    [
+        "a",
+        "1",
+        "aA",
+        "a1",
+        "a.",
+        "a@",
+        "a(",
+        "://",
+        '"\\',
+        "=",
+        "a:",
+        "\x1b[",
+        "é",
+        "张",
+        " a:",
+        "10.",
+        "sk-",
+        "password=",
+        "fe80:",
+    ],
 )
 def test_a_line_of_megabytes_takes_no_longer_than_its_length(piece: str) -> None:
     """Each pattern goes over it once."""
@@ -123,3 +155,59 @@ def test_a_line_of_megabytes_takes_no_longer_than_its_length(piece: str) -> None
     Scrub().value(line)
     Scrub().column(line)
     assert time.process_time() - start < 10
+
+
+SECRETS = [
+    "api_key: sk-ABCDEFGHijkl-12345678",
+    "OPENAI_API_KEY=sk-proj-abcDEF_ghiJKL-9noPQR",
+    "password = 12345678, passwd: 'model'",
+    "python train.py --api-key model9 --secret=12345678",
+    '{"hub_token": "hf_AbCdEfGhIjKlMnOpQr", "password": "model 12345678"}',
+    "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhYmMifQ.abc-def_ghiJKL",
+    "hf_AbCdEfGhIjKlMnOpQr ghp_16C7e42F292c6912E7710c838347Ae178B4a AKIAIOSFODNN7EXAMPLE1",
+    "s3://b/x?X-Amz-Signature=deadbeef0123456789abcdef commit 9fceb02 fe80::1 2001:db8::ff00:42:8329",
+]
+LEFT = re.compile(
+    r"(?i)model|12345678|GHI|JKL|MnO|16C7|92c69|AKIA|OSFO|deadbeef|0123456789|fceb|eb02|eyJ|db8|8329|fe80"
+)
+
+
+@pytest.mark.parametrize("line", SECRETS)
+def test_a_secret_goes_whole_with_its_digits(line: str) -> None:
+    """Be it known by its shape or by what it stands under."""
+    for done in (Scrub().line(line), Scrub().text(line)):
+        assert not LEFT.search(done), done
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password: None, secret=false, api_key: null, access_token = True",
+        "pad_token: eos, token: 17, tokens: 4711, num_tokens = 2048, skip_token=1",
+        "12:00:00 std::vector at c10::Error 100e200 1234567e5 ep1-ba10000-rank0 fp8e4m3 20240501T120000",
+    ],
+)
+def test_what_is_like_a_secret_or_an_id_stays(line: str) -> None:
+    """Tokens are what language models are trained on."""
+    done = Scrub().line(line).replace("xbb", "").replace("xbc", "")
+    known_ = re.sub("password|vector", "", line)
+    assert re.findall(r"\d+|[=:]|None|null|True|false", done) == re.findall(r"\d+|[=:]|None|null|True|false", known_)
+
+
+def test_a_name_that_holds_a_word_of_errors_goes_in_a_line_of_an_error() -> None:
+    """The word itself stays, as do its endings."""
+    done = Scrub().line("error: gerdasignal quotagerda warnings diverged terminating in a bloom")
+    assert "gerda" not in done
+    assert re.search("error: .*signal .*quota.* warnings diverged terminating in a bloom", done)
+
+
+def test_words_to_hide_go_from_columns_and_where_they_are_common() -> None:
+    """What a person was told was kept can be named."""
+    scrub = Scrub(hidden=frozenset({"Gerda", "mark_page"}))
+    line = "gerdaloss: 0.5 train/Gerda-loss: 2.0 page 3 of Mark's, error: page"
+    done = scrub.line(line)
+    assert not re.search("(?i)gerda|mark|page", done)
+    assert "loss: 2.0" in done
+    assert "error" in done
+    assert not any("gerda" in name.lower() for name in scrub.columns)
+    assert "page 3" in Scrub().line(line)
