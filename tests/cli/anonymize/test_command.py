@@ -50,7 +50,7 @@ def test_the_log_itself_is_never_written_over(log: Path) -> None:
         done = run("anonymize", str(log), "-o", str(place))
         assert done.returncode == 2
         assert "is the log itself" in done.stderr
-    assert log.read_text() == LOG
+    assert log.read_text(encoding="utf-8") == LOG
 
 
 @pytest.mark.parametrize("module", [gzip, bz2, lzma])
