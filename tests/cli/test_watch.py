@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from stabtree.cli.shell.hook import MOST_AT_ONCE, Hook
+from stabtree.cli.shell.hook import MOST_AT_ONCE, Hook, split
 from stabtree.cli.shell.signals import Stop
 from stabtree.cli.watch import seconds
 from tests.cli.command import COMMAND, Done, environment, failed, run
@@ -245,6 +245,14 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
         clock.now = 61.0
         assert [*hook.ended()] == ["--exec took longer than 60 seconds, and was ended"]
         assert not pipe.read()  # which ends when nobody is left to write
+
+
+@pytest.mark.parametrize("program", [r"C:\Program Files\alarm.exe", r"D:\a\b", "alarm"])
+def test_a_command_of_windows_keeps_its_folders(program: str) -> None:
+    """There a backslash escapes nothing, and quotes hold a name with blanks together and are gone, as elsewhere."""
+    for typed in (f'"{program}" --to "a b" \'c\'', shlex.join([program, "--to", "a b", "c"])):
+        assert split(typed, escapes=False) == [program, "--to", "a b", "c"]
+    assert split(r"a\ b # c", escapes=True) == shlex.split(r"a\ b # c") == ["a b", "#", "c"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="starts a script by its first line")
