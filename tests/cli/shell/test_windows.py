@@ -24,7 +24,7 @@ WITHOUT = [sys.executable, "-W", "error", "-m", "tests.cli.shell.windows"]
 
 
 def without_posix(*words: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process that lacks what Windows lacks."""
+    """A command in a process that lacks what Windows lacks; it starts none of its own, which would be of POSIX."""
     return subprocess.run(
         [*WITHOUT, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", env=environment(), check=False
     )
@@ -34,10 +34,10 @@ def without_posix(*words: str) -> subprocess.CompletedProcess[str]:
     "words",
     [
         ["diagnose", NAN],
-        ["scan", NAN, HEALTHY, "--no-cache"],
+        ["scan", NAN, HEALTHY, "--no-cache", "--engine", "serial"],
         ["inspect", NAN],
         ["explain", "Q3.4"],
-        ["watch", NAN, "--until-idle", "0s", "--exec", f"'{sys.executable}' -c ''"],
+        ["watch", NAN, "--until-found", "--exec", f"'{sys.executable}' -c ''"],
     ],
     ids=lambda words: words[0],
 )

@@ -6,7 +6,6 @@ It shows that nothing asks for what is of POSIX alone. How Windows names, opens 
 from __future__ import annotations
 
 import importlib
-import multiprocessing.popen_spawn_posix  # noqa: F401 - as it is, before it is told that this is Windows
 import os
 import pkgutil
 import signal
