@@ -29,8 +29,8 @@ test: .venv/.dev  ## lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 stabtree  # what these lack is asked for behind a guard
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin stabtree
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 stabtree tests fixtures  # what these lack is asked for behind a guard
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin stabtree tests fixtures
 	$(BIN)/$(PYTEST)
 
 # The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.

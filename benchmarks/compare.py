@@ -82,7 +82,7 @@ def measured(folder: Path) -> tuple[Figures, Figures]:
         mine = {tuple(name.rsplit("-", 2)[1:]): run for name, run in runs.items() if name.rsplit("-", 2)[0] == case}
         good = {seed: run for (seed, kind), run in mine.items() if kind == "good"}
         bad = {seed: run for (seed, kind), run in mine.items() if kind == "fault"}
-        began = {seed: int((folder / f"{case}-{seed}-fault" / "began").read_text()) for seed in bad}
+        began = {seed: int((folder / f"{case}-{seed}-fault" / "began").read_text(encoding="utf-8")) for seed in bad}
         _count(halves[number % 2], good, bad, began)
     return halves
 

@@ -177,7 +177,8 @@ def real(folder: str, name: str, options: Options) -> float:
 # ------------------------------------------------------------------ scripts that print their figures
 @cache
 def _printed(script: str) -> str:
-    done = subprocess.run([sys.executable, "-m", f"benchmarks.{script}"], cwd=ROOT, capture_output=True, text=True)  # noqa: PLW1510 - its exit code is told by its figures
+    words = [sys.executable, "-m", f"benchmarks.{script}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)  # by figures
     return done.stdout + done.stderr
 
 
@@ -209,7 +210,9 @@ def sensitive(_: Options) -> float:
 
 
 def _run(*command: Any) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, check=True, capture_output=True, text=True, encoding="utf-8"
+    )
     return done.stdout
 
 

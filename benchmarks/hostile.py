@@ -36,6 +36,7 @@ def run(arguments: list[str]) -> tuple[int, float, str]:
         [sys.executable, "-m", "stabtree", "diagnose", *arguments],
         capture_output=True,
         text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(TIMEOUT), int(TIMEOUT))),

@@ -68,22 +68,26 @@ def write(folder: Path, place: int, steps: int) -> Path:
     if kind == 0:
         file = folder / f"run{place:06d}.csv"
         lines = ["step,loss,grad_norm,lr", *(",".join(map(str, row.values())) for row in rows)]
-        file.write_text("\n".join(lines) + "\n")
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     elif kind == 1:
         file = folder / f"run{place:06d}.jsonl"
-        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     else:
         file = folder / f"run{place:06d}" / "trainer_state.json"
         file.parent.mkdir()
         history = [{"learning_rate": row.pop("lr"), **row} for row in rows]
-        file.write_text(json.dumps({"global_step": steps, "log_history": history}))
+        file.write_text(json.dumps({"global_step": steps, "log_history": history}), encoding="utf-8")
     return file
 
 
 def scanned(folder: Path, cache: Path) -> tuple[float, int, int, int]:
     """Seconds, runs, and the peak memory in MB of a scan and of the largest of its workers."""
     told = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(folder), str(cache)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", MEASURED, str(folder), str(cache)],
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     seconds, count, own, workers = json.loads(told.stdout)
     return seconds, count, own, workers

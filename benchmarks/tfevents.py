@@ -67,7 +67,9 @@ def write_events(path: Path, scalars: int) -> None:
 
 def measure(code: str, path: Path) -> dict[str, float]:
     """Seconds, number of points and their sum, from a process of its own."""
-    done = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True, encoding="utf-8"
+    )
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 

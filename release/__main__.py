@@ -103,7 +103,7 @@ def _run(*command: str) -> None:
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
         msg = f"git {words[0]} failed: {done.stderr.strip()}"
         raise ReleaseError(msg)

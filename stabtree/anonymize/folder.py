@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -28,6 +29,8 @@ MAX_FILES = 2000
 _TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".txt", ".log", ".out", ".err")
 # MLflow keeps a value a file in folders of these names.
 _VALUES = ("metrics", "params", "tags")
+# What no name has on Windows, where the folder may be unpacked.
+_REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]$')
 
 
 @dataclass(slots=True)
@@ -111,7 +114,10 @@ class Rewriting:
 
     def _place(self, own: Path, ending: str) -> Path:
         """Where a file goes: by its name, without the names in it."""
-        named = Path(*(self.scrub.text(part) for part in own.parts))
+        words = [self.scrub.text(part) for part in own.parts]
+        if own.parent.name not in _VALUES:  # there a file's name is that of a metric
+            words = [_REFUSED.sub(lambda found: f"%{ord(found[0]):02X}", word) for word in words]
+        named = Path(*words)
         place = self.out / named.with_name(named.name + ending)
         # Ids that differ in their case alone have one stand-in.
         others = (place.with_name(f"{number}-{place.name}") for number in range(2, MAX_FILES + 2))

@@ -17,9 +17,9 @@ Done = subprocess.CompletedProcess[str]
 
 
 def environment(**environ: str) -> dict[str, str]:
-    """The environment of a command: 100 columns wide and without colour unless told otherwise."""
+    """The environment of a command: 100 columns wide, in UTF-8 and without colour unless told otherwise."""
     plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR")}
-    return {**plain, "COLUMNS": "100", **environ}
+    return {**plain, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", **environ}
 
 
 def run(*arguments: str, given: str = "", **environ: str) -> Done:
@@ -39,7 +39,9 @@ def run(*arguments: str, given: str = "", **environ: str) -> Done:
 def process(*arguments: str, given: str = "", **environ: str) -> Done:
     """Run stabtree as a process of its own."""
     env = environment(**environ)
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, input=given, env=env, check=False)
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, encoding="utf-8", input=given, env=env, check=False
+    )
 
 
 def failed(*arguments: str, given: str = "") -> str:

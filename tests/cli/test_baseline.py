@@ -35,14 +35,14 @@ def accepted(path: str, *words: str) -> list[str]:
 def grown(path: Path, value: float) -> None:
     """Ten more rows, the last of them with this loss."""
     log = path / "metrics.csv"
-    head, *rows = log.read_text().splitlines()
+    head, *rows = log.read_text(encoding="utf-8").splitlines()
     names, cells = head.split(","), rows[-1].split(",")
     for step in range(int(cells[0]) + 1, int(cells[0]) + 11):
         cells[0] = str(step)
         if step % 10 == 9:
             cells[names.index("loss")] = str(value)
         rows.append(",".join(cells))
-    log.write_text("\n".join([head, *rows]) + "\n")
+    log.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
 
 
 def test_what_is_accepted_no_longer_fails_and_is_told() -> None:
@@ -67,9 +67,9 @@ def test_what_is_accepted_no_longer_fails_and_is_told() -> None:
 def test_what_a_person_writes_into_the_file_is_told_and_kept(tmp_path: Path) -> None:
     """The reason and the date stand in the report and in JSON, and no later writing takes them away."""
     run("baseline", SPIKE, "-o", "base.json")
-    held = json.loads((tmp_path / "base.json").read_text())
+    held = json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))
     held["findings"][0] |= {"reason": "one odd shard\x1b[31m <b>", "since": "2026-03-01"}
-    (tmp_path / "base.json").write_text(json.dumps(held))
+    (tmp_path / "base.json").write_text(json.dumps(held), encoding="utf-8")
     assert run("baseline", SPIKE, NAN, "-o", "base.json").returncode == 0
     told = run("diagnose", SPIKE, "--baseline", "base.json").stdout
     assert "known since 2026-03-01, one odd shard <b> (base.json)" in told
@@ -102,7 +102,7 @@ def test_what_no_longer_occurs_is_told_and_dropped(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "phase19" / "fp16-overflow", tmp_path / "other")
     done = run("baseline", SPIKE, "other", "-o", "base.json", "--update")
     assert done.stdout.endswith("0 new, 0 as before, 1 dropped\n")
-    held = {item["run"] for item in json.loads((tmp_path / "base.json").read_text())["findings"]}
+    held = {item["run"] for item in json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))["findings"]}
     assert held == {NAN}
     assert note not in run("diagnose", SPIKE, "--baseline", "base.json").stdout
 
@@ -110,14 +110,16 @@ def test_what_no_longer_occurs_is_told_and_dropped(tmp_path: Path) -> None:
 def test_a_project_may_name_its_baseline_and_accept_leaves(tmp_path: Path) -> None:
     """Both count as on the command line; the file is beside the settings, wherever they are read from."""
     (tmp_path / "ci").mkdir()
-    (tmp_path / "ci" / "strict.toml").write_text('baseline = "base.json"\n')
+    (tmp_path / "ci" / "strict.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
     run("baseline", SPIKE, "-o", "ci/base.json")
     words = ("--config", "ci/strict.toml")
     assert run("diagnose", SPIKE, "-q", *words).returncode == 0
     assert "Set by ci/strict.toml: baseline = ci/base.json." in run("diagnose", SPIKE, "--full", *words).stdout
     assert run("baseline", NAN, *words).stdout.endswith("0 as before, 0 dropped\n")
     assert run("diagnose", SPIKE, NAN, "-q", *words).returncode == 0
-    (tmp_path / "stabtree.toml").write_text('accept = [{leaf = "spike-bad-batch", run = "spike-*", reason = "odd"}]')
+    (tmp_path / "stabtree.toml").write_text(
+        'accept = [{leaf = "spike-bad-batch", run = "spike-*", reason = "odd"}]', encoding="utf-8"
+    )
     told = run("diagnose", SPIKE)
     assert told.returncode == 0
     assert "Accepted: spike-bad-batch at step 466: odd (stabtree.toml)" in told.stdout
@@ -126,11 +128,11 @@ def test_a_project_may_name_its_baseline_and_accept_leaves(tmp_path: Path) -> No
 def test_a_project_may_pass_what_was_judged_in_part(tmp_path: Path) -> None:
     """accept_partial is the option of that name, and checkpoint_every its own."""
     rows = "".join(f"{step},{2 / (1 + step)}\n" for step in range(6))
-    (tmp_path / "short.csv").write_text(f"step,loss\n{rows}")
+    (tmp_path / "short.csv").write_text(f"step,loss\n{rows}", encoding="utf-8")
     words = ("diagnose", "short.csv", "-q")
     code = run(*words, "--accept-partial").returncode
     assert run(*words).returncode == 3
-    (tmp_path / "stabtree.toml").write_text("accept_partial = true\ncheckpoint_every = 7\n")
+    (tmp_path / "stabtree.toml").write_text("accept_partial = true\ncheckpoint_every = 7\n", encoding="utf-8")
     assert run(*words).returncode == code == 0
     told = json.loads(run("diagnose", SPIKE, "--json").stdout)
     assert told["run"]["config"]["checkpoint_every"]["value"] == 7
@@ -139,11 +141,11 @@ def test_a_project_may_pass_what_was_judged_in_part(tmp_path: Path) -> None:
 def test_a_log_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     """The others are accepted all the same, what was accepted of it stays, and the exit code is 2."""
     run("baseline", SPIKE, NAN, "-o", "base.json")
-    (tmp_path / SPIKE / "metrics.csv").write_text("")
+    (tmp_path / SPIKE / "metrics.csv").write_text("", encoding="utf-8")
     done = run("baseline", SPIKE, NAN, "-o", "base.json")
     assert done.returncode == 2
     assert SPIKE in done.stderr
-    held = {item["run"] for item in json.loads((tmp_path / "base.json").read_text())["findings"]}
+    held = {item["run"] for item in json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))["findings"]}
     assert held == {SPIKE, NAN}
 
 
@@ -175,9 +177,9 @@ def test_no_output_goes_over_the_baseline_beside_a_log_that_can_not_be_read(tmp_
     """Nothing was judged by it, and yet it is in use."""
     run("baseline", SPIKE, "-o", "base.json")
     (tmp_path / "bad.csv").write_bytes(bytes(range(256)))
-    before = (tmp_path / "base.json").read_text()
+    before = (tmp_path / "base.json").read_text(encoding="utf-8")
     assert "is in use" in failed("diagnose", "bad.csv", "--baseline", "base.json", "--output", "junit=base.json")
-    assert (tmp_path / "base.json").read_text() == before
+    assert (tmp_path / "base.json").read_text(encoding="utf-8") == before
 
 
 def test_a_scan_takes_it_and_reads_anew_once_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,17 +190,17 @@ def test_a_scan_takes_it_and_reads_anew_once_it_changes(tmp_path: Path, monkeypa
     assert run(*words).returncode == 1
     assert run(*words, "--baseline", "base.json").returncode == 0
     assert run(*words).returncode == 1
-    (tmp_path / "stabtree.toml").write_text('baseline = "base.json"\n')
+    (tmp_path / "stabtree.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
     assert run(*words).returncode == 0
-    told = json.loads((tmp_path / "base.json").read_text())
-    (tmp_path / "base.json").write_text(json.dumps({**told, "findings": []}))
+    told = json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))
+    (tmp_path / "base.json").write_text(json.dumps({**told, "findings": []}), encoding="utf-8")
     assert run(*words).returncode == 1
 
 
 def test_a_path_of_the_settings_is_relative_to_them_whether_or_not_it_is_there(tmp_path: Path) -> None:
     """A file of that name in the working directory is another one."""
     (tmp_path / "ci").mkdir()
-    (tmp_path / "ci" / "stabtree.toml").write_text('baseline = "base.json"\n')
+    (tmp_path / "ci" / "stabtree.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
     run("baseline", SPIKE, "-o", "base.json")
     words = ("--config", str(tmp_path / "ci" / "stabtree.toml"))
     assert "can't be read" in failed("diagnose", SPIKE, *words)
@@ -210,15 +212,15 @@ def test_a_path_of_the_settings_is_relative_to_them_whether_or_not_it_is_there(t
 def test_services_are_told_why_a_finding_is_accepted(tmp_path: Path) -> None:
     """SARIF's suppression has the reason, and so has the case of JUnit; what no longer holds is a note."""
     run("baseline", SPIKE, "-o", "base.json")
-    text = (tmp_path / "base.json").read_text()
-    (tmp_path / "base.json").write_text(text.replace('"reason": ""', '"reason": "a [bad](shard)"'))
+    text = (tmp_path / "base.json").read_text(encoding="utf-8")
+    (tmp_path / "base.json").write_text(text.replace('"reason": ""', '"reason": "a [bad](shard)"'), encoding="utf-8")
     run("diagnose", SPIKE, "--baseline", "base.json", "--output", "sarif=s.json", "--output", "junit=j.xml")
-    (result,) = json.loads((tmp_path / "s.json").read_text())["runs"][0]["results"]
+    (result,) = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["runs"][0]["results"]
     why = "a [bad] (shard) (base.json)"
     assert result["suppressions"] == [{"kind": "external", "justification": why}]
-    assert "a [bad](shard) (base.json)</skipped>" in (tmp_path / "j.xml").read_text()
-    grown = (tmp_path / NAN / "metrics.csv").read_text()
-    (tmp_path / SPIKE / "metrics.csv").write_text(grown)
+    assert "a [bad](shard) (base.json)</skipped>" in (tmp_path / "j.xml").read_text(encoding="utf-8")
+    grown = (tmp_path / NAN / "metrics.csv").read_text(encoding="utf-8")
+    (tmp_path / SPIKE / "metrics.csv").write_text(grown, encoding="utf-8")
     changed = run("diagnose", SPIKE, "--baseline", "base.json", "--output", "github")
     assert "no longer occurs" in changed.stderr
 

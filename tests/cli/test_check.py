@@ -46,7 +46,9 @@ WRONG: dict[str, Any] = {
 def written(place: Path, name: str = "run.json", **changes: Any) -> str:
     """The good configuration with changes, in a file."""
     values: Mapping[str, Any] = {**GOOD, **changes}
-    (place / name).write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
+    (place / name).write_text(
+        json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8"
+    )
     return str(place / name)
 
 
@@ -105,7 +107,7 @@ def test_more_than_a_screen_holds_is_counted(tmp_path: Path) -> None:
     source: us"""
     (tmp_path / "rules").mkdir()
     text = "name: ours\ntitle: Ours\nwhen: [config]\nchecks:" + "".join(rule.format(n=n) for n in range(50))
-    (tmp_path / "rules" / "ours.yaml").write_text(text)
+    (tmp_path / "rules" / "ours.yaml").write_text(text, encoding="utf-8")
     words = ("check", written(tmp_path), "--trees", str(tmp_path / "rules"))
     lines = run(*words, COLUMNS="80").stdout.splitlines()
     assert len(lines) <= 40
@@ -115,7 +117,9 @@ def test_more_than_a_screen_holds_is_counted(tmp_path: Path) -> None:
 
 def test_what_is_accepted_is_told_with_its_reason(tmp_path: Path) -> None:
     """It counts for nothing, and the screen says what the verdict would be."""
-    (tmp_path / "ours.toml").write_text('accept = [{leaf = "no-clipping", reason = "clipped by the model itself"}]')
+    (tmp_path / "ours.toml").write_text(
+        'accept = [{leaf = "no-clipping", reason = "clipped by the model itself"}]', encoding="utf-8"
+    )
     done = run("check", written(tmp_path, grad_clip=0.0), "--config", str(tmp_path / "ours.toml"))
     assert done.returncode == 0
     assert "Accepted: no-clipping: clipped by the model itself" in done.stdout
@@ -154,7 +158,7 @@ def test_exit_codes_are_those_of_diagnose(
 def test_what_can_not_be_checked_is_an_error_of_two_lines(tmp_path: Path) -> None:
     """A file that is not there, one that is no configuration, an output or an id that does not exist."""
     path = written(tmp_path)
-    (tmp_path / "notes.txt").write_text("nothing of that kind")
+    (tmp_path / "notes.txt").write_text("nothing of that kind", encoding="utf-8")
     for words in (
         ("none.yaml",),
         ("",),
@@ -198,7 +202,9 @@ def test_a_fix_spells_a_key_as_the_file_does(tmp_path: Path) -> None:
     """Not as another trainer would, and with the section that it stands in."""
     told = run("check", written(tmp_path, grad_clip=None, grad_clipping=0.0), COLUMNS="200").stdout
     assert "(grad_clipping 0.0 → 1.0)" in told
-    (tmp_path / "nested.yaml").write_text("trainer:\n  clip_norm: 0.0\n  max_steps: 500\noptimizer:\n  lr: 1e-4\n")
+    (tmp_path / "nested.yaml").write_text(
+        "trainer:\n  clip_norm: 0.0\n  max_steps: 500\noptimizer:\n  lr: 1e-4\n", encoding="utf-8"
+    )
     told = run("check", str(tmp_path / "nested.yaml"), COLUMNS="200").stdout
     assert "(trainer.clip_norm 0.0 → 1.0)" in told
 
@@ -217,7 +223,7 @@ def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_pa
 def test_files_of_one_configuration_are_judged_as_one(tmp_path: Path) -> None:
     """With --merge, and what a later file says goes before."""
     whole, more = written(tmp_path), str(tmp_path / "more.json")
-    (tmp_path / "more.json").write_text('{"grad_clip": 0.0, "seed": 3}')
+    (tmp_path / "more.json").write_text('{"grad_clip": 0.0, "seed": 3}', encoding="utf-8")
     assert run("check", more, whole, "--merge").returncode == 0
     done = run("check", whole, more, "--merge", "--json")
     assert [item["id"] for item in json.loads(done.stdout)["findings"]] == ["no-clipping"]
@@ -226,14 +232,14 @@ def test_files_of_one_configuration_are_judged_as_one(tmp_path: Path) -> None:
 def test_services_are_told_the_line_of_the_setting(tmp_path: Path) -> None:
     """In YAML, whose lines are known."""
     path = tmp_path / "run.yaml"
-    path.write_text("optimizer: adamw\nlearning_rate: 1e-4\nmax_grad_norm: 0\n")
+    path.write_text("optimizer: adamw\nlearning_rate: 1e-4\nmax_grad_norm: 0\n", encoding="utf-8")
     (command,) = reading.commands(run("check", str(path), "--output", GITHUB).stdout)
     assert (command.properties["line"], command.properties["file"]) == ("3", str(path))
     (result,) = reading.sarif(run("check", str(path), "--output", SARIF).stdout)["results"]
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
     (issue,) = json.loads(run("check", str(path), "--output", GITLAB).stdout)
     assert issue["location"]["lines"] == {"begin": 3}
-    (tmp_path / "more.yaml").write_text("seed: 1\nmax_grad_norm: 0\n")
+    (tmp_path / "more.yaml").write_text("seed: 1\nmax_grad_norm: 0\n", encoding="utf-8")
     merged = run("check", written(tmp_path), str(tmp_path / "more.yaml"), "--merge", "--output", GITHUB).stdout
     (command,) = reading.commands(merged)
     assert (command.properties["line"], command.properties["file"]) == ("2", str(tmp_path / "more.yaml"))
@@ -245,7 +251,7 @@ def test_the_summary_of_a_job_is_that_of_a_configuration(tmp_path: Path) -> None
     """The table of what to mend, not the report of a run."""
     summary = tmp_path / "summary.md"
     run("check", written(tmp_path, grad_clip=0.0), "--output", GITHUB, GITHUB_STEP_SUMMARY=str(summary))
-    assert "| what it costs |" in summary.read_text()
+    assert "| what it costs |" in summary.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(checks()))
@@ -277,7 +283,7 @@ tests:
 """
     written(tmp_path)
     for leaf, code in (("ours-rate", 0), ("ours-ok", 1)):
-        (tmp_path / "ours.yaml").write_text(tree.replace("LEAF", leaf))
+        (tmp_path / "ours.yaml").write_text(tree.replace("LEAF", leaf), encoding="utf-8")
         assert run("tree", "test", str(tmp_path / "ours.yaml")).returncode == code
 
 

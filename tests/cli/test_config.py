@@ -190,7 +190,7 @@ def test_a_shared_file_of_other_tools_is_let_be(tmp_path: Path) -> None:
     """It needs no parser, not even where it is broken."""
     write(tmp_path, "[tool.other]\nbroken =\n", "pyproject.toml")
     code = f"import sys; from stabtree.cli import main; main(['diagnose', {str(SPIKE)!r}, '-q']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert "WARNING" in done.stdout
     assert "tomllib" not in done.stdout.split()
 

@@ -23,7 +23,9 @@ def test_the_demo_shows_a_failed_run() -> None:
 
 def test_the_wheel_holds_the_runs() -> None:
     """They are packed from the fixtures to where the commands look first."""
-    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
     places = {to: ROOT / path for path, to in packed["force-include"].items()}
     for group in GROUPS:
         assert places[f"stabtree/_runs/{group}"].samefile(shipped_runs() / group)

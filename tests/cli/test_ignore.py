@@ -58,10 +58,10 @@ def test_a_project_may_ignore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """What the command line ignores comes to it; a mistake is told with its key."""
     monkeypatch.chdir(tmp_path)
     settings = tmp_path / "stabtree.toml"
-    settings.write_text('ignore = ["spike-bad-batch"]\n')
+    settings.write_text('ignore = ["spike-bad-batch"]\n', encoding="utf-8")
     done = run(SPIKE, "--full")
     assert done.returncode == 0
     assert "Set by stabtree.toml: ignore = spike-bad-batch." in done.stdout
     assert run(SPIKE, "--ignore", "fp16-overflow").returncode == 0
-    settings.write_text('ignore = "spike-bad-bach"\n')
+    settings.write_text('ignore = "spike-bad-bach"\n', encoding="utf-8")
     assert failed("diagnose", SPIKE).startswith("error: stabtree.toml: ignore: no finding is called 'spike-bad-bach'")

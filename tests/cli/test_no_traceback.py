@@ -48,7 +48,11 @@ def test_an_epoch_beyond_counting_is_read(text: str, tmp_path: Path) -> None:
 def test_closed_and_full_streams_end_in_an_error(command: str, code: int) -> None:
     """Where nothing can be read or written the exit code says so, without a traceback."""
     done = subprocess.run(
-        ["/bin/sh", "-c", f"'{sys.executable}' -m stabtree {command}"], capture_output=True, text=True, check=False
+        ["/bin/sh", "-c", f"'{sys.executable}' -m stabtree {command}"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
     assert done.returncode == code
     assert "Traceback" not in done.stderr
@@ -65,7 +69,9 @@ def test_python_without_docstrings_says_the_same(words: list[str]) -> None:
 def test_what_the_kernel_makes_up_is_an_error_at_once() -> None:
     """A file of the kernel that waits for what comes is not read, and of /proc not what other processes hold."""
     words = [*COMMAND, "diagnose", "/proc/kmsg"]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    done = subprocess.run(
+        words, capture_output=True, text=True, encoding="utf-8", env=environment(), timeout=60, check=False
+    )
     assert (done.returncode, done.stderr.split("\n")[0]) == (2, "error: /proc/kmsg: is empty")
     assert "error: /proc: is made up by the kernel" in failed("diagnose", "/proc")
 
@@ -76,7 +82,7 @@ def test_a_file_that_asks_for_more_memory_than_there_is_is_an_error(tmp_path: Pa
     file = tmp_path / "log.csv.xz"
     file.write_bytes(claiming_4_gb(lzma.compress(LOG.encode() * 100)))
     limited = ["/bin/sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", *COMMAND, "diagnose", str(file)]
-    done = subprocess.run(limited, capture_output=True, text=True, env=environment(), check=False)
+    done = subprocess.run(limited, capture_output=True, text=True, encoding="utf-8", env=environment(), check=False)
     assert done.returncode == 2
     assert "takes more memory to decompress than there is" in done.stderr
 

@@ -22,7 +22,12 @@ HOSTILE = "x ::error::p ##[add-mask]s %0A::set-output name=a::b ]]> </script><b>
 
 def test_findings_are_told_with_the_line_in_which_they_begin() -> None:
     """Line 414 of the log holds step 412, below its header; every format that knows of lines says so."""
-    assert (FIXTURES / "phase19" / "nan-forward" / "metrics.csv").read_text().split("\n")[413].startswith("412,")
+    assert (
+        (FIXTURES / "phase19" / "nan-forward" / "metrics.csv")
+        .read_text(encoding="utf-8")
+        .split("\n")[413]
+        .startswith("412,")
+    )
     (command,) = reading.commands(run("diagnose", NAN, "--output", GITHUB).stdout)
     assert command.properties["line"] == "414"
     (result,) = reading.sarif(run("diagnose", NAN, "--output", SARIF).stdout)["results"]
@@ -34,15 +39,15 @@ def test_findings_are_told_with_the_line_in_which_they_begin() -> None:
 def test_the_summary_is_appended_where_github_names_it(tmp_path: Path) -> None:
     """Below what other steps wrote, and only beside the commands that GitHub reads from standard output."""
     summary = tmp_path / "summary.md"
-    summary.write_text("before\n")
+    summary.write_text("before\n", encoding="utf-8")
     run("diagnose", NAN, HEALTHY, "--output", f"{GITHUB}={tmp_path / 'commands'}", SUMMARY=str(summary))
     done = run("diagnose", NAN, "-q", **{SUMMARY: str(summary)})
-    assert (done.returncode, summary.read_text()) == (1, "before\n")
+    assert (done.returncode, summary.read_text(encoding="utf-8")) == (1, "before\n")
     done = run("diagnose", NAN, "--output", GITHUB, **{SUMMARY: str(summary)})
     assert done.returncode == 1
-    assert summary.read_text().startswith("before\n### CRITICAL: Step 412")
+    assert summary.read_text(encoding="utf-8").startswith("before\n### CRITICAL: Step 412")
     run("diagnose", NAN, HEALTHY, "--output", GITHUB, **{SUMMARY: str(summary)})
-    assert "### 2 runs: 1 critical, 1 ok" in summary.read_text()
+    assert "### 2 runs: 1 critical, 1 ok" in summary.read_text(encoding="utf-8")
 
 
 def test_a_summary_that_can_not_be_written_changes_no_verdict(tmp_path: Path) -> None:
@@ -64,7 +69,7 @@ def test_a_summary_never_grows_beyond_what_github_shows(tmp_path: Path) -> None:
 def test_the_bar_of_failures_is_that_of_the_exit_code(tmp_path: Path) -> None:
     """`--fail-on` and `--accept-partial` say in JUnit XML what they say in the exit code."""
     plateau, short = str(FIXTURES / "phase19" / "plateau"), tmp_path / "short.csv"
-    short.write_text("step,loss\n1,2.0\n2,1.9\n")
+    short.write_text("step,loss\n1,2.0\n2,1.9\n", encoding="utf-8")
     for words, failures, errors, code in (
         ((plateau,), 0, 0, 0),
         ((plateau, "--fail-on", "note"), 1, 0, 1),
@@ -80,33 +85,35 @@ def test_the_bar_of_failures_is_that_of_the_exit_code(tmp_path: Path) -> None:
 def test_a_log_that_can_not_be_read_is_told_to_services_too(tmp_path: Path) -> None:
     """Alone as among others: a file for each service that wanted one, two lines on standard error, exit code 2."""
     log = tmp_path / "empty.csv"
-    log.write_text("")
+    log.write_text("", encoding="utf-8")
     files = {name: tmp_path / f"told.{name}" for name in SERVICES}
     asked = [word for name, file in files.items() for word in ("--output", f"{name}={file}")]
     failed("diagnose", str(log), *asked)
-    assert [command.name for command in reading.commands(files[GITHUB].read_text())] == ["error"]
-    assert reading.suites(files[JUNIT].read_text()).get("errors") == "1"
-    assert not reading.sarif(files[SARIF].read_text())["invocations"][0]["executionSuccessful"]
-    assert [issue["check_name"] for issue in json.loads(files[GITLAB].read_text())] == ["unread"]
+    assert [command.name for command in reading.commands(files[GITHUB].read_text(encoding="utf-8"))] == ["error"]
+    assert reading.suites(files[JUNIT].read_text(encoding="utf-8")).get("errors") == "1"
+    assert not reading.sarif(files[SARIF].read_text(encoding="utf-8"))["invocations"][0]["executionSuccessful"]
+    assert [issue["check_name"] for issue in json.loads(files[GITLAB].read_text(encoding="utf-8"))] == ["unread"]
 
 
 @pytest.mark.parametrize("others", [(), (HEALTHY,)])
 def test_a_log_that_can_not_be_read_is_not_written_over(tmp_path: Path, others: tuple[str, ...]) -> None:
     """It may be all that is left of a run."""
     log = tmp_path / "broken.csv"
-    log.write_text("no log at all")
+    log.write_text("no log at all", encoding="utf-8")
     assert "is a file of the run itself" in failed("diagnose", str(log), *others, "--output", f"{JUNIT}={log}")
-    assert log.read_text() == "no log at all"
+    assert log.read_text(encoding="utf-8") == "no log at all"
 
 
 def test_a_hostile_log_injects_nothing_whichever_output_is_asked_for(tmp_path: Path) -> None:
     """Through the names of file, run and columns, cells, the lines of a log, and an error on standard error."""
     table, log, broken = (tmp_path / f"{HOSTILE.replace('/', '')}{end}" for end in (".csv", ".log", ".bin"))
     rows = [f'{step},{4 - step / 100 if step < 80 else "nan"},{step % 3},"{HOSTILE}"' for step in range(100)]
-    table.write_text("\n".join([f'step,loss,"weight_norm/{HOSTILE}","{HOSTILE}"', *rows, ""]))
+    table.write_text("\n".join([f'step,loss,"weight_norm/{HOSTILE}","{HOSTILE}"', *rows, ""]), encoding="utf-8")
     lines = [f"step {step}: loss {4 - step / 100}" for step in range(100)]
-    log.write_text("\n".join([*lines, "Traceback (most recent call last):", f"RuntimeError: {HOSTILE}", ""]))
-    broken.write_text(HOSTILE)
+    log.write_text(
+        "\n".join([*lines, "Traceback (most recent call last):", f"RuntimeError: {HOSTILE}", ""]), encoding="utf-8"
+    )
+    broken.write_text(HOSTILE, encoding="utf-8")
     for name in OUTPUTS:
         for path in (table, log, broken):
             done = run("diagnose", str(path), "--output", name)

@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from stabtree.cli.shell.hook import MOST_AT_ONCE, Hook
+from stabtree.cli.shell.hook import MOST_AT_ONCE, Hook, split
 from stabtree.cli.shell.signals import Stop
 from stabtree.cli.watch import seconds
 from tests.cli.command import COMMAND, Done, environment, failed, run
@@ -46,7 +46,7 @@ def once(*arguments: str, **environ: str) -> Done:
 def log(tmp_path: Path) -> Path:
     """A log that has turned NaN."""
     path = tmp_path / "run.csv"
-    path.write_text("".join(lines("csv", broken(120, 80))))
+    path.write_text("".join(lines("csv", broken(120, 80))), encoding="utf-8")
     return path
 
 
@@ -134,12 +134,12 @@ def test_until_found_ends_the_watch(log: Path) -> None:
 def test_a_stall_ends_with_1(tmp_path: Path) -> None:
     """A log that falls silent is a stall, whatever its verdict; one that is complete keeps its verdict's code."""
     path = tmp_path / "run.log"
-    path.write_text("".join(lines("text", falling(200))))
+    path.write_text("".join(lines("text", falling(200))), encoding="utf-8")
     done = run("watch", str(path), *QUICK, "--accept-partial")
     assert done.returncode == 1
     assert "stalled: nothing was written for" in done.stdout
     assert "stalled" in run("watch", str(path), *QUICK, "-q").stderr
-    with path.open("a") as stream:
+    with path.open("a", encoding="utf-8") as stream:
         stream.write("Training completed.\n")
     done = run("watch", str(path), *QUICK, "--accept-partial")
     assert done.returncode == 0
@@ -202,9 +202,14 @@ def test_exec_is_given_the_finding_and_nothing_of_the_log_runs(tmp_path: Path) -
     """A log whose names and lines are commands reaches the command as JSON on standard input, and none of it runs."""
     evil = "$(touch pwned);`touch pwned`;'\"|touch pwned&\x1b]0;x\x07"
     path = tmp_path / f"a {evil.replace('/', '')}.log"
-    path.write_text("".join(lines("text", broken(120, 80))) + f"RuntimeError: {evil} ; touch pwned\n" * 3)
+    path.write_text(
+        "".join(lines("text", broken(120, 80))) + f"RuntimeError: {evil} ; touch pwned\n" * 3, encoding="utf-8"
+    )
     keep = tmp_path / "keep.py"
-    keep.write_text("import sys; open('told','a').write(sys.stdin.read()); open('words','a').write(repr(sys.argv[1:]))")
+    keep.write_text(
+        "import sys; open('told','a').write(sys.stdin.read()); open('words','a').write(repr(sys.argv[1:]))",
+        encoding="utf-8",
+    )
     command = f"{shlex.quote(sys.executable)} {shlex.quote(str(keep))} '$HOME' '*'"
     before = os.getcwd()  # noqa: PTH109
     os.chdir(tmp_path)
@@ -213,9 +218,9 @@ def test_exec_is_given_the_finding_and_nothing_of_the_log_runs(tmp_path: Path) -
     finally:
         os.chdir(before)
     told = [event for event in events(done) if event["event"] == "finding"]
-    assert [json.loads(line) for line in sorted((tmp_path / "told").read_text().splitlines())]
-    assert len((tmp_path / "told").read_text().splitlines()) == len(told) > 0
-    assert (tmp_path / "words").read_text() == "['$HOME', '*']" * len(told)
+    assert [json.loads(line) for line in sorted((tmp_path / "told").read_text(encoding="utf-8").splitlines())]
+    assert len((tmp_path / "told").read_text(encoding="utf-8").splitlines()) == len(told) > 0
+    assert (tmp_path / "words").read_text(encoding="utf-8") == "['$HOME', '*']" * len(told)
     assert not (tmp_path / "pwned").exists()
     assert "\x1b" not in done.stdout
 
@@ -227,9 +232,10 @@ def test_a_command_that_fails_is_a_note(log: Path) -> None:
     assert "note: --exec failed with exit code 7" in done.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no groups of processes on Windows")
 def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
     """A command that takes too long is ended with all that it started, and that is a note."""
+    if sys.platform == "win32":
+        pytest.skip("there are no groups of processes on Windows")
     clock = TestClock()
     held = tmp_path / "held"
     os.mkfifo(held)
@@ -241,10 +247,19 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
         assert not pipe.read()  # which ends when nobody is left to write
 
 
+@pytest.mark.parametrize("program", [r"C:\Program Files\alarm.exe", r"D:\a\b", "alarm"])
+def test_a_command_of_windows_keeps_its_folders(program: str) -> None:
+    """There a backslash escapes nothing, and quotes hold a name with blanks together and are gone, as elsewhere."""
+    for typed in (f'"{program}" --to "a b" \'c\'', shlex.join([program, "--to", "a b", "c"])):
+        assert split(typed, escapes=False) == [program, "--to", "a b", "c"]
+    assert split(r"a\ b # c", escapes=True) == shlex.split(r"a\ b # c") == ["a b", "#", "c"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="starts a script by its first line")
 def test_a_command_that_is_gone_is_a_note(tmp_path: Path) -> None:
     """A command that can't be run any more is told of, each time."""
     script = tmp_path / "alarm"
-    script.write_text("#!/bin/sh\n")
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
     script.chmod(0o755)
     hook = Hook(str(script))
     script.unlink()
@@ -267,15 +282,15 @@ def test_a_full_disk_loses_no_alarm(log: Path, tmp_path: Path) -> None:
     """Where findings can't be printed any more, their command is run, and to its end."""
     told = tmp_path / "told"
     words = ["watch", str(log), "--exec", f"sh -c 'sleep 0.3; cat > {told}'"]
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
     assert done.returncode == 2
-    assert json.loads(told.read_text())["event"] == "finding"
+    assert json.loads(told.read_text(encoding="utf-8"))["event"] == "finding"
 
 
 def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
     """What diagnose would refuse is a note while the watch lasts, once, whatever else is watched."""
-    (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))))
+    (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))), encoding="utf-8")
     for name in ("bad", "bad too"):
         (tmp_path / f"{name}.csv").write_bytes(bytes(range(256)) * 9)
     paths = [str(tmp_path / f"{name}.csv") for name in ("good", "bad", "bad too")]
@@ -284,9 +299,10 @@ def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
     assert done.stderr.count("not judged just now") == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
 def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> None:
     """A pipe, and links in a loop, are told as what they are, to watch and to diagnose."""
+    if sys.platform == "win32":
+        pytest.skip("there are no such files on Windows")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     for name, problem in (("pipe", "is not a regular file"), ("loop", "symbolic links")):
@@ -317,15 +333,17 @@ def lines_of(made: subprocess.Popen[str]) -> Iterator[str]:
     return iter(made.stdout.readline, "")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise on Windows")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: int) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: str) -> None:
     """Ctrl-C, SIGTERM and a closed terminal end a watch with its summary and exit code, without a traceback."""
     words = [*COMMAND, "watch", str(log), "--json", "--every", "0.05"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as made:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment()
+    ) as made:
         told = lines_of(made)
         assert json.loads(next(told))["event"] == "finding"
-        made.send_signal(number)
+        made.send_signal(signal.Signals[number])
         end = json.loads([*told][-1])
         assert made.wait(timeout=30) == 1
         assert made.stderr is not None
@@ -334,13 +352,14 @@ def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: int) -> None:
     assert end["why"] == "stopped"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no such terminals on Windows")
 def test_a_terminal_has_a_status_line(tmp_path: Path) -> None:
     """On a terminal a line shows how the run goes, and it is gone before the last lines are printed."""
+    if sys.platform == "win32":
+        pytest.skip("there are no such terminals on Windows")
     import pty
 
     path = tmp_path / "run.csv"
-    path.write_text("".join(lines("csv", falling(200))))
+    path.write_text("".join(lines("csv", falling(200))), encoding="utf-8")
     ours, theirs = pty.openpty()
     words = [*COMMAND, "watch", str(path), "--every", "0.05"]
     env = environment(TERM="xterm-256color", PYTHONUTF8="1")

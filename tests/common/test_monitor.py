@@ -182,7 +182,7 @@ def test_the_monitor_needs_no_library() -> None:
         "import sys, stabtree\nstabtree.NaNMonitor().check_loss(1.0, 0)\n"
         "print([name for name in ('numpy', 'pandas', 'yaml', 'rich') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout == "[]\n"
 
 
@@ -210,7 +210,7 @@ def test_what_is_raised_is_a_runtime_error_with_its_hint() -> None:
 def test_the_names_of_the_package_are_listed_without_importing_numpy() -> None:
     """`dir(stabtree)` holds all that the package offers, for completion; numpy is imported at its use."""
     code = "import stabtree, sys; print(set(stabtree.__all__) - set(dir(stabtree)), 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout.split() == ["set()", "False"]
 
 

@@ -163,7 +163,7 @@ leaves:
 def test_a_question_that_nobody_answered_is_no_ok(tmp_path: Path) -> None:
     """A tree whose only question is for a person is unknown until it is answered; beside others it is named as open."""
     path = tmp_path / "house.yaml"
-    path.write_text(HOUSE)
+    path.write_text(HOUSE, encoding="utf-8")
     tree = load_tree(path)
     assert diagnose(learning(), tree).verdict == UNKNOWN
     assert diagnose(learning(), tree, answers={"H1": "no"}).verdict == "ok"
@@ -171,7 +171,9 @@ def test_a_question_that_nobody_answered_is_no_ok(tmp_path: Path) -> None:
     first = (
         "{id: H0, section: H, ask: Does it rise?, test: loss_rising, go: {yes: bad, no: H1}, source: s}\n  - {id: H1"
     )
-    path.write_text(path.read_text().replace("entry: H1", "entry: H0").replace("{id: H1", first))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("entry: H1", "entry: H0").replace("{id: H1", first), encoding="utf-8"
+    )
     both = load_tree(path)
     assert headline(diagnose(learning(), both)) == "OK  made: Fine; not answered: H1"
     assert headline(diagnose(learning(), both, answers={"H1": "no"})) == "OK  made: Fine"

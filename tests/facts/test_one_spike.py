@@ -105,7 +105,9 @@ def test_a_user_s_tree_has_one_spike_as_well(tmp_path: Path) -> None:
 
 def test_trees_beside_the_shipped_ones_have_their_facts(tmp_path: Path) -> None:
     """A folder of trees can't give one walk two spikes: the error says what to type instead."""
-    (tmp_path / "house.yaml").write_text(HOUSE.replace("uses: [phase19]\n", "").replace("no: Q2.1", "no: ours"))
+    (tmp_path / "house.yaml").write_text(
+        HOUSE.replace("uses: [phase19]\n", "").replace("no: Q2.1", "no: ours"), encoding="utf-8"
+    )
     with pytest.raises(StabtreeError, match=r"states spike.window_steps = 30, where phase19 has 100") as error:
         load_trees(folder=tmp_path)
     assert error.value.hint == "leave it out and type --set spike.window_steps=30"
@@ -121,6 +123,6 @@ def test_two_values_of_one_fact_are_refused() -> None:
 def test_a_tree_that_says_two_things_of_one_fact_is_refused(tmp_path: Path) -> None:
     """A question and a cause of it can't mean different spikes."""
     path = tmp_path / "house.yaml"
-    path.write_text(HOUSE.replace("grad_norm_leads}", "grad_norm_leads, params: {window_steps: 50}}"))
+    path.write_text(HOUSE.replace("grad_norm_leads}", "grad_norm_leads, params: {window_steps: 50}}"), encoding="utf-8")
     with pytest.raises(StabtreeError, match=r"H1.lead sets spike.window_steps to 50, H1 to 30"):
         load_tree(path)

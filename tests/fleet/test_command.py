@@ -53,7 +53,7 @@ def test_outputs_go_where_they_are_sent(tmp_path: Path) -> None:
         "scan", str(tmp_path / "top"), str(SPIKE), "--no-cache", "--output", "screen", "--output", f"jsonl={out}"
     )
     assert "2 runs: 1 critical, 1 ok" in done.stdout
-    assert [json.loads(line)["verdict"] for line in out.read_text().splitlines()] == ["critical", "ok"]
+    assert [json.loads(line)["verdict"] for line in out.read_text(encoding="utf-8").splitlines()] == ["critical", "ok"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> No
     """A log, one that can't be read, the settings: each may be all that there is of it; a report of before goes."""
     logs.csv(tmp_path / "top" / "metrics.csv")
     (tmp_path / "top" / "bad.csv").write_bytes(bytes(range(256)))
-    (tmp_path / "own.toml").write_text('fail_on = "critical"\n')
+    (tmp_path / "own.toml").write_text('fail_on = "critical"\n', encoding="utf-8")
     words = ("scan", str(tmp_path / "top"), "--no-cache", "--config", str(tmp_path / "own.toml"))
     for name, told in (
         ("top/metrics.csv", "of the run itself"),
@@ -106,7 +106,7 @@ def test_a_scan_passes_what_was_judged_in_part_where_the_project_says_so(
 ) -> None:
     """The settings count as for `diagnose`."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n")
+    (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n", encoding="utf-8")
     assert run("scan", "short.csv", "--no-cache").returncode == 3
-    (tmp_path / "stabtree.toml").write_text("accept_partial = true\n")
+    (tmp_path / "stabtree.toml").write_text("accept_partial = true\n", encoding="utf-8")
     assert run("scan", "short.csv", "--no-cache").returncode == 0

@@ -141,5 +141,5 @@ def test_neither_is_imported_unless_it_is_used(tmp_path: Path) -> None:
         f"main(['scan', {str(tmp_path)!r}, '--engine', 'serial', '--no-cache', '--exit-zero'])\n"
         "print([name for name in ('dask', 'distributed', 'fsspec', 's3fs') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout.splitlines()[-1] == "[]"

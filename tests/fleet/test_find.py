@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,10 +54,10 @@ def test_copies_and_printed_logs_are_of_their_run(tmp_path: Path) -> None:
 def test_a_run_that_parts_from_another_is_its_own(tmp_path: Path) -> None:
     """Half the same losses, as of a run that went on from another one's checkpoint, make no copy."""
     logs.csv(tmp_path / "metrics.csv", 1)
-    lines = (tmp_path / "metrics.csv").read_text().splitlines()
+    lines = (tmp_path / "metrics.csv").read_text(encoding="utf-8").splitlines()
     changed = [*lines[:31], *(f"{line.split(',')[0]},{float(line.split(',')[1]) + 0.3:.5f}" for line in lines[31:])]
     (tmp_path / "again").mkdir()
-    (tmp_path / "again" / "metrics.csv").write_text("\n".join(changed) + "\n")
+    (tmp_path / "again" / "metrics.csv").write_text("\n".join(changed) + "\n", encoding="utf-8")
     assert names(tmp_path) == [".", "again"]
 
 
@@ -64,7 +65,7 @@ def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
     """Code, weights, notes, hidden folders and installed packages are no rows."""
     logs.csv(tmp_path / "metrics.csv", 1)
     for name in ("README.md", "train.py", "model.pt", "config.yaml", "notes.txt", "config.json"):
-        (tmp_path / name).write_text("step loss of nothing\n")
+        (tmp_path / name).write_text("step loss of nothing\n", encoding="utf-8")
     logs.csv(tmp_path / ".git" / "metrics.csv", 2)
     logs.csv(tmp_path / "node_modules" / "x" / "metrics.csv", 3)
     assert names(tmp_path) == ["."]
@@ -75,7 +76,7 @@ def test_what_looks_like_a_log_and_is_none_is_told(tmp_path: Path) -> None:
     logs.csv(tmp_path / "good.csv", 1)
     (tmp_path / "bad.csv").write_bytes(os.urandom(300))
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "empty.jsonl").write_text("")
+    (tmp_path / "deep" / "empty.jsonl").write_text("", encoding="utf-8")
     assert names(tmp_path) == ["! bad.csv", "! deep/empty.jsonl", "."]
 
 
@@ -158,7 +159,7 @@ def test_diagnose_tells_of_a_folder_what_a_scan_does(tmp_path: Path) -> None:
 def test_states_that_are_all_broken_are_told(tmp_path: Path) -> None:
     """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
     (tmp_path / "checkpoint-5").mkdir()
-    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut")
+    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut", encoding="utf-8")
     assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
     logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
     assert "checkpoint-5/metrics.csv" in " ".join(names(tmp_path))
@@ -185,7 +186,7 @@ def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> Non
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="its names are always text")
+@pytest.mark.skipif(sys.platform == "win32", reason="its names are always text")
 def test_a_folder_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
     """What other machines called it ends no scan."""
     logs.csv(tmp_path / "a" / "metrics.csv", 1)

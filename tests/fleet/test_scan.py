@@ -155,7 +155,7 @@ def test_what_did_not_change_is_not_read_again(tmp_path: Path, monkeypatch: pyte
         assert [record.data for record in fleet] == first
     assert read == []
     logs.csv(top / "b" / "metrics.csv", 7, 50)
-    (top / "c" / "config.yaml").write_text("dtype: fp16\n")
+    (top / "c" / "config.yaml").write_text("dtype: fp16\n", encoding="utf-8")
     logs.csv(top / "d" / "metrics.csv", 8)
     with serial(top, cache=cache) as fleet:
         assert len(fleet) == 4

@@ -185,7 +185,7 @@ def test_the_file_holds_all_of_it(tmp_path: Path) -> None:
     entries = [
         replace(item, reason="ours", since="May") for item in accepting(run, str(tmp_path / "b.json")).known.values()
     ]
-    (tmp_path / "b.json").write_text(written(entries))
+    (tmp_path / "b.json").write_text(written(entries), encoding="utf-8")
     back = read_baseline(tmp_path / "b.json")
     assert sorted(map(repr, back.known.values())) == sorted(map(repr, entries))
     assert written(back.known.values()) == written(reversed(entries))
@@ -227,7 +227,7 @@ ENTRY = {
 def test_a_file_that_is_no_baseline_is_an_error(tmp_path: Path, document: Any, told: str) -> None:
     """Damaged, foreign, of another version or huge: it is said which, where, and what to do."""
     file = tmp_path / "base.json"
-    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    file.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
     with pytest.raises(StabtreeError) as error:
         read_baseline(file)
     assert error.value.hint

@@ -82,7 +82,7 @@ def test_gaps_resumes_and_ends_are_those_of_the_stretch(tmp_path: Path) -> None:
     """A resume counts where its later rows begin, a silence where it lies, the end of a log that goes on not at all."""
     rows = [(i, 3 - i / 100) for i in range(60)] + [(i, 2.5 - i / 200) for i in range(50, 100)]
     text = "".join(f"{i},{'' if 70 <= i < 80 else loss},0.5\n" for i, loss in rows)
-    (tmp_path / "m.csv").write_text(f"step,loss,grad_norm\n{text}")
+    (tmp_path / "m.csv").write_text(f"step,loss,grad_norm\n{text}", encoding="utf-8")
     whole = load_run(tmp_path / "m.csv")
     assert (len(whole.resumes), len(whole.gaps)) == (1, 1)
     early, late = stretch(whole, last=49), stretch(whole, 45, 75)
@@ -95,8 +95,10 @@ def test_gaps_resumes_and_ends_are_those_of_the_stretch(tmp_path: Path) -> None:
 def test_a_stretch_of_a_run_that_went_on_is_no_early_end(tmp_path: Path) -> None:
     """What the whole log is noted for is not said of its stretch."""
     rows = "".join(f"{i},{3 - i / 100}\n" for i in range(100))
-    (tmp_path / "metrics.csv").write_text(f"step,loss\n{rows}")
-    (tmp_path / "manifest.json").write_text(json.dumps({"max_steps": 1000, "metrics_file": "metrics.csv"}))
+    (tmp_path / "metrics.csv").write_text(f"step,loss\n{rows}", encoding="utf-8")
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"max_steps": 1000, "metrics_file": "metrics.csv"}), encoding="utf-8"
+    )
     whole = load_run(tmp_path)
     assert any(note.startswith("The log ends at step 99") for note in whole.notes)
     assert not any(note.startswith("The log ends") for note in stretch(whole, last=50).notes)

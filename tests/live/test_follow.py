@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import sqlite3
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def test_rows_are_those_that_the_loader_reads(
 def test_what_comes_to_a_long_log_is_read(tmp_path: Path, kind: str) -> None:
     """Behind ten thousand rows a new one is given alone, with its own step."""
     path = tmp_path / "run.log"
-    path.write_text("".join(lines(kind, falling(10_000))))
+    path.write_text("".join(lines(kind, falling(10_000))), encoding="utf-8")
     follower = following(path)
     looks(follower)
     append(path, lines(kind, [0.5], first=10_000)[-1])
@@ -76,7 +77,7 @@ def test_what_comes_to_a_long_log_is_read(tmp_path: Path, kind: str) -> None:
 def test_a_look_costs_what_is_new(tmp_path: Path) -> None:
     """However long the log, a look reads no more bytes than are new, and some hundred that are compared."""
     path = tmp_path / "run.csv"
-    path.write_text("".join(lines("csv", falling(20_000))))
+    path.write_text("".join(lines("csv", falling(20_000))), encoding="utf-8")
     follower = following(path)
     looks(follower)
     append(path, "20000,0.5,0.001\n")
@@ -112,7 +113,7 @@ def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     assert not growth.there
     assert not growth.notes
     path.parent.mkdir()
-    path.write_text("step,loss\n1,2.5\n")
+    path.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     growth = follower.look()
     assert growth.there
     assert growth.rows == ({"step": 1.0, "loss": 2.5},)
@@ -145,14 +146,14 @@ def test_a_log_that_is_written_anew_is_followed_from_its_beginning(tmp_path: Pat
     path = tmp_path / "run.csv"
     old, new = lines("csv", falling(50)), lines("csv", falling(80 if "longer" in how else 5, seed=1))
     new = lines("csv", falling(50, seed=1)) if "place" in how else new
-    path.write_text("".join(old))
+    path.write_text("".join(old), encoding="utf-8")
     follower = following(path)
     looks(follower)
     if "rotated" in how:
         path.rename(tmp_path / "run.csv.1")
-        path.write_text("".join(new))
+        path.write_text("".join(new), encoding="utf-8")
     else:
-        with path.open("r+") as stream:
+        with path.open("r+", encoding="utf-8") as stream:
             stream.truncate(0)
             stream.write("".join(new))
     growth = follower.look()
@@ -170,7 +171,7 @@ def test_a_log_that_is_replaced_by_a_longer_copy_of_itself_goes_on(tmp_path: Pat
     written = lines("csv", falling(30))
     for count in range(1, len(written) + 1):
         beside = tmp_path / "new"
-        beside.write_text("".join(written[:count]))
+        beside.write_text("".join(written[:count]), encoding="utf-8")
         beside.replace(path)
         growth = follower.look()
         rows += growth.rows
@@ -182,11 +183,11 @@ def test_a_log_that_is_replaced_by_a_longer_copy_of_itself_goes_on(tmp_path: Pat
 def test_what_was_written_over_in_the_same_moment_is_seen(tmp_path: Path) -> None:
     """A disk that keeps times to two seconds hides neither a size nor an inode: the bytes are compared all the same."""
     path = tmp_path / "run.csv"
-    path.write_text("step,loss\n1,2.5\n")
+    path.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     follower = following(path)
     looks(follower)
     before = path.stat()
-    with path.open("r+") as stream:
+    with path.open("r+", encoding="utf-8") as stream:
         stream.write("step,loss\n1,9.5\n")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert values(looks(follower), "loss") == [9.5]
@@ -196,7 +197,7 @@ def test_what_was_written_over_in_the_same_moment_is_seen(tmp_path: Path) -> Non
 def test_a_disk_that_fails_for_a_while_is_survived(tmp_path: Path, number: int) -> None:
     """An error of the disk is one note; the size stays, and afterwards each row has come once."""
     path = tmp_path / "run.csv"
-    path.write_text("step,loss\n1,2.5\n")
+    path.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     follower = following(path)
     assert len(looks(follower)) == 1
     size = follower.look().size
@@ -224,7 +225,7 @@ def test_what_is_no_rows_a_line_only_grows(tmp_path: Path) -> None:
                 connection.close()
             else:
                 rows = [{"step": step, "loss": 1.0} for step in range(count)]
-                state.write_text(json.dumps({"global_step": count, "log_history": rows}))
+                state.write_text(json.dumps({"global_step": count, "log_history": rows}), encoding="utf-8")
             growth = follower.look()
             assert not growth.rows
             assert not growth.notes
@@ -238,7 +239,9 @@ def test_what_is_written_over_and_stays_as_long_counts_as_written(tmp_path: Path
     follower = following(path)
     sizes = []
     for step in range(10, 15):
-        path.write_text(json.dumps({"global_step": step, "log_history": [{"step": step, "loss": 1.0}]}))
+        path.write_text(
+            json.dumps({"global_step": step, "log_history": [{"step": step, "loss": 1.0}]}), encoding="utf-8"
+        )
         os.utime(path, ns=(step, step))
         sizes.append(follower.look().size)
     assert sizes == sorted(set(sizes))
@@ -287,7 +290,9 @@ def test_metrics_below_a_long_preamble_are_found(tmp_path: Path) -> None:
 def test_of_a_flood_only_the_end_is_read(tmp_path: Path) -> None:
     """More than is worth reading twice at once gives its last rows, under the names of the header."""
     path = tmp_path / "run.csv"
-    path.write_text("step,loss,text\n" + "".join(f"{step},1.5,{'x' * 200}\n" for step in range(MOST_NEW // 180)))
+    path.write_text(
+        "step,loss,text\n" + "".join(f"{step},1.5,{'x' * 200}\n" for step in range(MOST_NEW // 180)), encoding="utf-8"
+    )
     follower = following(path)
     rows = looks(follower)
     assert 10 < len(rows) < 1000
@@ -302,16 +307,16 @@ def test_a_folder_is_followed_by_its_logs(tmp_path: Path) -> None:
     follower = following(folder)
     assert not follower.look().there
     folder.mkdir()
-    (folder / "args.json").write_text('{"lr": 0.1}')
+    (folder / "args.json").write_text('{"lr": 0.1}', encoding="utf-8")
     (folder / "model.safetensors").write_bytes(bytes(range(256)) * 100)
     log = folder / "metrics.csv"
-    log.write_text("step,loss\n1,2.5\n")
+    log.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     growth = follower.look()
     assert growth.size == log.stat().st_size
     assert values(growth.rows, "loss") == [2.5]
     (folder / "checkpoint-5").mkdir()
     state = folder / "checkpoint-5" / "trainer_state.json"
-    state.write_text(json.dumps({"global_step": 1, "log_history": [{"step": 1, "loss": 2.5}]}))
+    state.write_text(json.dumps({"global_step": 1, "log_history": [{"step": 1, "loss": 2.5}]}), encoding="utf-8")
     looks(follower, LISTED_EVERY)
     assert follower.look().size == log.stat().st_size + state.stat().st_size
 
@@ -320,7 +325,7 @@ def test_a_folder_that_can_not_be_listed_for_a_while_keeps_its_logs(tmp_path: Pa
     """An error of the disk while a folder is searched loses no log and gives no row twice; what is gone is dropped."""
     log, other = tmp_path / "a.csv", tmp_path / "b.csv"
     for path in (log, other):
-        path.write_text("step,loss\n1,2.5\n")
+        path.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     follower = following(tmp_path)
     assert len(looks(follower)) == 2
     with (
@@ -336,7 +341,7 @@ def test_a_folder_that_can_not_be_listed_for_a_while_keeps_its_logs(tmp_path: Pa
 def test_a_log_under_two_names_is_one(tmp_path: Path) -> None:
     """A link to a log, or its name in other words, gives no row twice."""
     log = tmp_path / "run.csv"
-    log.write_text("step,loss\n1,2.5\n")
+    log.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     (tmp_path / "latest.csv").symlink_to(log)
     follower = Follower([str(tmp_path / "latest.csv"), str(log), f"{tmp_path}/./run.csv"], columns={})
     assert len(looks(follower)) == 1
@@ -345,7 +350,7 @@ def test_a_log_under_two_names_is_one(tmp_path: Path) -> None:
 def test_a_format_that_was_named_is_taken(tmp_path: Path) -> None:
     """The user's word on the format decides how lines are read, and that some are not read at all."""
     path = tmp_path / "run.csv"
-    path.write_text("step,loss\n1,2.5\n2,2.5\n")
+    path.write_text("step,loss\n1,2.5\n2,2.5\n", encoding="utf-8")
     rows = {
         name: looks(Follower([str(path)], columns={}, format=name)) for name in ("csv", "tfevents", "json", "mlflow")
     }
@@ -355,8 +360,8 @@ def test_a_format_that_was_named_is_taken(tmp_path: Path) -> None:
 def test_what_a_judgement_read_is_followed(tmp_path: Path) -> None:
     """The file that a manifest names is followed from the first judgement on."""
     manifest, log = tmp_path / "manifest.json", tmp_path / "rows.csv"
-    manifest.write_text('{"name": "a", "metrics_file": "rows.csv"}')
-    log.write_text("step,loss\n1,2.5\n")
+    manifest.write_text('{"name": "a", "metrics_file": "rows.csv"}', encoding="utf-8")
+    log.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     follower = following(manifest)
     looks(follower)
     follower.reads([str(log)])
@@ -365,11 +370,10 @@ def test_what_a_judgement_read_is_followed(tmp_path: Path) -> None:
     assert values(looks(follower), "loss") == [2.25]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no such files on Windows")
 def test_an_inode_that_is_another_one_each_time_is_no_change(tmp_path: Path) -> None:
     """A network disk that numbers its files anew at each look gives no row twice and seems to write nothing."""
     path = tmp_path / "run.csv"
-    path.write_text("step,loss\n1,2.5\n")
+    path.write_text("step,loss\n1,2.5\n", encoding="utf-8")
     follower = following(path)
     first = follower.look()
     real, numbers = Path.stat, iter(range(10_000, 20_000))
@@ -385,6 +389,8 @@ def test_an_inode_that_is_another_one_each_time_is_no_change(tmp_path: Path) -> 
 
 def test_what_is_no_log_at_all_is_survived(tmp_path: Path) -> None:
     """A pipe that nobody writes to, a link in a loop, a line without end and noise give no rows and no crash."""
+    if sys.platform == "win32":
+        pytest.skip("there are no such files on Windows")
     pipe, loop, endless, noise = (tmp_path / name for name in ("pipe", "loop", "endless.csv", "noise.csv"))
     os.mkfifo(pipe)
     loop.symlink_to(loop)
@@ -399,10 +405,10 @@ def test_what_is_no_log_at_all_is_survived(tmp_path: Path) -> None:
 def test_a_name_full_of_escapes_is_told_plainly(tmp_path: Path) -> None:
     """What a file is called reaches no terminal as it is."""
     path = tmp_path / "a\x1b[31m\n.csv"
-    path.write_text("step,loss\n1,2.5\n2,2.5\n")
+    path.write_text("step,loss\n1,2.5\n2,2.5\n", encoding="utf-8")
     follower = following(path)
     looks(follower)
-    path.write_text("step,loss\n1,9.5\n")
+    path.write_text("step,loss\n1,9.5\n", encoding="utf-8")
     (note,) = follower.look().notes
     assert note.isprintable()
 
@@ -421,7 +427,7 @@ def test_any_bytes_are_survived(tmp_path_factory: pytest.TempPathFactory, pieces
 def test_each_row_is_told_with_its_file(tmp_path: Path) -> None:
     """Of several logs it is known which one a row came to."""
     for name, loss in (("a", 1.0), ("b", 2.0)):
-        (tmp_path / f"{name}.csv").write_text("".join(lines("csv", [loss] * 3)))
+        (tmp_path / f"{name}.csv").write_text("".join(lines("csv", [loss] * 3)), encoding="utf-8")
     growth = following(tmp_path).look()
     assert {(file[-5:], row["loss"]) for file, row in zip(growth.files, growth.rows, strict=True)} == {
         ("a.csv", 1.0),

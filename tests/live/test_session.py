@@ -27,7 +27,7 @@ def written(path: Path, pieces: Sequence[str]) -> list[Callable[[], object]]:
     """What writes the pieces one after the other to the end of a log."""
 
     def write(piece: str) -> None:
-        with path.open("a") as stream:
+        with path.open("a", encoding="utf-8") as stream:
             stream.write(piece)
 
     return [lambda piece=piece: write(piece) for piece in pieces]  # type: ignore[misc]
@@ -57,7 +57,7 @@ def state_file(path: Path, loss: Floats) -> None:
     """Write what a Trainer writes anew at each step."""
     rows = [{"step": step + 1, "loss": float(value), "learning_rate": 0.001} for step, value in enumerate(loss)]
     beside = path.with_name("beside")
-    beside.write_text(json.dumps({"global_step": len(rows), "max_steps": 1000, "log_history": rows}))
+    beside.write_text(json.dumps({"global_step": len(rows), "max_steps": 1000, "log_history": rows}), encoding="utf-8")
     beside.replace(path)
 
 
@@ -102,7 +102,7 @@ def test_at_judging_points_the_verdict_is_that_of_diagnose(
     def grow(place: int) -> Callable[[], object]:
         if kind == "state":
             return lambda: state_file(path, loss[: ends[place]])
-        return lambda: path.write_text("".join(all_lines[: begin + ends[place]]))
+        return lambda: path.write_text("".join(all_lines[: begin + ends[place]]), encoding="utf-8")
 
     clock = TestClock([grow(place) for place in range(len(rows))])
     watch = watching(path, clock)
@@ -218,7 +218,7 @@ def test_silence_as_long_as_between_rows_ends_no_watch(tmp_path: Path) -> None:
     wakes = written(path, [*slow, "Training completed.\n", *[""] * 80, "final eval_loss 1.5\n"])
     session, _ = watched(path, wakes, stopped=lambda: False)
     assert session.end is End.COMPLETE
-    assert path.read_text().endswith("1.5\n")
+    assert path.read_text(encoding="utf-8").endswith("1.5\n")
     assert session.silence == 2 * 81
 
 

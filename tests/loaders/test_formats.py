@@ -156,7 +156,7 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """`-` reads standard input, packed or not."""
     expected = points(load_run(write(tmp_path, text())))
     for content in (text().encode(), gzip.compress(text().encode())):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
         assert points(load_run("-")) == expected
 
 

@@ -70,6 +70,8 @@ def test_what_a_last_row_without_a_loss_means(tmp_path: Path, last: str, config:
     """It is an alarm unless the run was done, and a NaN where grad_norm is none or not finite, too."""
     norms = np.random.default_rng(2).normal(1, 0.02, 600)
     rows = [f"{i},{value:.4f},{norms[i]:.4f},0.1,{i}" for i, value in enumerate(falling(600))]
-    (tmp_path / "metrics.csv").write_text("\n".join(["step,loss,grad_norm,lr,batch_id", *rows, last]) + "\n")
-    (tmp_path / "manifest.json").write_text(json.dumps({"metrics_file": "metrics.csv", **config}))
+    (tmp_path / "metrics.csv").write_text(
+        "\n".join(["step,loss,grad_norm,lr,batch_id", *rows, last]) + "\n", encoding="utf-8"
+    )
+    (tmp_path / "manifest.json").write_text(json.dumps({"metrics_file": "metrics.csv", **config}), encoding="utf-8")
     assert diagnose(load_run(tmp_path), TREE).verdict == verdict

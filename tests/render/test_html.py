@@ -246,7 +246,7 @@ def test_a_browser_draws_the_charts_and_complains_of_nothing(name: str, tmp_path
     file.write_text(page, encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
     command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
     assert "CONSOLE" not in done.stderr
     strips = Parts(page).drawn["strips"]
     assert len(re.findall(r'class="uplot', done.stdout)) == len(strips) > 0

@@ -148,9 +148,9 @@ def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
     rows = [f"step {step} loss {3 - 0.005 * step + 0.02 * (step * 7 % 5):.4f}" for step in range(220)]
     raised = "[rank0]: RuntimeError: \x1b[31mshape '[-1, 7, 13]' is invalid\x1b[0m for input of size 12544"
     head = "Traceback (most recent call last)\n"
-    (tmp_path / "a.log").write_text("\n".join([*rows, head + raised]))
-    (tmp_path / "b.log").write_text("\n".join([*rows, head + raised + " and more" * 40]))
-    (tmp_path / "c.log").write_text("\n".join([*rows, head]))
+    (tmp_path / "a.log").write_text("\n".join([*rows, head + raised]), encoding="utf-8")
+    (tmp_path / "b.log").write_text("\n".join([*rows, head + raised + " and more" * 40]), encoding="utf-8")
+    (tmp_path / "c.log").write_text("\n".join([*rows, head]), encoding="utf-8")
     whole, long, bare = (screen(diagnose(load_run(tmp_path / name)), LOOK) for name in ("a.log", "b.log", "c.log"))
     assert "The run ended in RuntimeError: shape '[-1, 7, 13]' is invalid for input of size 12544 E." in flat(whole)
     assert "\x1b" not in whole

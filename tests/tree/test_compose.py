@@ -133,7 +133,11 @@ def test_the_schema_accepts_every_shipped_tree(name: str) -> None:
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`stabtree diagnose` as a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "stabtree", "diagnose", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "stabtree", "diagnose", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
 
 

@@ -43,12 +43,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def install(site: Path, code: str, offers: dict[str, str], name: str = "frozen-loss") -> None:
     """Put a package of one module into a folder, as an installer does: its code, and what it says of itself."""
-    (site / "frozen.py").write_text(code)
+    (site / "frozen.py").write_text(code, encoding="utf-8")
     about = site / f"{name.replace('-', '_')}-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
     lines = [f"{key} = {value}" for key, value in offers.items()]
-    (about / "entry_points.txt").write_text("\n".join([f"[{plugins.GROUP}]", *lines, ""]))
+    (about / "entry_points.txt").write_text("\n".join([f"[{plugins.GROUP}]", *lines, ""]), encoding="utf-8")
 
 
 def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> None:
@@ -56,24 +56,26 @@ def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> 
     project = tomllib.loads(BLOCKS["pyproject.toml"])["project"]
     install(site, BLOCKS["frozen.py"], project["entry-points"][plugins.GROUP], project["name"])
     tree, log = tmp_path / "frozen.yaml", tmp_path / "run.csv"
-    tree.write_text(BLOCKS["frozen.yaml"])
-    log.write_text(LOG)
+    tree.write_text(BLOCKS["frozen.yaml"], encoding="utf-8")
+    log.write_text(LOG, encoding="utf-8")
     done = process("diagnose", str(log), "--tree", str(tree), "-q", PYTHONPATH=str(site))
     assert done.stdout == f"CRITICAL  {log}: Step 150: The loss is frozen [loss-frozen]\n", done.stderr
     high = ["--set", "F1.rows=300"]
     assert run("diagnose", str(log), "--tree", str(tree), "-q", *high).returncode == 0
     assert "loss_frozen: Does the loss stay at exactly one number?" in run("explain", "F1", "--tree", str(tree)).stdout
     assert "no mistake" in run("tree", "check", str(tree)).stdout
-    tree.write_text(BLOCKS["frozen.yaml"].replace("{rows: 30}", "{row: 30}"))
+    tree.write_text(BLOCKS["frozen.yaml"].replace("{rows: 30}", "{row: 30}"), encoding="utf-8")
     assert "did you mean 'rows'?" in failed("tree", "check", str(tree))
 
 
 def test_the_tests_of_the_page_pass(site: Path) -> None:
     """As they stand, by pytest."""
     install(site, BLOCKS["frozen.py"], {})
-    (site / "test_frozen.py").write_text(BLOCKS["test_frozen.py"])
+    (site / "test_frozen.py").write_text(BLOCKS["test_frozen.py"], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_frozen.py"]
-    done = subprocess.run(command, cwd=site, capture_output=True, text=True, check=False, env=environment())
+    done = subprocess.run(
+        command, cwd=site, capture_output=True, text=True, encoding="utf-8", check=False, env=environment()
+    )
     assert "3 passed" in done.stdout
 
 
@@ -99,7 +101,7 @@ def test_what_can_not_be_used_names_the_package(site: Path, code: str, offers: d
     """A module that fails, a thing that is no predicate, a name that is ours: two lines, not a traceback."""
     install(site, code, offers)
     tree = site / "frozen.yaml"
-    tree.write_text(BLOCKS["frozen.yaml"])
+    tree.write_text(BLOCKS["frozen.yaml"], encoding="utf-8")
     text = failed("tree", "check", str(tree))
     assert text.startswith("error: package frozen-loss: ")
     assert problem in text

@@ -50,7 +50,7 @@ def test_the_exit_code_follows_the_severity(folder: str, levels: list[str], code
 def test_a_run_that_can_not_be_judged_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     """Verdict unknown: exit 3, 1 with --fail-on unknown, 0 with --exit-zero alone, and never the word OK."""
     path = tmp_path / "short.csv"
-    path.write_text("step,loss\n1,2.0\n2,1.9\n")
+    path.write_text("step,loss\n1,2.0\n2,1.9\n", encoding="utf-8")
     done = run("diagnose", str(path))
     assert done.returncode == 3
     assert run("diagnose", str(path), "--fail-on", "never").returncode == 3
@@ -215,7 +215,8 @@ def test_broken_trees_are_refused_with_lines(tmp_path: Path) -> None:
     path.write_text(
         "name: my\ntitle: My\nsections: [{id: '1', title: A, entry: Q1}]\nquestions:\n"
         "- {id: Q1, section: '1', ask: A?, test: spik, go: {yes: Q2, no: x}, source: s}\n"
-        "- {id: Q2, section: '1', ask: B?, test: spike, go: {yes: Q1}, source: s}\nleaves: []\n"
+        "- {id: Q2, section: '1', ask: B?, test: spike, go: {yes: Q1}, source: s}\nleaves: []\n",
+        encoding="utf-8",
     )
     text = failed("tree", "check", str(path))
     assert f"{path}:5: question Q1 asks the predicate 'spik'" in text
@@ -257,7 +258,9 @@ def test_an_answer_against_the_log_is_told_beside_the_one_line() -> None:
 def test_interactive_asks_nothing_that_only_a_log_can_tell(tmp_path: Path) -> None:
     """A metric is asked of nobody, and the number format once; yes and no go by other words, too."""
     path = tmp_path / "flat.csv"
-    path.write_text("step,loss\n" + "".join(f"{step},{2.3 + 0.01 * (step * 7 % 5)}\n" for step in range(600)))
+    path.write_text(
+        "step,loss\n" + "".join(f"{step},{2.3 + 0.01 * (step * 7 % 5)}\n" for step in range(600)), encoding="utf-8"
+    )
     done = run("diagnose", str(path), "--interactive", "-q", given="bf16\n\nN\nY\n")
     asked = [line.split()[0] for line in done.stderr.splitlines() if line.startswith(("Q", "O"))]
     assert asked == ["Q3.0", "O2", "O1", "O3"]
@@ -352,7 +355,7 @@ def test_a_graph_shows_groups_and_causes_and_one_section_where_asked(language: s
 def test_a_closed_pipe_is_no_error() -> None:
     """`stabtree explain --all | head -1` ends without a word on standard error."""
     with subprocess.Popen(
-        [*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -367,7 +370,9 @@ def test_ctrl_c_ends_without_a_traceback() -> None:
     # Under nohup or `&` this process ignores the signal, and a child would inherit that; what is handled it does not.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        child = subprocess.Popen([*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     with child:
@@ -395,7 +400,7 @@ def test_a_closed_or_full_output_is_a_clear_error() -> None:
     """Standard output that is closed or full ends in exit code 2, without a traceback."""
     for redirection in (">&-", ">/dev/full"):
         command = f"{' '.join(COMMAND)} diagnose {HEALTHY} {redirection}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, encoding="utf-8", check=False)
         assert done.returncode == 2
         assert done.stderr.startswith("error: ")
 
@@ -414,7 +419,8 @@ def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
         'name: "a\\e[31mb"\ntitle: "c\\e[31md"\nsections: [{id: "1", title: "e\\e[31mf", entry: Q1}]\nquestions:\n'
         '- {id: Q1, section: "1", ask: "g\\e[31mh", test: spike, go: {yes: bad, no: bad}, source: s,\n'
         '   quick: {symptom: "i\\e[31mj", threshold: "k\\e[31ml", first: "m\\e[31mn"}}\nleaves:\n'
-        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n'
+        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n',
+        encoding="utf-8",
     )
     tree = str(path)
     commands = [["tree", "check", tree], ["tree", "show", tree], ["tree", "show", tree, "--thresholds"]]

@@ -76,8 +76,10 @@ def test_the_commands_of_the_page_on_checks_work(line: str, tmp_path: Path) -> N
     files = ("train.yaml", "configs/a.yaml", "configs/b.yaml")
     for rate, code in ((3e-4, 0), (0, 1)):
         for file in files:
-            (tmp_path / file).write_text(f"adapter: lora\nlearning_rate: {rate}\noptimizer: adamw_torch\nbf16: true\n")
-        (tmp_path / "zero3.json").write_text('{"bf16": {"enabled": true}, "gradient_clipping": 0}')
+            (tmp_path / file).write_text(
+                f"adapter: lora\nlearning_rate: {rate}\noptimizer: adamw_torch\nbf16: true\n", encoding="utf-8"
+            )
+        (tmp_path / "zero3.json").write_text('{"bf16": {"enabled": true}, "gradient_clipping": 0}', encoding="utf-8")
         done = process([*BASH, "-c", line], tmp_path)
         assert done.returncode == code, done.stdout + done.stderr
 
@@ -122,12 +124,16 @@ def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
     text, cause = blocks("yaml")[0], "causes: [{id: H1.long, text: an evaluation of weights that are not those saved, "
     path = tmp_path / "house.yaml"
     path.write_text(
-        text.replace("    fixes:\n", f"    {cause}fixes: [Evaluate the saved weights once more.]}}]\n    fixes:\n", 1)
+        text.replace("    fixes:\n", f"    {cause}fixes: [Evaluate the saved weights once more.]}}]\n    fixes:\n", 1),
+        encoding="utf-8",
     )
     noted = run("tree", "check", str(path)).stdout
     assert "note: H1.long: no `short`" in noted
     assert "note: H1.long: no `mend`" in noted
-    path.write_text(path.read_text().replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"),
+        encoding="utf-8",
+    )
     assert "note" not in run("tree", "check", str(path)).stdout
 
 

@@ -217,6 +217,8 @@ def imported(arguments: list[str], absent: list[str]) -> str:
         "import sys\nfrom stabtree.cli import main\nmain()\n"
         f"sys.stderr.write(' '.join(m for m in {absent!r} if m in sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, encoding="utf-8", check=True
+    )
     assert done.stdout
     return done.stderr

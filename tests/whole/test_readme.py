@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from html import unescape
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ def test_the_picture_shows_what_comes_out() -> None:
     assert len(drawn.encode()) < LARGEST_PICTURE
 
 
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make here")
 @pytest.mark.parametrize("line", [line for page in SET_UP for text in texts(page, "sh") for line in text.splitlines()])
 def test_a_set_up_line_works(line: str) -> None:
     """Each set-up line is a make target that make can plan (`make test` would run these very tests again)."""
@@ -45,7 +47,7 @@ def test_a_set_up_line_works(line: str) -> None:
 @pytest.mark.skipif(not (ROOT / ".venv" / ".runtime").exists(), reason="make has not set this checkout up")
 def test_make_demo_diagnoses_a_failed_run() -> None:
     """`make demo` ends in the screen that the README opens with."""
-    done = subprocess.run(["make", "demo"], cwd=ROOT, check=True, capture_output=True, text=True)
+    done = subprocess.run(["make", "demo"], cwd=ROOT, check=True, capture_output=True, text=True, encoding="utf-8")
     assert "The run overflowed in fp16" in done.stdout
 
 

@@ -118,10 +118,24 @@ def _kill(made: subprocess.Popen[bytes]) -> None:
     made.wait()
 
 
+def split(command: str, *, escapes: bool) -> list[str]:
+    r"""A command's words, without their quotes; on Windows `\` parts folders and escapes nothing.
+
+    Raises:
+        ValueError: where a quote is not closed.
+    """
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if not escapes:
+        lexer.escape = ""
+    return list(lexer)
+
+
 def _words(command: str) -> list[str]:
     hint = "name one that reads JSON from its standard input; pipes need --exec \"sh -c '...'\""
     try:
-        words = shlex.split(command, posix=os.name == "posix")
+        words = split(command, escapes=sys.platform != "win32")
     except ValueError as error:
         raise StabtreeError(f"can't be read: {error}", where="--exec", hint=hint) from None
     if not words or shutil.which(words[0]) is None:

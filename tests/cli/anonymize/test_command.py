@@ -53,7 +53,7 @@ def test_the_log_itself_is_never_written_over(log: Path) -> None:
         done = run("anonymize", str(log), "-o", str(place))
         assert done.returncode == 2
         assert "is the log itself" in done.stderr
-    assert log.read_text() == LOG
+    assert log.read_text(encoding="utf-8") == LOG
 
 
 @pytest.mark.parametrize("line", ["- -o {0} < {0}", "{0} >> {0}", "- < {0} >> {0}", "{0} -o {0}"])
@@ -63,7 +63,7 @@ def test_nor_where_the_shell_reads_or_writes_it(line: str, log: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
     assert done.returncode == 2
     assert "is the log itself" in done.stderr
-    assert log.read_text() == LOG
+    assert log.read_text(encoding="utf-8") == LOG
 
 
 def test_words_to_hide(log: Path) -> None:

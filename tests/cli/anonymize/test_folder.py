@@ -40,16 +40,16 @@ def test_a_name_is_the_same_in_all_files_and_in_their_names(tmp_path: Path) -> N
     folder, out = tmp_path / "gerda", tmp_path / "out"
     (folder / "hugo").mkdir(parents=True)
     manifest = {"run_name": "gerda-3", "dtype": "bf16", "optimizer": "frobnicator", "metrics_file": "hugo/gerda.csv"}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     rows = "".join(f"{row['step']},{row['loss']},gerda\n" for row in ROWS)
-    (folder / "hugo" / "gerda.csv").write_text(f"step,loss,host\n{rows}")
-    (folder / "hparams.yaml").write_text("user: gerda\nmax_steps: 12\n")
+    (folder / "hugo" / "gerda.csv").write_text(f"step,loss,host\n{rows}", encoding="utf-8")
+    (folder / "hparams.yaml").write_text("user: gerda\nmax_steps: 12\n", encoding="utf-8")
     (folder / "weights.bin").write_bytes(bytes(range(256)) * 9)
     done = run("anonymize", str(folder), "-o", str(out))
     assert "3 files written" in done.stderr
     assert "1 left out, which are no logs: weights.bin" in done.stderr
     held = [path.relative_to(out) for path in out.rglob("*") if path.is_file()]
-    assert not any("gerda" in str(path) or "gerda" in (out / path).read_text() for path in held)
+    assert not any("gerda" in str(path) or "gerda" in (out / path).read_text(encoding="utf-8") for path in held)
     found = load_run(str(out))
     assert points(found) == points(load_run(str(folder)))
     assert found.config["dtype"].value == "bf16"
@@ -133,15 +133,15 @@ def test_a_tracker_s_folder_keeps_its_layout(tmp_path: Path) -> None:
         "meta.yaml": "run_name: gerda-3\n",
     }.items():
         (run_ / name).parent.mkdir(parents=True, exist_ok=True)
-        (run_ / name).write_text(text)
-    (home / "meta.yaml").write_text("name: gerda\n")
+        (run_ / name).write_text(text, encoding="utf-8")
+    (home / "meta.yaml").write_text("name: gerda\n", encoding="utf-8")
     out = tmp_path / "out"
     run("anonymize", str(tmp_path / "own"), "-o", str(out))
     assert read(out) == read(tmp_path / "own")
     assert points(load_run(str(out)))["loss"]
     files = [path for path in out.rglob("*") if path.is_file()]
     assert len(files) == 5
-    assert not any("gerda" in path.read_text() or "abcdef" in str(path) for path in files)
+    assert not any("gerda" in path.read_text(encoding="utf-8") or "abcdef" in str(path) for path in files)
 
 
 def test_a_secret_in_json_loses_its_digits(tmp_path: Path) -> None:

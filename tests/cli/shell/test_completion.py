@@ -76,7 +76,7 @@ def test_each_shell_has_its_lines_and_no_other_one() -> None:
     assert "_complete" not in run("-h").stdout
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash here")
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="there is no bash here")
 @pytest.mark.parametrize(
     ("words", "offered"), [(["explain", "spike-m"], "spike-minor"), (["x.csv", "--output", "=", "ht"], "html")]
 )
@@ -88,7 +88,13 @@ def test_bash_itself_gets_them(words: list[str], offered: str) -> None:
         f"COMP_WORDS=({listed}); COMP_CWORD={len(words)}; _stabtree; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     )
     done = subprocess.run(
-        ["bash", "-c", code], capture_output=True, text=True, env=environment(), check=False, timeout=60
+        ["bash", "-c", code],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment(),
+        check=False,
+        timeout=60,
     )
     assert done.stdout.split() == [offered], done.stderr
 
@@ -99,5 +105,7 @@ def test_the_lines_are_of_their_language(shell: Shell) -> None:
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"there is no {shell} here")
-    done = subprocess.run([program, "-n"], input=SCRIPTS[shell], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "-n"], input=SCRIPTS[shell], capture_output=True, text=True, encoding="utf-8", check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

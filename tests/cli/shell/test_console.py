@@ -155,7 +155,9 @@ def test_a_windows_console_is_switched_to_colour_or_gets_none() -> None:
 def shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
     """A command as a shell runs it, with its streams as told."""
     line = f"exec {shlex.join(COMMAND)} {words} {streams}"
-    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False)
+    return subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, encoding="utf-8", env=environment(), check=False
+    )
 
 
 @posix

@@ -48,6 +48,10 @@ def test_what_is_quick_imports_nothing() -> None:
     """Rich is loaded only where there is something to tell."""
     code = "import sys; from stabtree.cli.shell.progress import Busy\nwith Busy(wanted=True).doing('x'): pass\n"
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}print('rich' in sys.modules)"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}print('rich' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
     assert done.stdout.strip() == "False"

@@ -67,7 +67,7 @@ def test_a_path_alone_is_diagnosed(tmp_path: Path) -> None:
     for words in ([NAN, "-q"], ["-q", NAN]):
         assert (run(*words).stdout, run(*words).returncode) == (long.stdout, 1)
     shutil.copy(f"{NAN}/metrics.csv", tmp_path / "x.csv")
-    assert run("-", "-q", given=(tmp_path / "x.csv").read_text()).returncode == 1
+    assert run("-", "-q", given=(tmp_path / "x.csv").read_text(encoding="utf-8")).returncode == 1
 
 
 def test_help_stands_in_groups_with_examples_and_exit_codes() -> None:
@@ -116,7 +116,7 @@ def test_a_mistake_is_told_in_one_voice(
 
 def test_a_file_that_is_no_log_is_told_in_a_line(tmp_path: Path) -> None:
     """Its first line and where the formats are listed, and not the list itself."""
-    (tmp_path / "README.md").write_text("# A title\n\nSome words.\n")
+    (tmp_path / "README.md").write_text("# A title\n\nSome words.\n", encoding="utf-8")
     told = failed(str(tmp_path / "README.md"))
     assert "begins with '# A title'" in told
     assert "`stabtree formats`" in told

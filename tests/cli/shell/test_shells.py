@@ -49,7 +49,7 @@ def surroundings(place: Path) -> dict[str, str]:
     return environment(**paths, TERM="xterm", PYTHONPATH=os.pathsep.join(sys.path))
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish here")
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("fish"), reason="there is no fish here")
 @pytest.mark.parametrize(("line", "offered"), LINES)
 def test_fish_offers_it(line: str, offered: str, place: Path) -> None:
     """What fish itself lists for a line holds what fits, and not a file besides."""
@@ -60,6 +60,7 @@ def test_fish_offers_it(line: str, offered: str, place: Path) -> None:
         ["fish", "--no-config", "-c", code],
         capture_output=True,
         text=True,
+        encoding="utf-8",
         cwd=place,
         env=surroundings(place),
         check=False,
@@ -71,6 +72,8 @@ def test_fish_offers_it(line: str, offered: str, place: Path) -> None:
 @pytest.mark.skipif(not shutil.which("zsh"), reason="there is no zsh here")
 def test_zsh_completes_it(place: Path) -> None:
     """Lines typed into zsh, and Tab, become what fits; its start-up file holds nothing but the line of the README."""
+    if sys.platform == "win32":
+        pytest.skip("there is no zsh here")
     import pty
 
     (place / ".zshrc").write_text("PS1='ready> '\n" + SCRIPTS[Shell.ZSH], encoding="utf-8")

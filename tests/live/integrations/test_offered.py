@@ -16,7 +16,7 @@ HEAVY = ("torch", "lightning", "pytorch_lightning", "keras", "transformers", "nu
 def test_importing_the_integrations_imports_no_framework() -> None:
     """Nor numpy: a training script pays for the callback that it asks for."""
     code = f"import sys, stabtree.integrations; print([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -42,7 +42,7 @@ def batch(step: int, rows: int = 32) -> tuple[Any, Any]:
 def rows_of(path: Path) -> dict[int, dict[str, Any]]:
     """The rows of a log by their steps, those of one step together."""
     found: dict[int, dict[str, Any]] = {}
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         found.setdefault(row["step"], {}).update(row)
     return found

@@ -28,7 +28,7 @@ def test_a_log_that_ends_long_before_the_plan_is_told(
     """It is a note, with both steps, only where the planned steps are known and neither error nor NaN ended the log."""
     log = tmp_path / "train.log"
     lines = [setting, *(f"step {step} loss {2 - step / 400:.4f} lr 1e-4" for step in range(rows)), last]
-    log.write_text("\n".join(lines) + "\n")
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     notes = [note for note in load_run(log).notes if "without an error" in note]
     assert bool(notes) is told
     assert all(f"step {rows - 1:,} of 10,000 planned" in note for note in notes)

@@ -14,7 +14,7 @@ def ends(tmp_path: Path, epochs: list[float], steps: range) -> dict[int, int]:
     """The ends of epochs in a log with so many rows."""
     rows = [f"{step},{epoch},{3 - step / 1000}" for step, epoch in zip(steps, epochs, strict=True)]
     file = tmp_path / "metrics.csv"
-    file.write_text("step,epoch,loss\n" + "\n".join(rows) + "\n")
+    file.write_text("step,epoch,loss\n" + "\n".join(rows) + "\n", encoding="utf-8")
     return dict(load_run(file).epoch_ends)
 
 

@@ -73,7 +73,7 @@ def test_an_endless_line_is_bounded_in_memory(tmp_path: Path, kind: str) -> None
     """A line of 200 MB is cut and skipped; its neighbours are read."""
     before, piece, after = ENDLESS[kind]
     file = tmp_path / "run.log"
-    with file.open("w") as stream:
+    with file.open("w", encoding="utf-8") as stream:
         stream.write(before)
         for _ in range(200):
             stream.write(piece * 1000)

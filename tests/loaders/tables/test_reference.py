@@ -81,7 +81,9 @@ def test_a_row_that_is_lost_shows(tmp_path: Path) -> None:
     slow = reference.read(file)
     assert slow
     for text in ("0,1\n", "8,7\n"):
-        other = write(tmp_path, file.read_text()[: -len("8,1.0\n")] + text * (text != "0,1\n"), "other.csv")
+        other = write(
+            tmp_path, file.read_text(encoding="utf-8")[: -len("8,1.0\n")] + text * (text != "0,1\n"), "other.csv"
+        )
         assert list(reference.differences(slow, delimited.read(open_source(other), Names())))
 
 

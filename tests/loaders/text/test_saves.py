@@ -16,7 +16,7 @@ def saved(tmp_path: Path, line: str) -> dict[int, int]:
     """Where a log says that checkpoints were saved, with a line after the row of step 30."""
     rows = [f"step {step} | loss {5 - step / 50:.3f} | lr 0.001" for step in range(0, 100, 10)]
     file = tmp_path / "train.log"
-    file.write_text("\n".join([*rows[:4], line, *rows[4:]]) + "\n")
+    file.write_text("\n".join([*rows[:4], line, *rows[4:]]) + "\n", encoding="utf-8")
     return dict(load_run(file).saved)
 
 

@@ -59,7 +59,7 @@ def _junit() -> xmlschema.XMLSchema:
 def sarif(text: str) -> Any:
     """The one run of a SARIF log, valid by its schema."""
     read = json.loads(text)
-    jsonschema.Draft7Validator(json.loads((HERE / "sarif.json").read_text())).validate(read)
+    jsonschema.Draft7Validator(json.loads((HERE / "sarif.json").read_text(encoding="utf-8"))).validate(read)
     (run,) = read["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(set(rules)) == len(rules)

@@ -116,7 +116,7 @@ def test_a_mistake_with_the_picture_is_told(tmp_path: Path) -> None:
     assert "same file" in failed("diagnose", log, "--plot", taken, "--output", f"svg={taken}")
     assert "goes with one run" in failed("diagnose", log, str(FIXTURES / "phase19" / "healthy"), "--plot", taken)
     own = tmp_path / "log.svg"
-    own.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in range(50)))
+    own.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in range(50)), encoding="utf-8")
     assert "a file of the run itself" in failed("diagnose", str(own), "--plot", str(own))
 
 

@@ -119,7 +119,12 @@ def browsed(page_: str, folder: Path, width: int = 1280) -> tuple[str, str]:
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
     command = [str(CHROMIUM), *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
     done = subprocess.run(
-        [*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120, check=False
+        [*command, "--dump-dom", file.as_uri()],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
     )
     return done.stdout, done.stderr
 

@@ -67,7 +67,7 @@ def test_a_tool_that_is_not_installed_is_reported(
 def test_the_script_ends_cleanly_whatever_is_installed(tmp_path: Path) -> None:
     """`--all` says one line per tool and exits with 0."""
     command = [sys.executable, peers.__file__, str(a_run(tmp_path)), "--all", "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
     assert len(done.stdout.splitlines()) == len(peers.TOOLS)
 
 

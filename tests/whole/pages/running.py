@@ -72,7 +72,8 @@ class Place:
             try:
                 told, _ = process.communicate(timeout=LONGEST_S)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+                if sys.platform != "win32":  # the blocks are for a POSIX shell
+                    os.killpg(process.pid, signal.SIGKILL)
                 told = process.communicate()[0] + f"ended after {LONGEST_S} s".encode()
         return process.returncode, told.decode()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ IN_BLOCK = re.compile(r"(?:^|[|;&] )(?:\$ )?stabtree ([^\n|;&>#]+)", re.MULTILIN
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the blocks are for a POSIX shell")
+@pytest.mark.skipif(sys.platform == "win32", reason="the blocks are for a POSIX shell")
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_is_so(page: Path) -> None:
     """To the letter; `python -m tests.whole.pages --write PAGE` writes anew what has changed."""

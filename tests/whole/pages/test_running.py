@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from tests.whole.pages.running import Report, run_page
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the blocks are for a POSIX shell")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the blocks are for a POSIX shell")
 
 
 def ran(folder: Path, text: str) -> Report:

@@ -48,7 +48,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def git(place: Path, *words: str) -> str:
     """What git says."""
-    done = subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, check=True)
+    done = subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, encoding="utf-8", check=True)
     return done.stdout
 
 

@@ -1,0 +1,73 @@
+"""A process that lacks what Windows lacks: `python -m tests.cli.shell.windows WORDS...` runs stabtree in it.
+
+It shows that nothing asks for what is of POSIX alone. How Windows names, opens and locks files it does not show.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import signal
+import sys
+from contextlib import suppress
+from unittest import SkipTest
+
+import pytest
+
+MODULES = ("fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
+FUNCTIONS = (
+    *("chown", "fork", "forkpty", "getegid", "geteuid", "getgid", "getloadavg", "getpgid", "getuid", "killpg"),
+    *("memfd_create", "mkfifo", "mknod", "nice", "openpty", "sched_getaffinity", "setsid", "sysconf", "uname"),
+    *("set_blocking", "statvfs"),
+)
+SIGNALS = ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+TIMERS = ("ITIMER_PROF", "ITIMER_REAL", "alarm", "pthread_sigmask", "setitimer")
+
+
+def all_of(package: str) -> list[str]:
+    """The modules of a package but those that start a program, and those that need a trainer."""
+    place = importlib.import_module(package).__path__
+    names = [found.name for found in pkgutil.walk_packages(place, f"{package}.", onerror=lambda _: None)]
+    return [name for name in names if not any(word in name for word in ("__main__", ".integrations.", ".torch_stats"))]
+
+
+def imported(names: list[str]) -> None:
+    """Import modules; one may say that it is skipped here."""
+    for name in names:
+        with suppress(pytest.skip.Exception, SkipTest):
+            importlib.import_module(name)
+
+
+def forget(*packages: str) -> None:
+    """Drop the modules of packages, so that they are imported anew."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        if name not in (__name__, "tests"):
+            del sys.modules[name]
+
+
+def without_posix() -> None:
+    """Take away what Windows lacks; what other people's modules hold already stays with them."""
+    for name in MODULES:
+        sys.modules[name] = None  # type: ignore[assignment]
+    for name in FUNCTIONS:
+        vars(os).pop(name, None)
+    for name in (*SIGNALS, *TIMERS):
+        vars(signal).pop(name, None)
+    sys.platform = "win32"
+
+
+def main(words: list[str]) -> int:
+    """Import all of stabtree, with `tests` all tests too, or run a command."""
+    own = [*all_of("stabtree"), *(all_of("tests") if words == ["tests"] else [])]
+    imported(own)  # once as they are: what they need of others is there by then
+    forget("stabtree", *(["tests"] if words == ["tests"] else []))
+    without_posix()
+    if words not in ([], ["tests"]):
+        return int(importlib.import_module("stabtree.cli").main(words))
+    imported(own)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
