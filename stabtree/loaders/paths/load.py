@@ -78,8 +78,10 @@ def load_run(
 
 
 def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
-    if len(given) > 1 or isinstance(given[0], str | Path):
+    if len(given) > 1:
         return _load(given, {}, **options)
+    if isinstance(given[0], str | Path):
+        return _only(given[0], options)
     names = named(options["columns"], options["step_column"])
     settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
     table = values_table(given[0], names)
@@ -88,6 +90,21 @@ def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
     found = one_run(Found(table.path, split(table, names), told), table.path, options["run"])
     run = kept.added_to(run_of(found.tables, names, found.name, {**found.settings, **settings}))
     return _with_checkpoints(run, ["-"], options["checkpoints"])
+
+
+def _only(path: str | Path, options: Mapping[str, Any]) -> Run:
+    """The run of a path; of a folder with several files also the one that `load_runs` proves them to be.
+
+    Raises:
+        StabtreeError: where it can't be read, or holds several runs.
+    """
+    try:
+        return _load([path], {}, **options)
+    except (NoLogError, SeveralRunsError) as error:
+        found = load_runs(path, **options) if Path(path).is_dir() else ()
+        if len(found) == 1 and isinstance(found[0].run, Run):
+            return found[0].run
+        raise error from None
 
 
 def _load(
