@@ -80,7 +80,7 @@ class _Event:
         return self.run == run and begun and not kinds.isdisjoint(self.kinds)
 
 
-class _Log(NamedTuple):
+class _LogSize(NamedTuple):
     """The log of a run when it was judged.
 
     Attributes:
@@ -120,7 +120,7 @@ class Announcer:
         self._events: list[_Event] = []
         self._keys: dict[tuple[str, ...], str] = {}
         self._judged = False
-        self._logs: dict[str, _Log] = {}
+        self._logs: dict[str, _LogSize] = {}
         self.rows = 0
 
     def judged(self, outcomes: Iterable[Outcome], *, final: bool = False) -> tuple[News, ...]:
@@ -180,7 +180,7 @@ class Announcer:
         for key, diagnosis in judged:
             known, count = self._logs.get(key), rows[_log_of(diagnosis.run)]
             still = known is not None and known.rows == count
-            self._logs[key] = _Log(count, known.all_rows if known and still else self.rows, len(rows))
+            self._logs[key] = _LogSize(count, known.all_rows if known and still else self.rows, len(rows))
 
     def _has_held(self, key: str, due_rows: int) -> bool:
         """Whether a run's log holds so many rows; or it grows no more, and each of the others got what it lacks."""

@@ -19,7 +19,7 @@ COLUMNS = (
     *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
     *("rows", "last_step", "more", "seconds", "problem", "badge"),
 )
-"""The columns; new ones are only added behind them. `verdict` makes the exit code, `badge` is what the screen counts."""
+"""The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 LONGEST_CELL = 4000
 _BEGINS_A_FORMULA = tuple(
     "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
