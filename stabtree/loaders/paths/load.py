@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "load_run", "load_runs"]
 
+MOST_PARTS = 256  # files of a folder that are read, to see whether they are one run: ranks of one, or parts
+
 
 def load_run(
     *paths: Any,
@@ -100,11 +102,18 @@ def _only(path: str | Path, options: Mapping[str, Any]) -> Run:
     """
     try:
         return _load([path], {}, **options)
-    except (NoLogError, SeveralRunsError) as error:
-        found = load_runs(path, **options) if Path(path).is_dir() else ()
+    except NoLogError:
+        folders, unseen = below(Path(path))
+        if len(folders) != 1 or unseen:
+            raise
+        return _only(folders[0], options)
+    except SeveralRunsError as error:
+        if error.unseen or not 1 < len(error.files) <= MOST_PARTS:
+            raise
+        found = load_runs(path, **options)
         if len(found) == 1 and isinstance(found[0].run, Run):
             return found[0].run
-        raise error from None
+        raise
 
 
 def _load(
