@@ -20,6 +20,7 @@ import numpy as np
 
 import stabtree
 from benchmarks.faultbench import predict
+from faultbench.scoring import ALARMS, CALM, DONE
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 
@@ -35,7 +36,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures" / "literal.json"
 LENGTHS = (500, 2_000, 10_000)  # rows
 SIMULATED = 100
-CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT")
 
 
 def simulated(seed: int, rows: int) -> Run:
@@ -47,7 +47,7 @@ def simulated(seed: int, rows: int) -> Run:
 def alarmed(runs: Iterable[Run], tree: Tree, *, literal: bool) -> int:
     """How many are called a warning or worse."""
     told = (stabtree.diagnose(run, tree, literal=literal).verdict for run in runs)
-    return sum(verdict in ("warning", "critical") for verdict in told)
+    return sum(verdict in ALARMS for verdict in told)
 
 
 def labelled(bench: Path) -> tuple[list[Run], list[tuple[Run, Truth]]]:
@@ -59,7 +59,7 @@ def labelled(bench: Path) -> tuple[list[Run], list[tuple[Run, Truth]]]:
         run = stabtree.load_run(bench / "dev" / "runs" / file.stem)
         if truth["fault"] in CALM:
             calm.append(run)
-        elif truth["fault"] != "PLATEAU":
+        elif truth["fault"] != DONE:
             failed.append((run, truth))
     return calm, failed
 

@@ -24,7 +24,7 @@ import stabtree
 from benchmarks.faultbench import LEAVES as FAULTBENCH
 from benchmarks.faultbench import PERSISTENT_CAUSES
 from benchmarks.kinds import names
-from benchmarks.wild import ALARMS, NO_RATE
+from faultbench.scoring import ALARMS, DONE, NO_RATE
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
@@ -94,7 +94,7 @@ def faultbench(folder: Path, leaves: Iterable[str]) -> Iterator[Labelled]:
     leaves = tuple(leaves)
     for file in sorted((folder / "faultbench" / "dev" / "truth").glob("*.json")):
         truth = json.loads(file.read_text(encoding="utf-8"))
-        if truth["fault"] == "PLATEAU":
+        if truth["fault"] == DONE:
             continue
         allowed = {name for name in truth["acceptable_leaves"] if name}
         right = frozenset(leaf for leaf in leaves if _theirs(leaf) & allowed)

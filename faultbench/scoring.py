@@ -34,7 +34,6 @@ FOUND, KIND = "visible faults found", "right kind among the found"
 FOUND_FIRST = "found in the first log"
 NOT_READ, AGREE = "runs of which no log was judged", "other logs of a run that agree"
 COVERED, RIGHT_ALARMS, FAILURES = "logs judged", "alarms that are right", "failures found"
-LESS_IS_BETTER = (FALSE_ALARMS, MISSED, NOT_READ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from stabtree.cli.options import (
     TreesOpt,
     WhyNotOpt,
     in_force,
+    judging_by,
     reading,
 )
 from stabtree.cli.output.outputs import (
@@ -106,9 +107,7 @@ def diagnose(
 ) -> None:
     """Tell what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint."""
     from stabtree.cli.shell.asker import asker
-    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import exit_code
-    from stabtree.judging.overrides import pairs
     from stabtree.judging.stretch import stretch_of
     from stabtree.render.look import Length, Look
 
@@ -120,16 +119,17 @@ def diagnose(
     if why_not and not {SCREEN, JSON, MARKDOWN} & {*places.values()}:
         hint = f"leave it out, or type --output {SCREEN}, {JSON} or {MARKDOWN}"
         raise StabtreeError(f"{', '.join(places.values())} does not tell it", where="--why-not", hint=hint)
-    answers, ends = pairs(answer, "--answer", "Q1.2=fp16"), stretch_of(steps)
-    judging = Judging(
-        *(settings, tree, trees, literal),
-        set=tuple(set_ or ()),
-        answers=answers,
-        applied=tuple(applied or ()),
-        ignore=tuple(ignore or ()),
-        baseline=accepted_by(baseline, settings),
-        why_not=why_not or "",
+    judging = judging_by(
+        *(settings, tree, trees),
+        literal=literal,
+        set_=set_,
+        answer=answer,
+        ignore=ignore,
+        baseline=baseline,
+        applied=applied,
+        why_not=why_not,
     )
+    ends = stretch_of(steps)
     busy = Busy(wanted=not interactive and places.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):

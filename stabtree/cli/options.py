@@ -10,6 +10,7 @@ import typer
 from stabtree.cli.shell.help import INPUT, JUDGING, OUTPUT
 
 if TYPE_CHECKING:
+    from stabtree.judging.judge import Judging
     from stabtree.judging.settings import Settings
 
 Paths = Annotated[
@@ -236,6 +237,38 @@ def in_force(config: str | None, *, accept_partial: bool = False, **said: Any) -
     return InForce(settings, accept_partial or project.accept_partial, levels)
 
 
+def judging_by(
+    settings: Settings,
+    tree: str | None,
+    trees: str | None,
+    *,
+    literal: bool,
+    set_: list[str] | None,
+    answer: list[str] | None,
+    ignore: list[str] | None,
+    baseline: str | None,
+    applied: list[str] | None = None,
+    why_not: str | None = None,
+) -> Judging:
+    """How runs are judged, as the command line and the project say.
+
+    Raises:
+        StabtreeError: where an option is not of its form, or the baseline can't be read.
+    """
+    from stabtree.judging.judge import Judging, accepted_by
+    from stabtree.judging.overrides import pairs
+
+    return Judging(
+        *(settings, tree, trees, literal),
+        set=tuple(set_ or ()),
+        answers=pairs(answer, "--answer", "Q1.2=fp16"),
+        applied=tuple(applied or ()),
+        ignore=tuple(ignore or ()),
+        baseline=accepted_by(baseline, settings),
+        why_not=why_not or "",
+    )
+
+
 def reading(
     column: list[str] | None,
     step_column: str | None,
@@ -254,10 +287,8 @@ def reading(
     from stabtree.judging.overrides import pairs
 
     return {
+        **settings.reading(pairs(column, "--column", "loss=train/nll"), step_column, checkpoint_every),
         "dtype": dtype,
-        "checkpoint_every": (settings.checkpoint_every or None) if checkpoint_every is None else checkpoint_every,
-        "columns": {**settings.column, **pairs(column, "--column", "loss=train/nll")},
-        "step_column": step_column or settings.step_column or None,
         "format": format_,
         "run": run,
         "checkpoints": checkpoints,

@@ -30,6 +30,7 @@ from stabtree.cli.options import (
     TreeOpt,
     TreesOpt,
     in_force,
+    judging_by,
     reading,
 )
 from stabtree.cli.output.outputs import Quiet, deliver_pieces, spare_rules, spare_unread, wanted
@@ -145,8 +146,6 @@ def scan(
 ) -> None:
     """Find every run below folders, diagnose each, and tell the worst first, those of one cause together."""
     from stabtree.fleet.scan import scan as scanned
-    from stabtree.judging.judge import Judging, accepted_by
-    from stabtree.judging.overrides import pairs
     from stabtree.judging.stretch import stretch_of
 
     gc.enable()  # a scan lasts, unlike other commands
@@ -156,12 +155,8 @@ def scan(
     places = wanted(output, json=json, quiet=quiet, known=FLEET)
     _check(by=by, worst=worst)
     kept = _kept(cache, no_cache=no_cache)
-    judging = Judging(
-        *(settings, tree, trees, literal),
-        set=tuple(set_ or ()),
-        answers=pairs(answer, "--answer", "Q1.2=fp16"),
-        ignore=tuple(ignore or ()),
-        baseline=accepted_by(baseline, settings),
+    judging = judging_by(
+        *(settings, tree, trees), literal=literal, set_=set_, answer=answer, ignore=ignore, baseline=baseline
     )
     _check_rules(judging)
     spare_rules(places, *judging.rules)

@@ -33,6 +33,7 @@ from stabtree.cli.options import (
     TreeOpt,
     TreesOpt,
     in_force,
+    judging_by,
     reading,
 )
 from stabtree.cli.output.outputs import wanted
@@ -146,9 +147,7 @@ def watch(
     """
     from stabtree.cli.output.teller import Teller
     from stabtree.cli.shell.hook import Hook
-    from stabtree.judging.judge import Judging, accepted_by
     from stabtree.judging.levels import NEVER, exit_code, fails
-    from stabtree.judging.overrides import pairs
     from stabtree.live.follow import Follower
     from stabtree.live.news import TOLD_FROM, Announcer
     from stabtree.live.session import End, Session
@@ -158,13 +157,14 @@ def watch(
     said: dict[str, Any] = {"tree": tree, "trees": trees, "fail_on": fail_on, "set": set_, "baseline": baseline}
     said |= {"column": column, "step_column": step_column, "checkpoint_every": checkpoint_every}
     settings, passed, levels = in_force(config, accept_partial=accept_partial, **said)
-    judging = Judging(
-        *(settings, tree, trees, literal),
-        set=tuple(set_ or ()),
-        answers=pairs(answer, "--answer", "Q1.2=fp16"),
-        applied=tuple(applied or ()),
-        ignore=tuple(ignore or ()),
-        baseline=accepted_by(baseline, settings),
+    judging = judging_by(
+        *(settings, tree, trees),
+        literal=literal,
+        set_=set_,
+        answer=answer,
+        ignore=ignore,
+        baseline=baseline,
+        applied=applied,
     )
     how = reading(column, step_column, dtype, checkpoint_every, format, run_name, settings, checkpoints)
     if until_found and NEVER in levels:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -76,6 +77,19 @@ class Settings:
         """Those that say how a log is read."""
         read = {key: getattr(self, key) for key in ("column", "step_column", "checkpoint_every")}
         return Settings(self.source, self.folder, **read)
+
+    def reading(
+        self,
+        columns: Mapping[str, str] = MappingProxyType({}),
+        step_column: str | None = None,
+        checkpoint_every: int | None = None,
+    ) -> dict[str, Any]:
+        """How a log is read, as was said and else as these say: options of `stabtree.loaders.load_run`."""
+        return {
+            "columns": {**self.column, **columns},
+            "step_column": step_column or self.step_column or None,
+            "checkpoint_every": (self.checkpoint_every or None) if checkpoint_every is None else checkpoint_every,
+        }
 
     @contextmanager
     def blamed(self, key: str, hint: str = "") -> Iterator[None]:

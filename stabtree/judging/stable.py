@@ -56,10 +56,8 @@ def assert_stable(
     if not isinstance(run, Run):
         from stabtree.loaders import load_run
 
-        columns = {**settings.column, **reading.pop("columns", {})}
-        step_column = reading.pop("step_column", None) or settings.step_column or None
-        reading["checkpoint_every"] = every if every is not None else settings.checkpoint_every or None
-        run = load_run(run, columns=columns, step_column=step_column, **reading)
+        how = settings.reading(reading.get("columns", {}), reading.get("step_column"), every)
+        run = load_run(run, **{**reading, **how})
     known = accepted_by(baseline, settings)
     found = Judging(settings, set=given, ignore=tuple(ignore), baseline=known).diagnosed(run)
     verdict = Severity.OK if (accept_partial or project.accept_partial) and found.partial else found.verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging, accepted_by
@@ -89,11 +89,7 @@ class LoopWatch:
             raise StabtreeError(error.problem, where="Recorder: fail_on", hint=error.hint) from None
         self._judging = judging or _project()
         settings = self._judging.settings
-        self._reading: dict[str, Any] = {
-            "columns": settings.column,
-            "step_column": settings.step_column or None,
-            "checkpoint_every": settings.checkpoint_every or None,
-        }
+        self._reading = settings.reading()
         self._names = named(settings.column, settings.step_column or None)
         mildest = min([TOLD_FROM, *(level for level in LEVELS if level in self._levels)], key=lambda level: level.rank)
         announcer = Announcer(HOLD_ROWS if hold_rows is None else hold_rows, mildest)

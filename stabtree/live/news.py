@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.live.hold import rows_before, rows_to_hold
@@ -30,7 +31,7 @@ class News:
         run: the name of the run.
         finding: the finding.
         diagnosis: all that was found then.
-        rows: how many rows the log held, of all its runs.
+        rows: how many rows its log held, of all runs in that file.
         first_rows: how many it held when it was first found.
         again: whether its event was told before, and now goes by another leaf; or its leaf was, and has begun anew.
     """
@@ -79,13 +80,34 @@ class _Event:
         return self.run == run and begun and not kinds.isdisjoint(self.kinds)
 
 
+class _LogSize(NamedTuple):
+    """The log of a run when it was judged.
+
+    Attributes:
+        rows: how many rows it holds, of all its runs.
+        all_rows: how many all logs held when it was first seen as long.
+        beside: how many logs there are, with itself.
+    """
+
+    rows: int
+    all_rows: int
+    beside: int
+
+
+def _log_of(run: Run) -> str:
+    """The file that a run is told in: the first of several."""
+    return run.sources[0].path if run.sources else ""
+
+
 def rows_of(run: Run) -> int:
     """How many rows a run has: those of its longest series."""
     return max(map(len, run.series.values()), default=0)
 
 
 class Announcer:
-    """What was found of a log so far, and what of it was told.
+    """What was found of one or several logs so far, and what of it was told.
+
+    Rows are counted by log: those of one do not make hold what was found in another, unless it grows no more.
 
     Args:
         hold_rows: for so many rows at least a finding must have been found at every judgement before it is told.
@@ -98,23 +120,26 @@ class Announcer:
         self._events: list[_Event] = []
         self._keys: dict[tuple[str, ...], str] = {}
         self._judged = False
+        self._logs: dict[str, _LogSize] = {}
         self.rows = 0
 
     def judged(self, outcomes: Iterable[Outcome], *, final: bool = False) -> tuple[News, ...]:
         """What is to be told after a judgement.
 
         Args:
-            outcomes: the runs of the log as `diagnose` judges them.
+            outcomes: the runs of the logs as `diagnose` judges them.
             final: whether no row follows, so that nothing is waited for.
         """
         found = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
         judged = [(self._key(name, diagnosis.run), diagnosis) for name, diagnosis in found]
         if not judged:
             return ()  # half written just now: what is known of it stays
-        self.rows = sum(rows_of(diagnosis.run) for _, diagnosis in judged)
+        self._count(judged)
         ends = {name: diagnosis.run.last_step or 0 for name, diagnosis in judged}
         # A log that is written anew, or goes back behind what was told of it, tells it anew.
-        self._events = [event for event in self._events if not event.is_ahead(self.rows, ends.get(event.run))]
+        self._events = [
+            event for event in self._events if not event.is_ahead(self._logs[event.run].rows, ends.get(event.run))
+        ]
         before = {id(event): event.leaves for event in self._events}
         for event in self._events:
             event.leaves, event.due_rows = {}, {}
@@ -126,21 +151,41 @@ class Announcer:
                 event = self._event(key, finding, diagnosis.run)
                 self._see(event, finding, diagnosis.run, before.get(id(event), {}))
                 due = event.due_rows.get(finding.leaf.id)
-                if due is not None and (final or self.rows >= due):
+                if due is not None and (final or self._has_held(key, due)):
                     told.append(self._tell(event, name, finding, diagnosis))
         self._events = [event for event in self._events if event.told or event.leaves]
         self._judged = True
         return tuple(told)
 
     def waits_until(self) -> int | None:
-        """The number of rows at which to judge again for the sake of what waits; None where nothing does.
+        """The number of rows of all logs at which to judge again for what waits; None where nothing does.
 
-        What was found once is looked for in each of the rows that anything must hold, since what comes and goes may be
-        there in the last of them too; then when it is due.
+        It is the least: as if all that come were of the log that it waits for. What was found once is looked for in
+        each of the rows that anything must hold, since what comes and goes may be there in the last of them too; then
+        when it is due.
         """
-        waiting = [(event.since(leaf), due) for event in self._events for leaf, due in event.due_rows.items()]
-        next_row = self.rows + 1
-        return min((next_row if next_row <= since + self.hold_rows else due for since, due in waiting), default=None)
+        missing = []
+        for event in self._events:
+            rows = self._logs[event.run].rows
+            for leaf, due in event.due_rows.items():
+                missing.append(1 if rows < event.since(leaf) + self.hold_rows else max(1, due - rows))
+        return self.rows + min(missing) if missing else None
+
+    def _count(self, judged: Sequence[tuple[str, Diagnosis]]) -> None:
+        """Count the rows of each log, and of all."""
+        rows: Counter[str] = Counter()
+        for _, diagnosis in judged:
+            rows[_log_of(diagnosis.run)] += rows_of(diagnosis.run)
+        self.rows = rows.total()
+        for key, diagnosis in judged:
+            known, count = self._logs.get(key), rows[_log_of(diagnosis.run)]
+            still = known is not None and known.rows == count
+            self._logs[key] = _LogSize(count, known.all_rows if known and still else self.rows, len(rows))
+
+    def _has_held(self, key: str, due_rows: int) -> bool:
+        """Whether a run's log holds so many rows; or it grows no more, and each of the others got what it lacks."""
+        log = self._logs[key]
+        return log.rows >= due_rows or self.rows - log.all_rows >= log.beside * (due_rows - log.rows)
 
     def _key(self, name: str, run: Run) -> str:
         """What a run is known by for good: what it was first called; a second log beside it gives it another name."""
@@ -159,18 +204,18 @@ class Announcer:
             return event
         # What a log held before it was watched, it has held since it began.
         since = 0 if self._judged or finding.onset_step is None else rows_of(run) - rows_before(finding, run) - 1
-        event = _Event(name, kinds, self.rows - max(since, 0))
+        event = _Event(name, kinds, self._logs[name].rows - max(since, 0))
         self._events.append(event)
         return event
 
     def _see(self, event: _Event, finding: Finding, run: Run, leaves: Mapping[str, int]) -> None:
         """Take in that a leaf tells of an event, which `leaves` told of before."""
-        leaf = finding.leaf.id
-        event.leaves[leaf] = leaves.get(leaf, self.rows)
+        leaf, rows = finding.leaf.id, self._logs[event.run].rows
+        event.leaves[leaf] = leaves.get(leaf, rows)
         if leaf in event.told:
             return
         first = event.since(leaf)
-        age = max(0, first - (self.rows - rows_of(run)) - rows_before(finding, run) - 1)
+        age = max(0, first - (rows - rows_of(run)) - rows_before(finding, run) - 1)
         event.due_rows[leaf] = first + rows_to_hold(finding, run, age, self.hold_rows)
 
     def _tell(self, event: _Event, name: str, finding: Finding, diagnosis: Diagnosis) -> News:
@@ -180,7 +225,7 @@ class Announcer:
         del event.due_rows[leaf]
         event.told.add(leaf)
         event.told_step = diagnosis.run.last_step or 0
-        return News(name, finding, diagnosis, self.rows, first, again)
+        return News(name, finding, diagnosis, self._logs[event.run].rows, first, again)
 
 
 def worst(told: Sequence[News]) -> Severity:

@@ -119,6 +119,7 @@ SIDES: dict[str, Sides] = {
     "schedule-outlasts-run": Sides({"schedule_steps": 2300}, {"schedule_steps": 2150}),
     "rate-climbs": Sides({"min_lr": 2.2e-4}, {"min_lr": 1.8e-4}),
     "rate-zero": Sides({"lr": 0.0}, {"lr": 1e-4}, {"min_lr": 0.0}),
+    "rate-zero below": Sides({"lr": -1e-4}, {"lr": 1e-4}, {"min_lr": None}),
     "rate-beyond-adam": Sides({"lr": 0.012}, {"lr": 0.009}),
     "rate-lora": Sides({"lr": 3.4e-3}, {"lr": 2.6e-3}),
     "rate-lora low": Sides({"lr": 0.9e-5}, {"lr": 1.1e-5}),

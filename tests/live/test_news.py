@@ -169,6 +169,37 @@ def test_a_run_that_another_one_follows_in_its_log_is_told() -> None:
     assert news == [1 + HOLD_ROWS]
 
 
+def beside(rows: int, *names: str, file: str, onset: int = 0) -> Outcome:
+    """A run as of `found`, in a log of its own."""
+    (one,) = found(rows, *names, onset=onset)
+    assert isinstance(one.found, Diagnosis)
+    source = replace(load_run(FIXTURES / "phase19" / "healthy").sources[0], path=file)
+    run = replace(one.found.run, name=file, sources=(source,))
+    return Outcome(file, replace(one.found, run=run))
+
+
+def test_the_rows_of_another_log_make_nothing_hold() -> None:
+    """Of four logs that grow alike, what is found in one is told when that one has grown by the rows."""
+    announcer, news = Announcer(), []
+    for row in range(1000, 1010):
+        broken = beside(row, *([NAN] if row > 1000 else []), file="a.csv", onset=1000)
+        others = [beside(row, file=f"{name}.csv") for name in "bcd"]
+        news += [(item.rows, item.first_rows) for item in announcer.judged([broken, *others])]
+        until = announcer.waits_until()
+        assert until is None or announcer.rows < until <= announcer.rows + HOLD_ROWS
+    assert news == [(1001 + HOLD_ROWS, 1001)]
+
+
+def test_a_log_that_has_fallen_silent_is_told_while_others_grow() -> None:
+    """Once each of the others got the rows that it lacks."""
+    announcer, news = Announcer(), []
+    for row in range(1000, 1012):
+        broken = beside(min(row, 1001), *([NAN] if row > 1000 else []), file="a.csv", onset=1000)
+        others = [beside(row, file=f"{name}.csv") for name in "bc"]
+        news += [row for _ in announcer.judged([broken, *others])]
+    assert news == [1001 + HOLD_ROWS * 3 // 2 + 1]
+
+
 def test_a_log_that_is_written_anew_tells_anew() -> None:
     """A second run that overwrites the log of the first, and fails as it did, is told of as well."""
     announcer = watched()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
 from stabtree.loaders.config import of_model, positive_of
 from stabtree.loaders.configs.framework import HOSTED, framework_in, plain_word
 from stabtree.loaders.configs.keys import KEYS
+from stabtree.loaders.configs.precision import SCALERS
 from stabtree.loaders.configs.spelled import spelled_in
 from stabtree.loaders.configs.trainers import told_by_trainer
 from stabtree.loaders.configs.units import in_steps
-from stabtree.run import Setting
+from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,14 +142,21 @@ def completed(settings: Settings) -> Settings:
 
 
 def _scaling(found: Settings) -> None:
-    """Keep the loss scale of fp16 alone; a scale that is set is no dynamic one."""
-    if "dtype" in found and found["dtype"].value != "fp16":
-        for key in _SCALING:
-            found.pop(key, None)
+    """Tell whether a scale that is set is a dynamic one; of other precisions than fp16 keep what switches a scaler."""
     scale = found.get("loss_scale")
     if scale and scale.value:
         # Times 1 is no scaling.
-        found["loss_scaling"] = Setting("none" if scale.value == 1 else "static", scale.source)
+        found["loss_scaling"] = replace(scale, value="none" if scale.value == 1 else "static")
     elif scale:
         del found["loss_scale"]
         found["loss_scaling"] = Setting("dynamic", scale.source)
+    if "dtype" in found and found["dtype"].value != "fp16":
+        for key in _SCALING:
+            if key != "loss_scaling" or not _switches_scaler(found.get(key)):
+                found.pop(key, None)
+
+
+def _switches_scaler(scaling: Setting | None) -> bool:
+    """Whether a loss scale is said of the run itself, not in a section or by a flag that counts in fp16 alone."""
+    *sections, word = map(plain_word, scaling.spelled.split(".")) if scaling else ("",)
+    return word.removeprefix("use_") in (*SCALERS, "loss_scale") and not set(REDUCED) & {*sections}

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "load_run", "load_runs"]
 
+MOST_PARTS = 256  # files of a folder that are read, to see whether they are one run: ranks of one, or parts
+
 
 def load_run(
     *paths: Any,
@@ -78,8 +80,10 @@ def load_run(
 
 
 def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
-    if len(given) > 1 or isinstance(given[0], str | Path):
+    if len(given) > 1:
         return _load(given, {}, **options)
+    if isinstance(given[0], str | Path):
+        return _only(given[0], options)
     names = named(options["columns"], options["step_column"])
     settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
     table = values_table(given[0], names)
@@ -88,6 +92,28 @@ def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
     found = one_run(Found(table.path, split(table, names), told), table.path, options["run"])
     run = kept.added_to(run_of(found.tables, names, found.name, {**found.settings, **settings}))
     return _with_checkpoints(run, ["-"], options["checkpoints"])
+
+
+def _only(path: str | Path, options: Mapping[str, Any]) -> Run:
+    """The run of a path; of a folder with several files also the one that `load_runs` proves them to be.
+
+    Raises:
+        StabtreeError: where it can't be read, or holds several runs.
+    """
+    try:
+        return _load([path], {}, **options)
+    except NoLogError:
+        folders, unseen = below(Path(path))
+        if len(folders) != 1 or unseen:
+            raise
+        return _only(folders[0], options)
+    except SeveralRunsError as error:
+        if error.unseen or not 1 < len(error.files) <= MOST_PARTS:
+            raise
+        found = load_runs(path, **options)
+        if len(found) == 1 and isinstance(found[0].run, Run):
+            return found[0].run
+        raise
 
 
 def _load(

@@ -57,7 +57,7 @@ def setting_is_said(run: Run, *, key: str) -> Answer:
     rule="{key} is not between {low:g} and {high:g}; it is far off beyond {factor:g} times either",
 )
 def setting_outside(
-    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
+    run: Run, *, key: str, low: float = -1e12, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
 ) -> Answer:
     """Is a setting outside of its range?
 

@@ -67,7 +67,7 @@ def event_schemas() -> dict[str, Schema]:
     finding = {
         "run": text("The run's name."),
         "last_step": maybe(count("The last step of its log then; null where it holds none.")),
-        "rows": count("How many rows the log held, of all its runs."),
+        "rows": count("How many rows its log held, of all runs in that file."),
         "first_rows": count("How many it held when it was first found."),
         "again": flag("Whether it was told before, and now goes by another leaf or has begun anew."),
         "verdict": word("The verdict of the run then.", judged),

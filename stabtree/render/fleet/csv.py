@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
-    *("rows", "last_step", "more", "seconds", "problem"),
+    *("rows", "last_step", "more", "seconds", "problem", "badge"),
 )
-"""The columns; new ones are only added behind them."""
+"""The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 LONGEST_CELL = 4000
 _BEGINS_A_FORMULA = tuple(
     "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
@@ -43,6 +43,7 @@ def row(record: Record) -> dict[str, str | int | float | None]:
         "more": record.more if read else None,
         "seconds": round(record.seconds, 4),
         "problem": "" if read else record.title,
+        "badge": record.badge,
     }
 
 

@@ -19,10 +19,10 @@ TEXTS = ("path", "run", "leaf", "section", "title", "problem")
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """A row a run, with the columns of the CSV; the verdicts are ordered, the worst is the greatest."""
+    """A row a run, with the columns of the CSV; verdicts and badges are ordered, the worst is the greatest."""
     import pandas as pd
 
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(TEXTS, "string") | {"seconds": "float64"}
     order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
     rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
-    return rows.astype({**kinds, "verdict": order})
+    return rows.astype({**kinds, "verdict": order, "badge": order})

@@ -126,7 +126,8 @@ class Tally:
     Attributes:
         keep: how many of the runs that call for something are kept whole.
         by: what they are grouped by.
-        badges: how many runs have each verdict.
+        badges: how many runs have each verdict, as it is told.
+        noted: how many of those that are told as healthy have notes, for which `--fail-on note` fails.
         kept: the worst runs; healthy ones only while all fit.
         folder: the folder in which all paths lie, empty where there is none.
         notes: what was noted of every run that was judged.
@@ -135,6 +136,7 @@ class Tally:
     keep: int
     by: str = "leaf"
     badges: Counter[str] = field(default_factory=Counter)
+    noted: int = 0
     kept: list[Record] = field(default_factory=list)
     notes: tuple[str, ...] | None = None
     _groups: dict[tuple[str, str], RunGroup] = field(default_factory=dict)
@@ -143,6 +145,7 @@ class Tally:
     def add(self, record: Record) -> None:
         """Count a run in."""
         self.badges[record.badge] += 1
+        self.noted += record.badge == HEALTHY != record.verdict
         self._narrow(record)
         key = BY[self.by](record)
         apart = "" if self.by == "folder" else record.badge  # a folder is one group whatever its runs came to
@@ -193,6 +196,8 @@ class Tally:
     def told(self) -> str:
         """How many runs there are of each verdict, in a line."""
         parts = [f"{self.badges[badge]:,} {word(badge)}" for badge in ORDER if self.badges[badge]]
+        if self.noted:  # the healthy ones come last
+            parts[-1] += f" ({self.noted:,} with notes)"
         return f"{counted(self.total, 'run')}: {', '.join(parts)}" if parts else "0 runs"
 
     def name(self, record: Record) -> str:

@@ -737,6 +737,26 @@ def test_a_scaler_that_is_off_is_said_to_be_off(tmp_path: Path, said: str, scali
     assert (config["loss_scaling"].value if "loss_scaling" in config else None) == scaling
 
 
+@pytest.mark.parametrize(
+    ("said", "scaling"),
+    [
+        ("loss_scaling: dynamic", "dynamic"),
+        ("training: {use_grad_scaler: true}", "dynamic"),
+        ("loss_scale: 128", "static"),
+        ("loss_scaling: none", "none"),
+        ("loss_scale: 0", None),
+        ("fp16: true", None),
+        ("fp16: {enabled: auto, loss_scale: 128, initial_scale_power: 8}", None),
+        ("fp16_init_scale: 128", None),
+    ],
+)
+def test_a_scaler_of_a_run_in_bf16_is_known(tmp_path: Path, said: str, scaling: str | None) -> None:
+    """What is said of the run itself; not what would count in fp16 alone, which is there by default."""
+    config = load_config(write(tmp_path, f"lr: 0.1\nbf16: true\n{said}\n", "run.yaml")).config
+    assert (config["loss_scaling"].value if "loss_scaling" in config else None) == scaling
+    assert "initial_loss_scale" not in config
+
+
 def test_braces_in_yaml_are_yaml(tmp_path: Path) -> None:
     """A YAML file that is one object in braces may hold comments and commas at the end, as those of GPT-NeoX do."""
     text = '{\n  # a comment\n  "lr": 0.002,\n  "train-iters": 700,\n}\n'

@@ -53,6 +53,19 @@ def test_a_single_version_needs_no_name(tmp_path: Path) -> None:
     assert len(load_run(tmp_path).series["loss"]) == 20
 
 
+def test_a_folder_of_ranks_is_one_run(tmp_path: Path) -> None:
+    """As `load_runs` and `diagnose` read it, two folders down as well; files that nothing joins are refused."""
+    lines = "".join(f'{{"step": {i}, "loss": {4 - i / 20}}}\n' for i in range(9))
+    place = tmp_path / "runs" / "one"
+    place.mkdir(parents=True)
+    for name in ("run.jsonl", "run.rank1.jsonl"):
+        write(place, lines, name)
+    assert {*load_run(place).ranks} == {*load_run(tmp_path).ranks} == {"0", "1"}
+    write(place, lines.replace("4", "5"), "other.jsonl")
+    with pytest.raises(StabtreeError, match="holds several files that may be metrics"):
+        load_run(place)
+
+
 def test_the_runs_of_an_mmengine_folder(tmp_path: Path) -> None:
     """One folder for each start of the script."""
     for name in ("20240101_120000", "20240102_120000"):

@@ -16,6 +16,7 @@ from stabtree.render.fleet.csv import COLUMNS, csv_lines
 from stabtree.render.fleet.frame import frame
 from stabtree.render.fleet.lines import headlines, jsonl, to_json
 from stabtree.render.fleet.markdown import markdown
+from stabtree.render.fleet.table import table
 from tests.conftest import make_run
 from tests.render.fleet.made import hostile, judged, many
 
@@ -54,9 +55,21 @@ def test_a_run_is_a_row_of_the_csv() -> None:
         "rows": "790",
         "last_step": "789",
         "seconds": "0.0",
+        "badge": "critical",
     }
     assert by_path["broken.csv"]["problem"] == "no loss in it"
     assert (by_path["broken.csv"]["title"], by_path["broken.csv"]["rows"]) == ("", "")
+
+
+def test_the_screen_counts_the_badges_of_the_csv() -> None:
+    """A run whose notes call for nothing is told as healthy; how many are so is said, and each by its row."""
+    rows = list(csv.DictReader(io.StringIO("".join(csv_lines(judged())))))
+    assert {row["path"]: row["verdict"] for row in rows if row["badge"] == "ok"} == {
+        "healthy": "ok",
+        "spike-minor": "note",
+    }
+    assert "2 ok (1 with notes)" in "".join(table(judged()))
+    assert list(frame(judged())["badge"]) == [row["badge"] for row in rows]
 
 
 @pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t=", "\r=", "\n@", "\x1b[0m=", "\uff1d", " ="])
