@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docs.site.hints import checking_names, public, types
+from docs.site.sidebar import connect
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -123,3 +124,4 @@ def setup(app: Sphinx) -> None:
         for name, thing in names.items():
             vars(sys.modules[module]).setdefault(name, thing)
     app.connect("missing-reference", _offered)
+    connect(app)

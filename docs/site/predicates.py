@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from docs.site import rates
 from docs.site.markup import PREDICATE_PAGES, code, file_of, text, to_metric
 from docs.site.prose import console, listed, page, part, prose, shown, table
-from docs.site.reading import BESIDES, KINDS, asking, counted_in, reads_run, told
+from docs.site.reading import KINDS, asking, counted_in, known_besides, told
 from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.predicates import PREDICATES
@@ -102,7 +102,7 @@ def _reads(item: Predicate) -> list[str]:
         (to_metric(name), "needed" if needed else "where logged")
         for name, needed in sorted(metrics_of(item).items(), key=lambda one: not one[1])
     ]
-    more = BESIDES if reads_run(item) else ""
+    more = known_besides(item, beside=bool(rows))
     few = f"{item.min_points} finite values of each that is needed." if item.min_points else ""
     if "metric" in item.params:
         more = f"The metric that the node names. {more}".strip()

@@ -96,7 +96,8 @@ def _row(runs: str, what: str, count: int, total: int) -> tuple[str, ...]:
     if total < LEAST:
         return runs, what, "asked of too few labelled runs to say", ""
     low, high = interval(count, total)
-    return runs, what, f"{count} times, {count / total:.0%}", f"{low:.0%} to {high:.0%}"
+    times = "once" if count == 1 else f"{count} times"
+    return runs, what, f"{times}, {count / total:.0%}", f"{low:.0%} to {high:.0%}"
 
 
 def _answers(answers: dict[str, list[int]]) -> str:

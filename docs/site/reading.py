@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 NAMING = ("metric", "beside", "unless")  # parameters that name a metric
 GROUP = "/<group>"
-BESIDES = "Besides, what is known of the run: its configuration, gaps, resumes and lines."
+KNOWN = "what is known of the run: its configuration, gaps, resumes and lines."
 
 
 class Asked(NamedTuple):
@@ -67,6 +67,18 @@ def read_by(node: Asking) -> dict[str, bool]:
         if name.split("/", maxsplit=1)[0] in METRIC_NAMES:
             found[name] = key == "metric"
     return found
+
+
+def known_besides(predicate: Predicate, *, beside: bool) -> str:
+    """What a predicate looks at that is no series, a sentence; empty where it looks at nothing else.
+
+    Args:
+        predicate: which.
+        beside: whether series stand before it.
+    """
+    if not reads_run(predicate):
+        return ""
+    return f"Besides, {KNOWN}" if beside else f"It reads {KNOWN}"
 
 
 def metric_table(node: Asking) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from docs.site.markup import known
@@ -88,6 +89,11 @@ class Example:
         """The walk that ends there; the path where none does, as after fixes that did not help."""
         walks = (self.found.path, *self.found.further)
         return next((visits for visits in walks if after(visits[-1]) == self.leaf.id), self.found.path)
+
+    def broken(self, series: str) -> bool:
+        """Whether NaN or inf stands in a series."""
+        held = self.found.run.series.get(series)
+        return held is not None and not np.isfinite(held.values).all()
 
     @property
     def causes(self) -> Mapping[str, JudgedCause]:

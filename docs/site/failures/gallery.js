@@ -2,7 +2,7 @@
 (() => {
   const bar = document.querySelector(".filter");
   const cards = [...document.querySelectorAll("article.fail")];
-  const words = new Map(cards.map((card) => [card, card.textContent.toLowerCase()]));
+  const words = new Map(cards.map((card) => [card, `${card.textContent} ${card.dataset.words}`.toLowerCase()]));
   const search = bar.querySelector("input");
   const count = bar.querySelector(".count");
   const buttons = [...bar.querySelectorAll("button")];
@@ -12,19 +12,22 @@
   function filter() {
     const seen = chosen("seen"), severity = chosen("severity");
     const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const card of cards) {
-      const fits =
+    const chosenOf = cards.filter(
+      (card) =>
         (!seen.length || seen.some((one) => card.dataset.seen.split(" ").includes(one))) &&
-        (!severity.length || severity.includes(card.dataset.severity)) &&
-        asked.every((word) => words.get(card).includes(word));
-      card.hidden = !fits;
-      shown += fits;
-    }
+        (!severity.length || severity.includes(card.dataset.severity)),
+    );
+    // A whole message that is pasted has numbers and names of its own: what holds the most of its words is shown.
+    const holds = (card) => asked.filter((word) => words.get(card).includes(word)).length;
+    const most = Math.max(0, ...chosenOf.map(holds));
+    const fits = new Set(asked.length && !most ? [] : chosenOf.filter((card) => holds(card) === most));
+    for (const card of cards) card.hidden = !fits.has(card);
     for (const section of [...document.querySelectorAll("article section, section section")].reverse())
       if (section.querySelector("article.fail")) section.hidden = !section.querySelector("article.fail:not([hidden])");
     const narrowed = seen.length || severity.length || asked.length;
-    count.textContent = narrowed ? `${shown} of ${cards.length} pictures` : count.dataset.all;
+    const partly = most && most < asked.length ? `, which hold ${most} of the ${asked.length} words` : "";
+    const none = fits.size ? "" : ": choose less, or another word";
+    count.textContent = narrowed ? `${fits.size} of ${cards.length} pictures${partly}${none}` : count.dataset.all;
   }
 
   count.dataset.all = count.textContent;
@@ -37,4 +40,5 @@
   }
   search.addEventListener("input", filter);
   bar.hidden = false;
+  addEventListener("pageshow", filter); // a browser that goes back may bring the word back
 })();

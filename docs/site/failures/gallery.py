@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,16 @@ def _of(held: list[Example], sections: list[Section]) -> Iterator[Markup]:
 
 def _card(example: Example, below: str = "") -> Markup:
     leaf = example.leaf
-    return parts.card(leaf.id, below=below, data_seen=" ".join(seen(example)), data_severity=str(leaf.severity))
+    marks = {"data_seen": " ".join(seen(example)), "data_severity": str(leaf.severity), "data_words": _words(example)}
+    return parts.card(leaf.id, below=below, **marks)
+
+
+def _words(example: Example) -> str:
+    """What is searched beside what a card shows: why it matters, its causes, all messages that are told so."""
+    leaf, question = example.leaf, parts.question_of(example.leaf)
+    patterns = str(question.params.get("pattern", "")) if question else ""
+    messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", patterns).split()
+    return " ".join([leaf.why, *(cause.text for cause in leaf.causes), *dict.fromkeys(messages)])
 
 
 def _milder(example: Example) -> bool:
@@ -121,7 +131,8 @@ def seen(example: Example) -> list[str]:
     if example.kind in (Kind.LOG, Kind.CONFIG):
         return ["message" if example.kind is Kind.LOG else "config"]
     section = parts.section_of(example.leaf)
-    evidence = example.finding.evidence if example.finding else ()
-    metrics = {item.metric.partition("/")[0] for item in evidence}
+    series = {item.metric for item in example.visits[-1].answer.evidence}
+    metrics = {name.partition("/")[0] for name in series}
     words = {*example.leaf.events, *metrics, section.id, section.tree}
+    words |= {"nan"} if any(map(example.broken, series)) else set()
     return [name for name, (_, of) in SEEN.items() if of & words]

@@ -49,7 +49,7 @@ def page(example: Example) -> str:
     blocks = [
         "---\norphan: true\n---\n",
         parts.raw(_trail(leaf)),
-        f"\n# {text(leaf.title)}\n",
+        f"\n# {text(parts.headline(leaf))}\n",
         parts.raw(_lead(leaf)),
         parts.raw(_hero(example)),
         "\n## What gives it away\n",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from docs.site.failures import parts
 from docs.site.failures.examples import after, examples, near
 from docs.site.failures.pictures import of as curve
+from docs.site.failures.pictures import telling
 from docs.site.markup import known as tree
 from stabtree.render.html.tags import Markup, joined, prose, table, tag
 from stabtree.render.trees.reference import rule_of
@@ -88,7 +89,8 @@ def _table(beside: tuple[Near, ...]) -> Markup:
 
 def _row(one: Near) -> list[str]:
     finding = one.found.findings[0] if one.found.findings else None
-    drawn = Markup(tag("div", Markup(curve(one.found, finding)), class_="thumb"))
+    series = telling(one.visit) if one.visit else []
+    drawn = Markup(tag("div", Markup(curve(one.found, None if series else finding, series)), class_="thumb"))
     if parts.has_failure(one.ends):
         told = joined([parts.link(one.ends, tree().leaves[one.ends].title)])
     else:

@@ -15,7 +15,7 @@ from docs.site.failures.examples import Kind
 from stabtree.render.figure.build import Frame, drawn_strip, figure
 from stabtree.render.figure.levels import levels
 from stabtree.render.figure.model import Figure, Mark, column_of
-from stabtree.render.figure.numbers import short
+from stabtree.render.figure.numbers import ends, short
 from stabtree.render.figure.svg import svg
 from stabtree.render.html.tags import Markup, joined, tag
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.visits import Visit
     from stabtree.render.figure.model import Strip
     from stabtree.run import Gap, Run
 
@@ -36,6 +37,7 @@ WORDS = {"onset": "onset", "restart": "restart"}
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 _PLACE = re.compile(r"run\.yaml:(\d+), (\w+)")
 MOST_LETTERS = 230
+MOST_HEAD = 38  # letters that stand side by side above a strip of a card
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def large(example: Example) -> str:
     """The picture of a run, once for a wide and once for a narrow screen; what tells in words where no curve does."""
     curves = example.kind in (Kind.FIXTURE, Kind.MADE)
     wide, narrow = (
-        _figure(example.found, _drawn_of(example), columns, _telling(example)) if curves else None
+        _figure(example.found, _drawn_of(example), columns, telling(example.visits[-1])) if curves else None
         for columns in (COLUMNS, POCKET.columns)
     )
     if wide is None or narrow is None:
@@ -85,7 +87,7 @@ def thumbnail(example: Example) -> str:
     last = example.visits[-1]
     if last.given_by == PERSON and example.finding:
         return tag("div", tag("span", "no curve tells; a person is asked"), tag("b", last.question.ask), class_="asks")
-    return of(example.found, _drawn_of(example), _telling(example)) or quoted(example)
+    return of(example.found, _drawn_of(example), telling(example.visits[-1])) or quoted(example)
 
 
 def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> str:
@@ -95,14 +97,14 @@ def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> 
         return ""
     loss = [strip for strip in drawn.strips if strip.metric == "loss"]
     names = [*(_member(found.run, name) for name in first), *([finding.metric] if finding else [])]
-    telling = [strip for name in names for strip in drawn.strips if strip.metric == name]
-    order = {strip.metric: strip for strip in (*loss, *telling, *drawn.strips)}
+    rest = [strip for name in names for strip in drawn.strips if strip.metric == name]
+    order = {strip.metric: strip for strip in (*loss, *rest, *drawn.strips)}
     chosen = tuple(order.values())[: THUMB.most]
     size = replace(THUMB, strip=2 * THUMB.strip + THUMB.head) if len(chosen) == 1 else THUMB
     return small(replace(drawn, strips=chosen), size)
 
 
-def _figure(found: Diagnosis, finding: Finding | None, columns: int, telling: Sequence[str] = ()) -> Figure | None:
+def _figure(found: Diagnosis, finding: Finding | None, columns: int, series: Sequence[str] = ()) -> Figure | None:
     """The figure of a report, with what answered last where nothing is wrong.
 
     One series alone has another one beside it, which shows how long the run went on.
@@ -112,7 +114,7 @@ def _figure(found: Diagnosis, finding: Finding | None, columns: int, telling: Se
         return None
     shown = [strip for strip in drawn.strips if strip.metric not in _NUMBERS] or list(drawn.strips)
     names = [strip.metric for strip in shown]
-    more = [name for name in map(partial(_member, found.run), telling) if name not in names]
+    more = [name for name in map(partial(_member, found.run), series) if name not in (*names, *_NUMBERS)]
     more = [name for name in dict.fromkeys(more) if finding is None or "/" in name]
     more = [*more, *_longest(found.run, names[0])] if len(shown) + len(more) == 1 else more
     added = [found.run.series[name] for name in more if len(found.run.series.get(name, ())) > 1]
@@ -147,9 +149,9 @@ def _gaps(run: Run, name: str) -> list[Gap]:
     return [gap for gap in run.gaps if gap.metric == name]
 
 
-def _telling(example: Example) -> list[str]:
-    """The series that answered last, but for the loss, which every picture has."""
-    return [item.metric for item in example.visits[-1].answer.evidence if item.metric not in ("", "loss")]
+def telling(visit: Visit) -> list[str]:
+    """The series that answered a question, but for the loss, which every picture has."""
+    return [item.metric for item in visit.answer.evidence if item.metric not in ("", "loss")]
 
 
 def _drawn_of(example: Example) -> Finding | None:
@@ -159,7 +161,11 @@ def _drawn_of(example: Example) -> Finding | None:
 
 
 def small(drawn: Figure, size: Size) -> str:
-    """A figure in few points: a strip a series, with its name, and where the trouble began."""
+    """A figure in few points: a strip a series, with its name and its ends, and where the trouble began."""
+    onset = next((mark.step for mark in drawn.marks if mark.kind == "onset"), None)
+    if onset is not None:
+        column = int(column_of(np.array([onset]), drawn.first_step, drawn.last_step, drawn.columns)[0])
+        drawn = replace(drawn, strips=tuple(_reaching(strip, column) for strip in drawn.strips))
     pitch = size.head + size.strip
     height = pitch * len(drawn.strips) + (size.head if size.labelled else 4)
     parts: list[str] = []
@@ -173,10 +179,28 @@ def small(drawn: Figure, size: Size) -> str:
     )
 
 
+def _reaching(strip: Strip, column: int) -> Strip:
+    """A strip whose axis holds what was logged where the trouble began: of a spike it is all that there is to see."""
+    there = slice(max(column - 1, 0), column + 2)
+    high = np.fmax.reduce(strip.highs[there], initial=strip.high)
+    low = np.fmin.reduce(strip.lows[there], initial=strip.low)
+    return replace(
+        strip,
+        low=float(low),
+        high=float(high),
+        clipped=strip.clipped if strip.clipped is not None and strip.clipped > high else None,
+        clipped_low=strip.clipped_low if strip.clipped_low is not None and strip.clipped_low < low else None,
+    )
+
+
 def _strip(strip: Strip, drawn: Figure, size: Size, top: int) -> Iterator[str]:
     wide = size.width / drawn.columns
     yield f'<rect class="frame" y="{top}" width="{size.width}" height="{size.strip}" rx="3"/>'
-    yield f'<text class="name" x="1" y="{top - 4}">{escape(strip.metric)}{_ends(strip, size)}</text>'
+    beside = _ends(strip) if size.labelled else ""
+    yield f'<text class="name" x="1" y="{top - 4}">{escape(strip.metric)}{beside}</text>'
+    if not size.labelled and len(strip.metric) + len(_range(strip)) <= MOST_HEAD:
+        at_end = f'x="{size.width - 1}" y="{top - 4}" text-anchor="end"'
+        yield f'<text class="axis" {at_end}>{escape(_range(strip))}</text>'
     for start, end in _stretches(strip.bad):
         across = f'x="{start * wide:.1f}" width="{(end - start) * wide:.1f}"'
         yield f'<rect class="lost" {across} y="{top}" height="{size.strip}"/>'
@@ -186,12 +210,20 @@ def _strip(strip: Strip, drawn: Figure, size: Size, top: int) -> Iterator[str]:
         yield f'<path class="curve" d="{curve}"/>'
 
 
-def _ends(strip: Strip, size: Size) -> str:
-    if not size.labelled or np.isnan(strip.highs).all():
+def _ends(strip: Strip) -> str:
+    if not (told := _range(strip)):
         return ""
-    log = ", log scale" if strip.log else ""
-    told = f"{short(strip.low)} to {short(strip.high)}{log}{', moved first' if strip.first else ''}"
+    told += ", log scale" if strip.log else ""
+    told += ", moved first" if strip.first else ""
     return f'<tspan class="axis" dx="6">{escape(told)}</tspan>'
+
+
+def _range(strip: Strip) -> str:
+    """From where to where a series goes, which tells a flat one from one that falls by little."""
+    if np.isnan(strip.highs).all():
+        return ""
+    lowest, highest = float(np.nanmin(strip.lows)), float(np.nanmax(strip.highs))
+    return f"{short(lowest)} throughout" if lowest == highest else " to ".join(ends(lowest, highest))
 
 
 def _curve(strip: Strip, size: Size, top: int, wide: float) -> Iterator[str]:

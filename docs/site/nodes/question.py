@@ -9,7 +9,7 @@ from docs.site.markup import code, text, to, to_predicate
 from docs.site.nodes.outline import place_of
 from docs.site.nodes.ways import exits
 from docs.site.prose import badge, console, listed, page, part, prose, reference, table
-from docs.site.reading import BESIDES, example, home_of, metric_table, parameters, read_by, reads_run
+from docs.site.reading import example, home_of, known_besides, metric_table, parameters, read_by
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.run import CONFIG
@@ -110,7 +110,7 @@ def _reads(tree: Tree, node: Question) -> list[str]:
         asked = "It is asked of a configuration before the run, by `stabtree check`; no log is needed."
     if predicate is None:
         return [asked] if asked else []
-    more = BESIDES if reads_run(predicate) else ""
+    more = known_besides(predicate, beside=bool(read_by(node)))
     few = f"Each that is needed must have {predicate.min_points} finite values or more." if predicate.min_points else ""
     needs = [name for name, needed in read_by(node).items() if needed]
     absent = f"Where {' or '.join(map(code, needs))} is absent or too short, the answer is `unknown`." if needs else ""

@@ -8,12 +8,12 @@ from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.render.page import Page
 from stabtree.tree.load import stated_for
-from stabtree.tree.params import facts_behind, settable
+from stabtree.tree.params import settable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.facts.registry import Parameter
+    from stabtree.facts.registry import Fact, Parameter
     from stabtree.predicates import Predicate
 
 # What a parameter is counted in, by the last word of its name.
@@ -84,19 +84,19 @@ def _described(name: str, parameter: Parameter) -> str:
     return ", ".join(filter(None, (parameter.kind.__name__, unit)))
 
 
-def metrics_of(predicate: Predicate) -> dict[str, bool]:
-    """The metrics that a predicate reads, its facts included, and whether it can't answer without."""
+def metrics_of(asking: Predicate | Fact) -> dict[str, bool]:
+    """The metrics that a predicate or a fact reads, its facts included, and whether it can't answer without."""
     found: dict[str, bool] = {}
-    for asked in (predicate.needs, *(FACTS[name].needs for name in facts_behind(predicate))):
-        for need in asked:
-            if need.kind in ("Series", "Groups"):
-                name = f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}"
-                found[name] = found.get(name, False) or need.required
-    # A fact that the predicate takes as unknown is no reason not to answer.
-    spared = {need.name for need in predicate.needs if "Unknown" in need.takes}
-    optional = {need.name for name in spared for need in FACTS[name].needs}
-    own = {need.name for need in predicate.needs if need.required}
-    return {name: firm and (name in own or name not in optional) for name, firm in found.items()}
+    for need in sorted(asking.needs, key=lambda need: need.kind == "Fact"):
+        held: dict[str, bool] = {}
+        if need.kind in ("Series", "Groups"):
+            held = {f"{need.name}{'/<group>' if need.kind == 'Groups' else ''}": need.required}
+        elif need.kind == "Fact":
+            # A fact that is taken as unknown is no reason not to answer.
+            held = {name: firm and "Unknown" not in need.takes for name, firm in metrics_of(FACTS[need.name]).items()}
+        for name, firm in held.items():
+            found[name] = found.get(name, False) or firm
+    return found
 
 
 def read_by(predicate: Predicate) -> list[str]:

@@ -220,3 +220,46 @@ def test_a_loss_that_is_no_longer_logged_stands_above_a_run_that_goes_on() -> No
     """Alone it would look like one that ends."""
     assert re.findall(r'class="name"[^>]*>([^<]*)', thumbnail(examples()["loss-stops"])) == ["loss", "lr"]
     assert 'class="onset-line"' in thumbnail(examples()["loss-stops"])
+
+
+def test_no_two_pages_are_called_the_same() -> None:
+    """The search of the site shows titles and nothing else of an address."""
+    headlines = [parts.headline(example.leaf) for example in examples().values()]
+    assert len(set(headlines)) == len(headlines)
+    assert parts.headline(known().leaves["disk-full"]) == known().leaves["disk-full"].title
+    assert "# The disk is full, and the run went on\n" in of("disk-full-survived")
+
+
+def test_a_spike_stands_out_on_its_card() -> None:
+    """The axis of a report cuts it off, so that the rest of the curve can be read."""
+    shown = thumbnail(examples()["spike-unexplained"])
+    (curve,) = re.findall(r'class="curve" d="M([^"]*?)Z?"', shown)
+    heights = sorted(float(point.split()[1]) for point in curve.split("L"))
+    assert heights[0] < heights[2] - 20  # but for the two ends of the band, all else is far below
+    assert "0.294 to 6.94" in words(shown)
+
+
+def test_failures_that_differ_in_their_level_differ_on_their_cards() -> None:
+    """Two curves that fall alike, from a chance level and from nearly 0."""
+    above, zero = (thumbnail(examples()[id_]) for id_ in ("starts-above-chance", "starts-near-zero"))
+    assert above != zero
+
+
+def test_a_run_that_comes_close_is_drawn_with_what_decided() -> None:
+    """Not with series that had no say."""
+    rows = of("answers-cut-off").partition("Runs that come close")[2].partition("What else looks like it")[0]
+    assert set(re.findall(r'<svg[^>]* aria-label="([^"]*)"', rows)) == {"loss, clipped_ratio"}
+
+
+def test_the_filter_goes_by_what_is_seen_in_the_series_that_decided() -> None:
+    """An eval loss that is NaN is a NaN; a settled loss says nothing of the evaluation's parting."""
+    assert "nan" in seen(examples()["eval-loss-nan"])
+    assert "nan" not in seen(examples()["spike-minor"])
+
+
+def test_a_card_is_found_by_each_message_that_is_told_so() -> None:
+    """Also by those that its picture does not quote."""
+    card = next(part for part in pages()[f"{FAILURES}/index.md"].split("<article") if ">disk-full<" in part)
+    assert "No space left on device" in words(f"<article{card}")
+    asked = re.findall(r'data-words="([^"]*)"', card)[0]
+    assert {"quota", "exceeded"} <= set(asked.lower().split())

@@ -16,6 +16,7 @@ from docs.site.nodes.drawing import MARGIN, _box, _placed, drawn
 from docs.site.prose import cell, prose, table
 from stabtree.metrics.table import METRICS, match
 from stabtree.predicates import PREDICATES
+from stabtree.render.trees.predicates import metrics_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.overrides import overridden
 from tests.conftest import ROOT
@@ -168,3 +169,10 @@ def test_a_table_leaves_out_what_is_empty_and_a_cell_ends_none() -> None:
     assert table(("a", "b"), [("x", ""), ("y", "")]) == "| a |\n| --- |\n| x |\n| y |"
     assert table(("a",), []) == ""
     assert cell("`a|b`") == r"`a\|b`"
+
+
+def test_a_metric_of_a_fact_that_may_be_unknown_is_not_needed() -> None:
+    """Also behind another fact: a run without `batch_id` is told that its loss rises."""
+    read = metrics_of(PREDICATES["loss_rising"])
+    assert (read["loss"], read["batch_id"]) == (True, False)
+    assert metrics_of(PREDICATES["batch_repeats_at_spike"])["batch_id"]
