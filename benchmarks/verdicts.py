@@ -114,8 +114,11 @@ def order(version: str) -> tuple[int, int, int, int, int]:
 
 
 def last(before: str = "") -> Record | None:
-    """The newest record, or the newest of a version before the given one; None where there is none."""
-    versions = sorted((file.stem for file in RECORDS.glob("*.json")), key=order)
+    """The record of the newest release, or of the newest before a version; None where there is none.
+
+    Candidates are passed over: whoever updates comes from a release.
+    """
+    versions = sorted((file.stem for file in RECORDS.glob("*.json") if "rc" not in file.stem), key=order)
     earlier = [version for version in versions if not before or order(version) < order(before)]
     return read(RECORDS / f"{earlier[-1]}.json") if earlier else None
 

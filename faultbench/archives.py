@@ -67,11 +67,14 @@ def check_sums() -> list[str]:
     """The names of all files that have a sum, each of which is right.
 
     Raises:
-        ChangedError: One is not what it was.
+        ChangedError: One is not what it was, or not here.
     """
     names = []
     for line in SUMS.read_text(encoding="utf-8").splitlines():
         told, name = line.split()
+        if not (HERE / name).is_file():
+            msg = f"{name} is not here: it lies in the repository, not in an sdist"
+            raise ChangedError(msg)
         if sha256(HERE / name) != told:
             msg = f"{name} is not what SHA256SUMS says: fetch it again"
             raise ChangedError(msg)

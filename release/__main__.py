@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import verdicts
-from release.changelog import CHANGELOG, ChangelogError, released
+from release.changelog import CHANGELOG, ChangelogError, released, upcoming
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = re.compile(r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:rc[1-9]\d*)?")
@@ -36,6 +36,7 @@ def ready(version: str) -> None:
 
     Raises:
         ReleaseError: It is no version, not a later one, or the checkout is not as it is committed on main.
+        ChangelogError: The changelog says nothing of it, or has it already.
     """
     if not VERSION.fullmatch(version):
         msg = f"{version!r} is no version: 1.2.3, or 1.2.3rc1 for a candidate"
@@ -52,6 +53,7 @@ def ready(version: str) -> None:
     if _git("status", "--porcelain"):
         msg = "there are changes that are not committed"
         raise ReleaseError(msg)
+    upcoming(CHANGELOG.read_text(encoding="utf-8"), version)
 
 
 def bumped(version: str, date: str) -> dict[Path, str]:
@@ -66,7 +68,8 @@ def make(version: str, date: str) -> None:
     """Make the release; where a step fails, undo what was written.
 
     Raises:
-        ReleaseError: A step failed.
+        ReleaseError: It can't be made, or a step failed.
+        ChangelogError: The changelog says nothing of it, or has it already.
     """
     ready(version)
     record, before = verdicts.RECORDS / f"{version}.json", _git("rev-parse", "HEAD").strip()
@@ -120,7 +123,9 @@ def main() -> int:
     except (ReleaseError, ChangelogError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"\nstabtree {version} is committed and tagged. To publish it:\n  git push origin {BRANCH} v{version}")
+    print(
+        f"\nstabtree {version} is committed and tagged. To publish it:\n  git push --atomic origin {BRANCH} v{version}"
+    )
     return 0
 
 

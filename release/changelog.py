@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -32,35 +33,65 @@ def section(text: str, title: str) -> str:
     return found[1].strip()
 
 
+def upcoming(text: str, version: str) -> str:
+    """What a release brings: what is unreleased, and what its own candidates brought, heading by heading.
+
+    Raises:
+        ChangelogError: That is nothing, or the version has been released.
+    """
+    if re.search(rf"^## {re.escape(version)}(?: |$)", text, re.MULTILINE):
+        msg = f"CHANGELOG.md has a section {version} already"
+        raise ChangelogError(msg)
+    new = section(text, "Unreleased")
+    candidates = re.findall(rf"^## ({re.escape(version)}rc\d+)(?: |$)", text, re.MULTILINE)
+    if candidates:
+        new = _merged([new, *(section(text, candidate) for candidate in candidates)])
+    if not new:
+        msg = "nothing stands under Unreleased in CHANGELOG.md"
+        raise ChangelogError(msg)
+    return new
+
+
+def _merged(notes: list[str]) -> str:
+    """Notes as one, without the verdicts of each: these are told against the last release."""
+    below: dict[str, list[str]] = {}
+    for part in re.split(r"^(?=### )", "\n".join(notes), flags=re.MULTILINE):
+        head, _, body = part.partition("\n") if part.startswith("### ") else ("", "", part)
+        if head != VERDICTS and body.strip():
+            below.setdefault(head, []).append(body.strip())
+    return "\n\n".join("\n".join([head, *bodies]).strip() for head, bodies in below.items())
+
+
 def released(text: str, version: str, date: str, verdicts: str) -> str:
-    """The changelog with a release: what was unreleased stands under its version, with the verdicts that changed.
+    """The changelog with a release: what it brings stands under its version, with the verdicts that changed.
 
     Args:
         text: the changelog before.
-        version: of the release.
+        version: of the release; the sections of its candidates go into its own.
         date: its day, as YYYY-MM-DD.
         verdicts: Markdown of the verdicts that it gives otherwise than the release before.
 
     Raises:
-        ChangelogError: Nothing is unreleased, or the version has been released.
+        ChangelogError: It brings nothing, or the version has been released.
     """
-    if re.search(rf"^## {re.escape(version)}\b", text, re.MULTILINE):
-        msg = f"CHANGELOG.md has a section {version} already"
-        raise ChangelogError(msg)
-    new = section(text, "Unreleased")
-    if not new:
-        msg = "nothing stands under Unreleased in CHANGELOG.md"
-        raise ChangelogError(msg)
-    head, _, rest = text.partition(f"{UNRELEASED}\n")
-    older = rest[rest.index(new) + len(new) :].lstrip("\n")
+    new = upcoming(text, version)
+    head = text.partition(f"{UNRELEASED}\n")[0]
+    older = "".join(
+        part
+        for part in re.split(r"^(?=## )", text.removeprefix(head), flags=re.MULTILINE)[1:]
+        if not re.match(rf"## (?:Unreleased|{re.escape(version)}rc\d+)(?: |$)", part, re.MULTILINE)
+    )
     parts = [UNRELEASED, f"## {version} - {date}", new, VERDICTS, verdicts.strip()]
     return head + "\n\n".join([*parts, older] if older else parts).rstrip("\n") + "\n"
 
 
 def main() -> int:
     """Print the notes of a release."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version", help="as 1.2.3")
+    version = parser.parse_args().version
     try:
-        print(section(CHANGELOG.read_text(encoding="utf-8"), sys.argv[1]))
+        print(section(CHANGELOG.read_text(encoding="utf-8"), version))
     except ChangelogError as error:
         print(error, file=sys.stderr)
         return 1

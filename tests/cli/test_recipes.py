@@ -145,6 +145,17 @@ def test_the_workflow_gives_the_action_what_it_knows(place: Path) -> None:
     assert shell(script, place, **env, GITHUB_STEP_SUMMARY=str(place / "summary.md")).returncode == 1
 
 
+def test_the_action_takes_a_path_a_line(place: Path) -> None:
+    """Without the spaces around it, which a list in YAML easily gets, and with those in it."""
+    (text,) = blocks("yaml")
+    (used,) = [item for item in parsed(text)["jobs"]["stabtree"]["steps"] if "/stabtree@" in item.get("uses", "")]
+    shutil.copytree(FIXTURES / "phase19" / "nan-forward", place / "a run")
+    script, env = step({**used["with"], "path": "  runs \n\n   a run"})
+    done = shell(script, place, **env, GITHUB_STEP_SUMMARY=str(place / "summary.md"))
+    assert done.returncode == 1, done.stderr
+    assert "2 runs: 1 critical, 1 ok" in done.stdout
+
+
 def test_the_action_is_a_composite_one_without_inputs_in_its_scripts() -> None:
     """Its scripts hold no expression: an input that stood in one would be run as text of it."""
     assert ACTION["runs"]["using"] == "composite"

@@ -51,8 +51,10 @@ def test_what_was_unpacked_is_checked(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_archive_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sum is looked at first."""
+    """Its sum is looked at first; one that is not here, as in an sdist, is told to be so."""
     monkeypatch.setattr(archives, "HERE", tmp_path)
+    with pytest.raises(archives.ChangedError, match=r"dev\.tar\.xz is not here"):
+        archives.unpack("dev", tmp_path / "runs")
     (tmp_path / "dev.tar.xz").write_bytes(b"another")
     with pytest.raises(archives.ChangedError, match=r"dev\.tar\.xz is not what SHA256SUMS says"):
         archives.unpack("dev", tmp_path / "out")

@@ -144,6 +144,18 @@ def test_the_first_release_has_none_below_it() -> None:
     )
 
 
+def test_a_release_takes_in_what_its_candidates_brought() -> None:
+    """Heading by heading, without the verdicts that each changed."""
+    text = BEFORE.replace("- More.\n", "- More.\n\n### Fixed\n- It.\n")
+    text = released(text, "0.2.0rc1", "2026-03-01", "One.")
+    text = text.replace("## Unreleased\n", "## Unreleased\n\n### Fixed\n- That.\n")
+    text = released(text, "0.2.0rc2", "2026-03-02", "Two.")
+    assert section(text, "0.2.0rc2").startswith("### Fixed\n- That.\n\n### Verdicts")
+    done = released(text, "0.2.0", "2026-03-04", "Three.")
+    assert section(done, "0.2.0") == f"### Fixed\n- That.\n- It.\n\n### Added\n- More.\n\n{VERDICTS}\n\nThree."
+    assert re.findall("^## (.*)$", done, re.MULTILINE) == ["Unreleased", "0.2.0 - 2026-03-04", "0.1.0 - 2026-01-02"]
+
+
 def test_nothing_is_released_twice_or_empty() -> None:
     """A version that the changelog has, and a release that brings nothing, are mistakes."""
     with pytest.raises(ChangelogError, match=r"0\.1\.0 already"):

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import verdicts
 from benchmarks.verdicts import Record
 from release import __main__ as release
-from release.changelog import section
+from release.changelog import ChangelogError, section
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -85,13 +85,15 @@ def test_a_release_is_committed_and_tagged(checkout: Path, monkeypatch: pytest.M
 
 
 def test_a_second_release_follows_the_first(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A date that stands already is replaced."""
+    """A candidate that was right becomes the release as it is; a date that stands already is replaced."""
     stepping(monkeypatch)
     release.make("0.2.0rc1", DAY)
-    text = (checkout / "CHANGELOG.md").read_text(encoding="utf-8").replace("## Unreleased\n", "## Unreleased\n\n- A.\n")
-    (checkout / "CHANGELOG.md").write_text(text, encoding="utf-8")
-    git(checkout, "commit", "-qam", "A")
     release.make("0.2.0", "2026-03-05")
+    text = (checkout / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "0.2.0rc1" not in text
+    assert section(text, "0.2.0").startswith(
+        "### Added\n- More.\n\n### Verdicts that changed\n\nOf 1 yardstick runs of 0.1.0"
+    )
     assert (checkout / "CITATION.cff").read_text(encoding="utf-8").count("date-released") == 1
     assert "v0.2.0rc1" in git(checkout, "tag", "--list")
 
@@ -128,6 +130,17 @@ def test_a_version_must_be_a_later_one(
     with pytest.raises(release.ReleaseError, match=told):
         release.make(version, DAY)
     assert (ran, git(checkout, "status", "--porcelain")) == ([], "")
+
+
+def test_a_release_that_brings_nothing_is_refused_at_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the figures are measured."""
+    ran = stepping(monkeypatch)
+    text = CHANGELOG.replace("### Added\n- More.\n\n", "")
+    (checkout / "CHANGELOG.md").write_text(text, encoding="utf-8")
+    git(checkout, "commit", "-qam", "Nothing")
+    with pytest.raises(ChangelogError, match="nothing stands under Unreleased"):
+        release.make("0.2.0", DAY)
+    assert ran == []
 
 
 def test_only_what_is_committed_on_main_is_released(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,11 +58,11 @@ def test_many_that_changed_alike_are_counted() -> None:
 
 
 def test_the_record_of_the_release_before_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By version, not by name: 0.10.0 comes after 0.9.0, a candidate before its release."""
+    """By version, not by name: 0.10.0 comes after 0.9.0; a candidate is none."""
     monkeypatch.setattr(verdicts, "RECORDS", tmp_path)
     for version in ("0.9.0", "0.10.0", "0.10.0rc2", "0.10.0rc10"):
         (tmp_path / f"{version}.json").write_text(verdicts.written(Record(version, {})), encoding="utf-8")
-    expected = {"": "0.10.0", "0.10.0": "0.10.0rc10", "0.10.0rc10": "0.10.0rc2", "0.10.0rc1": "0.9.0"}
+    expected = {"": "0.10.0", "0.10.0": "0.9.0", "0.10.0rc10": "0.9.0", "0.10.1rc1": "0.10.0"}
     for before, version in expected.items():
         found = verdicts.last(before)
         assert found is not None
