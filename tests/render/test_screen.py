@@ -191,6 +191,12 @@ def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:
     assert not screen(diagnose(plateau, load_trees(plateau)), LOOK).startswith(" OK ")
 
 
+def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
+    """Its numbered sections ask for a loss, and tell nothing."""
+    found = diagnose(make_run({"reward": np.linspace(1, 9, 300) + np.tile([-0.5, 0.5], 150)}), TREE)
+    assert "judged by reward 0.607 → 9.39" in screen(found, LOOK).splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("columns", "kind"),
     [

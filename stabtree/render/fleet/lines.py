@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
     from stabtree.judging.record import Record
 
 LONGEST_LINE = 400
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def jsonl(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:
     """A line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
-        yield f"{inert_json(record.data.decode())}\n"
+        yield f"{inert_json(_NOT_ASCII.sub(_escaped, record.data.decode()))}\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Characters as JSON escapes: no encoding of a terminal or pipe can garble them."""
+    return json.dumps(found[0])[1:-1]
 
 
 def to_json(records: Iterable[Record], _look: Look = LOOK) -> Iterator[str]:

@@ -27,6 +27,7 @@ TICK_STYLES = {Tick.PASSED: "passed", Tick.FOUND: "failed", Tick.OPEN: "", Tick.
 HEAD = 6
 NOT_CHECKED = "Not checked  "
 ROWS_OF_A_LEVEL = 5
+JUDGED_BY = ("loss", "reward", "grad_norm")  # as `stabtree.loaders.assemble.choice` has it
 
 
 def healthy(page: Page, report: Report) -> None:
@@ -59,10 +60,11 @@ def _parts(report: Report) -> Iterator[list[Piece]]:
     ticks: list[Piece] = []
     for id_, tick in report.ticks:
         ticks += [(f"{' ' if ticks else ''}§{id_} ", ""), (TICKS[tick], TICK_STYLES[tick])]
-    if ticks:
-        yield ticks
-    if levels := _levels(run):
-        yield [(levels, "")]
+    parts = [ticks, [(_levels(run), "")]]
+    # The numbered sections ask for a loss: without one they say nothing of what was judged.
+    for part in parts if run.get("loss") is not None else reversed(parts):
+        if any(text for text, _ in part):
+            yield part
     notes = [finding for finding in (report.finding, *report.also) if finding]
     if report.notes:
         yield [(counted(report.notes, "note"), "")]
@@ -73,11 +75,13 @@ def _parts(report: Report) -> Iterator[list[Piece]]:
 
 
 def _levels(run: Run) -> str:
-    """The loss at the beginning and at the end."""
-    loss = run.get("loss")
-    if loss is None or len(values := loss.values[np.isfinite(loss.values)]) < 2:
+    """The loss at the beginning and at the end; of a run without one the series that it is judged by, which says so."""
+    name = next((name for name in JUDGED_BY if run.get(name) is not None), "")
+    judged = run.get(name) if name else None
+    if judged is None or len(values := judged.values[np.isfinite(judged.values)]) < 2:
         return ""
-    return f"loss {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
+    first, last = median(values[:ROWS_OF_A_LEVEL]), median(values[-ROWS_OF_A_LEVEL:])
+    return f"{'' if name == JUDGED_BY[0] else 'judged by '}{name} {first:.3g} → {last:.3g}"
 
 
 def _path(page: Page, report: Report) -> None:

@@ -30,6 +30,14 @@ def test_a_line_a_run_is_what_the_run_alone_tells() -> None:
     assert json.loads("".join(to_json([]))) == {"schema": 1, "runs": [], "verdict": "ok"}
 
 
+def test_no_encoding_can_garble_a_line() -> None:
+    """Its names are those of the run, whatever a terminal or a pipe can carry."""
+    path = "日本 \U0001f600.csv"
+    (line,) = jsonl([record(Outcome(path, StabtreeError("is bad", where=path)), path)])
+    assert line.isascii()
+    assert json.loads(line)["path"] == path
+
+
 def test_what_compact_json_can_not_hold_is_told_all_the_same() -> None:
     """A name that is no UTF-8 is escaped, and the line stays one."""
     told = record(Outcome("a\udcff.csv", StabtreeError("is bad", where="a\udcff.csv")), "a\udcff.csv")
