@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import stabtree
+from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,12 +65,12 @@ def _run(statement: ast.stmt, module: str, found: dict[str, dict[str, Any]]) -> 
     """Run a statement as its module would, and keep what it names."""
     if isinstance(statement, ast.ImportFrom) and (statement.module or "").partition(".")[0] == PACKAGE:
         for alias in statement.names:
-            with suppress(AttributeError, ImportError):  # of what needs a package that is not installed
+            with suppress(AttributeError, ImportError, StabtreeError):  # of what needs a package that is not installed
                 held = getattr(import_module(str(statement.module)), alias.name)
                 found[module][alias.asname or alias.name] = held
         return
     names = {**vars(sys.modules[module]), **found[module]}
-    with suppress(ImportError):
+    with suppress(ImportError, StabtreeError):
         exec(compile(ast.Module([statement], []), module, "exec"), names)  # noqa: S102 - our own source
         found[module] |= {key: held for key, held in names.items() if key not in vars(sys.modules[module])}
         found[module].pop("__builtins__", None)

@@ -57,18 +57,19 @@ def setting_is_said(run: Run, *, key: str) -> Answer:
     rule="{key} is not between {low:g} and {high:g}; it is far off beyond {factor:g} times either",
 )
 def setting_outside(
-    run: Run, *, key: str, low: float = -1e12, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
+    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
 ) -> Answer:
     """Is a setting outside of its range?
 
-    Yes from `factor` times `high` or a `factor`th of `low` on; `outside` where it is outside by less.
+    Yes from `factor` times `high` or a `factor`th of `low` on; `outside` where it is outside by less. A `low` of 0
+    is no limit.
     """
     apart = stands_apart(run, where, being)
     value = number(run, key)
     if apart or value is None:
         return apart or unsaid(run, key)
-    far = value > high * factor or value < low / max(factor, 1.0)
-    near = value > high or value < low
+    far = value > high * factor or (low > 0 and value < low / max(factor, 1.0))
+    near = value > high or (low > 0 and value < low)
     limit = high if value > high or low <= 0 else low
     bar = f"the range is {shown(low)} to {shown(high)}" if low > 0 else f"at most {shown(high)} is usual"
     bar = f"at least {shown(low)} is usual" if high >= 1e12 else bar
