@@ -7,7 +7,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.site.hints import checking_names, public, types
+from docs.site.reference.hints import checking_names, public, types
 from docs.site.sidebar import connect
 
 if TYPE_CHECKING:

@@ -18,7 +18,10 @@ ROOT = DOCS.parent
 LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]+)")
 WRITTEN = ("*.md", "*.py", "*.css", "*.svg", "*.png", "*.yaml", "*.sh")
 # Each has `pages()`: what it writes, by its path in the site. No two write the same.
-MAKERS = ("failures", "nodes", "metrics", "predicates", "commands", "schemas", "reference", "api", "comparison")
+MAKERS = (
+    *("failures", "nodes", "metrics", "predicates", "comparison"),
+    *("reference.commands", "reference.schemas", "reference.tables", "reference.api"),
+)
 
 
 def made() -> Iterator[tuple[str, str | bytes]]:

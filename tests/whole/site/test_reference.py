@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stabtree
-from docs.site import api, commands, hints, reference, schemas, shapes
-from docs.site.docstrings import about, attributes
+from docs.site.reference import api, commands, hints, schemas, shapes, tables
+from docs.site.reference.docstrings import about, attributes
 from stabtree.cli.shell.commands import COMMANDS
 from stabtree.diagnosis.result import Diagnosis, Finding
 from stabtree.judging.settings import KEYS
@@ -31,7 +31,7 @@ ANCHOR = re.compile(r"\]\{#([\w-]+)\}")
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """All made pages of the reference."""
-    makers = (commands, schemas, reference, api)
+    makers = (commands, schemas, tables, api)
     return {path: str(content) for maker in makers for path, content in maker.pages().items()}
 
 

@@ -7,9 +7,9 @@ import re
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
-from docs.site.commands import exit_codes, prose
-from docs.site.docstrings import attributes
 from docs.site.markup import code
+from docs.site.reference.commands import exit_codes, prose
+from docs.site.reference.docstrings import attributes
 from stabtree.cli.shell.commands import COMMANDS
 from stabtree.judging.accepted import Acceptance
 from stabtree.judging.codes import PRECEDENCE

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from docs.site.docstrings import about, attributes
 from docs.site.markup import code
-from docs.site.shapes import section
+from docs.site.reference.docstrings import about, attributes
+from docs.site.reference.shapes import section
 from stabtree.render.data.contract import schema as contract
 from stabtree.tree import model
 from stabtree.tree.kinds import lists

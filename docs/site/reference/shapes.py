@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from docs.site.commands import prose
 from docs.site.markup import code, text
+from docs.site.reference.commands import prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

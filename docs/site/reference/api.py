@@ -6,9 +6,9 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from docs.site.docstrings import about
-from docs.site.hints import types
 from docs.site.markup import code, text
+from docs.site.reference.docstrings import about
+from docs.site.reference.hints import types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
