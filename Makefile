@@ -19,7 +19,7 @@ PYTEST := pytest -q -n auto --dist worksteal
 	touch $@
 
 .venv/.dev: .venv/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,release]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,release]'
 	touch $@
 
 demo: .venv/.runtime  ## install and diagnose a failed run
@@ -96,11 +96,7 @@ peers: .venv/.dev $(PEERS)/.installed  ## stabtree and the competitors on faultb
 		$(BIN)/python -m benchmarks.peers_own $(PUBLIC) --out $(PEERS)/predictions/public; fi
 	$(BIN)/python -m benchmarks.peers_table --record $(PEERS)/predictions --runs $(PEERS)/runs $(if $(PUBLIC),--public $(PUBLIC))
 
-.venv/.docs: .venv/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	touch $@
-
-docs: .venv/.docs  ## the site, in .venv/docs/html
+docs: .venv/.dev  ## the site, in .venv/docs/html
 	$(BIN)/python -m docs.site .venv/docs
 
 readme: .venv/.dev  ## write the outputs on all written pages again

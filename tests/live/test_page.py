@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PAGE = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
 BLOCKS = [(block.language, block.text) for block in blocks_of(PAGE)]
-TRAINS_SECONDS = "12"  # a busy machine takes seconds to start a process
+TRAINS_SECONDS = "9"  # a busy machine takes seconds to start a process
 SLURM = "docs/recipes/slurm-watch.sh"
 
 

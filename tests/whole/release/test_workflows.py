@@ -98,7 +98,7 @@ def test_the_commands_of_the_workflows_exist() -> None:
     assert "python -m release.changelog" in scripts
     assert (ROOT / "release" / "changelog.py").is_file()
     extras = {extra for found in re.findall(r"--editable \"\.\[([\w,-]+)\]\"", scripts) for extra in found.split(",")}
-    assert extras == {"dev", "release"}
+    assert extras == {"dev", "docs", "release"}
     assert extras <= PROJECT["optional-dependencies"].keys()
 
 

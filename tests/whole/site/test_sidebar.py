@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
+pytest.importorskip("sphinx", reason="pip install 'stabtree[docs]'")
 from sphinx.application import Sphinx
 
 if TYPE_CHECKING:
