@@ -6,11 +6,12 @@ It shows that nothing asks for what is of POSIX alone. How Windows names, opens 
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
 import signal
 import sys
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from unittest import SkipTest
 
 import pytest
@@ -59,12 +60,17 @@ def without_posix() -> None:
 
 def main(words: list[str]) -> int:
     """Import all of stabtree, with `tests` all tests too, or run a command."""
+    # Each once as it is: what it needs of others is there by then.
+    if words not in ([], ["tests"]):
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            importlib.import_module("stabtree.cli").main(words)
+        forget("stabtree")
+        without_posix()
+        return int(importlib.import_module("stabtree.cli").main(words))
     own = [*all_of("stabtree"), *(all_of("tests") if words == ["tests"] else [])]
-    imported(own)  # once as they are: what they need of others is there by then
+    imported(own)
     forget("stabtree", *(["tests"] if words == ["tests"] else []))
     without_posix()
-    if words not in ([], ["tests"]):
-        return int(importlib.import_module("stabtree.cli").main(words))
     imported(own)
     return 0
 
