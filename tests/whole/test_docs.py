@@ -220,7 +220,7 @@ def test_the_torch_loop_of_the_recorders_page_runs(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     exec(blocks("python", DOCS / "how-to" / "recorder.md")[1], {})  # noqa: S102 - our own page
     log = Path("run.jsonl").read_text(encoding="utf-8")
-    table = re.search(r"\| written .*?\n\n", (DOCS / "how-to" / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
+    table = re.search(r"\| logged as .*?\n\n", (DOCS / "how-to" / "recorder.md").read_text(encoding="utf-8"), re.DOTALL)
     assert table
     names = {name for row in table[0].strip().splitlines()[2:] for name in re.findall(r"`([a-z_]+)", row.split("|")[1])}
     assert {name for name in names if f'"{name}' not in log} == {"eval_loss", "loss_scale", "skipped_steps"}
