@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from faultbench.scoring import ALARMS
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.preflight import checked
 from stabtree.loaders.configs import load_config
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
-ALARMS = ("warning", "critical")
 # What a configuration may be read from only as a whole.
 WHOLE = ("mlruns",)
 CHECKPOINT = "checkpoint-"

@@ -27,6 +27,7 @@ import stabtree
 from benchmarks import invariance, reallogs, verdicts
 from benchmarks.faultbench import predict
 from benchmarks.sensitivity import QUARTER, knobs
+from faultbench.scoring import ALARMS, DONE
 from tests import corpus
 from tests.corpus import labelled
 from tests.whole.test_false_alarms import alarms
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-ALARMS = ("warning", "critical")
 
 
 class NotHereError(Exception):
@@ -91,7 +91,7 @@ def _labelled() -> dict[str, float]:
         said = predict(corpus.found(f"labelled/{id_}"))
         if truth["fault"] in labelled.CALM:
             count["false alarms"] += not said["healthy"]
-        elif truth["fault"] != "PLATEAU":
+        elif truth["fault"] != DONE:
             count["faulted"] += 1
             count["missed"] += said["healthy"]
             count["section"] += not said["healthy"] and said["section"] in truth["acceptable_sections"]

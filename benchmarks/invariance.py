@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import stabtree
 from benchmarks.relogged import CHANGES, Log
+from faultbench.scoring import ALARMS
 from tests import corpus
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from benchmarks.relogged import Change
 
-ALARMS = ("warning", "critical")
 GREEN = ("ok", "note")
 WORKERS = 2
 

@@ -25,7 +25,8 @@ from benchmarks.faultbench import LEAVES as FAULTBENCH
 from benchmarks.faultbench import PERSISTENT_CAUSES
 from benchmarks.kinds import names
 from faultbench.scoring import ALARMS, DONE, NO_RATE
-from stabtree.common.answer import NO, UNKNOWN
+from stabtree.common.answer import UNKNOWN
+from stabtree.diagnosis.why.ways import end_of
 from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
 
@@ -163,8 +164,7 @@ def turns(diagnosis: Diagnosis) -> Iterator[Turn]:
     for visits in (diagnosis.path, *diagnosis.further):
         begins = [place for place, visit in enumerate(visits) if place and visit.question.id in entries]
         for start, end in zip([0, *begins], [*begins, len(visits)], strict=True):
-            last = visits[end - 1]
-            target = last.question.go.get(last.answer.verdict, last.question.go.get(NO, ""))
+            target = end_of(visits[start:end])
             alarm = end == len(visits) and target in tree.leaves and tree.leaves[target].severity in ALARMS
             for visit in visits[start:end]:
                 if visit.question.test and visit.answer.verdict != UNKNOWN:

@@ -13,12 +13,11 @@ import gzip
 import json
 import math
 import random
-import struct
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.publish import event_file, masked_crc32c
+from tests.loaders.make_binary import events as event_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,30 +85,7 @@ def exported(made: Rows) -> str:
 
 def events(made: Rows) -> bytes:
     """A TensorBoard event file: wall time, step, one scalar an event."""
-
-    def field(number: int, content: bytes) -> bytes:
-        return bytes([number << 3 | 2, len(content)]) + content
-
-    out = b""
-    for row in made:
-        for name in ("loss", "lr"):
-            value = field(1, b"train/" + name.encode()) + b"\x15" + struct.pack("<f", row[name])
-            step = int(row["step"])
-            number = bytes([step & 0x7F | 0x80, step >> 7])
-            event = b"\x09" + struct.pack("<d", 1e9 + step) + b"\x10" + number + field(5, field(1, value))
-            out += struct.pack("<QI", len(event), 0) + event + bytes(4)
-    # The sum of the length, which `event_file` leaves as it is, is worked out by the same rule.
-    return with_lengths(event_file(out))
-
-
-def with_lengths(data: bytes) -> bytes:
-    """The checksums of the lengths as well."""
-    out, at = bytearray(data), 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        struct.pack_into("<I", out, at + 8, masked_crc32c(data[at : at + 8]))
-        at += 16 + length
-    return bytes(out)
+    return event_file((int(row["step"]), {f"train/{name}": row[name] for name in ("loss", "lr")}) for row in made)
 
 
 WRITERS: Mapping[str, tuple[str, Callable[[Rows], str | bytes]]] = {

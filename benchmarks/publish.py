@@ -16,10 +16,10 @@ import struct
 import sys
 import tempfile
 import zlib
-from functools import cache
 from pathlib import Path
 
 from faultbench import archives
+from tests.loaders.make_binary import masked_crc
 
 REPLACED = {
     b"/home/user/ex": b"/faultbench/t",
@@ -34,37 +34,13 @@ PRIVATE = re.compile(rb"/(?:home|root|Users|work|mnt)/|[\w.]+@[\w-]+\.\w|-fc-v\d
 BLOCK_BYTES, HEADER_BYTES, WANDB_MAGIC_BYTES = 32768, 7, 7
 
 
-@cache
-def _table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)  # noqa: PLW2901 - the polynomial's remainder
-        table.append(byte)
-    return tuple(table)
-
-
-def crc32c(data: bytes) -> int:
-    """The Castagnoli checksum."""
-    table, value = _table(), 0xFFFFFFFF
-    for byte in data:
-        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF
-
-
-def masked_crc32c(data: bytes) -> int:
-    """The checksum as record files of TensorFlow hold it."""
-    value = crc32c(data)
-    return (((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
 def event_file(data: bytes) -> bytes:
     """TensorBoard's records with the checksums of what they hold now: length, its sum, content, its sum."""
     out, at = bytearray(data), 0
     while at + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, at)
         start, end = at + 12, at + 12 + length
-        struct.pack_into("<I", out, end, masked_crc32c(data[start:end]))
+        out[end : end + 4] = masked_crc(data[start:end])
         at = end + 4
     return bytes(out)
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kinds import names
-from benchmarks.wild import ALARMS, judge
+from benchmarks.wild import judge
+from faultbench.scoring import ALARMS
 
 
 def same(one: str, other: str) -> bool:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.growing import growing, step_rows
 from benchmarks.watch_report import report
 from benchmarks.wild import half
+from faultbench.scoring import CALM, DONE
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from stabtree.live.news import News
 
-CALM = ("HEALTHY", "RESUME_DUP_STEPS", "FP16_GRAD_INF_TRANSIENT", "PLATEAU")
 PROCESSES = 2
 STOPPED = "not finished: stopped at piece {:,} of {:,}"
 
@@ -118,7 +118,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _bench(truth: dict[str, Any], folder: Path) -> Case:
-    calm = truth["fault"] in CALM
+    calm = truth["fault"] in (*CALM, DONE)
     section = truth["section"]
     if section == "2":
         section = "2 persistent" if truth["expected_leaf"] == "s2.persistent" else "2 seen"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import stabtree
 from benchmarks.kinds import names
+from faultbench.scoring import ALARMS, NO_RATE
 from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
 
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
 
     from stabtree.run import Run
 
-ALARMS = ("critical", "warning")
 VERDICTS = (*ALARMS, "note", "ok", "unknown", "refused")
-NO_RATE = ("unclear", "not-a-log")
 ONSET_ROWS, ONSET_SHARE = 10, 0.02
 
 

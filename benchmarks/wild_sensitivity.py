@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import stabtree
 from benchmarks.sensitivity import WORKERS, Knob, Setting, knobs, trees
-from benchmarks.wild import ALARMS, NO_RATE, VERDICTS, half
+from benchmarks.wild import VERDICTS, half
+from faultbench.scoring import ALARMS, NO_RATE
 from stabtree.loaders import load_runs
 
 if TYPE_CHECKING:

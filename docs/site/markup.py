@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.metrics.table import METRICS
 from stabtree.predicates import PREDICATES
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_known
 
@@ -39,11 +40,6 @@ def code(plain: str) -> str:
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", plain)), default=0))
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
     return f"{ticks}{pad}{plain}{pad}{ticks}"
-
-
-def file_of(id_: str) -> str:
-    """A file's name for an id: the same on systems that take capitals for small letters, without what a shell reads."""
-    return re.sub(r"[^\w.-]", "_", id_)
 
 
 def has_page(id_: str) -> str:

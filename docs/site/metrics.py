@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docs.site.logging_lines import LINES, TRAINERS
-from docs.site.markup import METRIC_PAGES, code, file_of, known, text, to
+from docs.site.markup import METRIC_PAGES, code, known, text, to
 from docs.site.prose import badge, console, listed, page, part, prose, table
 from docs.site.reading import asking, read_by, told
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.metrics.table import METRICS
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Question
 

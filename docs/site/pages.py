@@ -52,8 +52,7 @@ def lay_out(folder: Path) -> int:
 def source_address() -> str:
     """Where the repository's files are read."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    home = project.get("urls", {}).get("Source", "https://github.com/stabtree/stabtree")
-    return f"{home}/blob/main"
+    return f"{project['urls']['Source']}/blob/main"
 
 
 def _outward(page: Path) -> str:

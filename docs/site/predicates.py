@@ -8,13 +8,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from docs.site import rates
-from docs.site.markup import PREDICATE_PAGES, code, file_of, text, to_metric
+from docs.site.markup import PREDICATE_PAGES, code, text, to_metric
 from docs.site.prose import console, listed, page, part, prose, shown, table
 from docs.site.reading import KINDS, asking, counted_in, known_besides, told
 from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.predicates import PREDICATES
 from stabtree.render.trees.predicates import metrics_of
+from stabtree.tree.build import file_of
 from stabtree.tree.load import stated_for
 from stabtree.tree.params import facts_behind, settable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 from docs.site.markup import code
 from docs.site.prose import part, table
 from docs.site.reading import asking, home_of
+from faultbench.rates import Rate
 from stabtree.tree.load import PREFLIGHT
 from stabtree.tree.model import Question
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures" / "predicates.json"
 LEAST = 5  # runs, below which a share says nothing
-Z = 1.959964  # of a 95% interval
 LABEL = "measured-rates"
 
 
@@ -25,20 +24,6 @@ def figures() -> dict[str, Any]:
     """What was recorded; nothing where it was not measured."""
     found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {}
     return found
-
-
-def interval(count: int, total: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share.
-
-    >>> tuple(round(end, 3) for end in interval(0, 49))
-    (0.0, 0.073)
-    """
-    if not total:
-        return 0.0, 1.0
-    share, spread = count / total, Z * Z / total
-    middle = (share + spread / 2) / (1 + spread)
-    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def of_question(id_: str) -> str:
@@ -95,7 +80,7 @@ def _told(found: dict[str, Any]) -> str:
 def _row(runs: str, what: str, count: int, total: int) -> tuple[str, ...]:
     if total < LEAST:
         return runs, what, "asked of too few labelled runs to say", ""
-    low, high = interval(count, total)
+    low, high = Rate(count, total).interval()
     times = "once" if count == 1 else f"{count} times"
     return runs, what, f"{times}, {count / total:.0%}", f"{low:.0%} to {high:.0%}"
 

@@ -11,8 +11,8 @@ from stabtree.predicates import PREDICATES
 from stabtree.render.trees.predicates import UNITS, metrics_of
 from stabtree.tree.load import load_tree
 from stabtree.tree.model import Question
+from stabtree.tree.params import fine, resolved, settable
 from stabtree.tree.params import known as values_of
-from stabtree.tree.params import liked, resolved, settable
 
 if TYPE_CHECKING:
     from stabtree.facts.registry import Parameter
@@ -103,10 +103,10 @@ def parameters(node: Asking) -> str:
     """All that can be set of a node, with values; what only fine-tunes a guard is folded."""
     predicate = PREDICATES[node.test]
     tree = known()
-    fine = _fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
+    guards = fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
     able = settable(predicate)
-    usual = [_row(node, name, *able[name]) for name in able if name not in fine]
-    more = [_row(node, name, *able[name]) for name in able if name in fine]
+    usual = [_row(node, name, *able[name]) for name in able if name not in guards]
+    more = [_row(node, name, *able[name]) for name in able if name in guards]
     head = ("set it by", "value", "by the letter", "counted in")
     return "\n\n".join(
         filter(None, (table(head, usual), folded(f"{len(more)} more, which only fine-tune a guard", table(head, more))))
@@ -122,12 +122,6 @@ def _row(node: Asking, name: str, fact: str, parameter: Parameter) -> tuple[str,
         shown(literal) if literal != value else "",
         counted_in(name, parameter),
     )
-
-
-def _fine(tree: Tree, node: Asking) -> set[str]:
-    """The parameters that only fine-tune a guard, those that are taken over included."""
-    taken = _fine(tree, liked(tree, node.like)) if node.like else set()
-    return (taken - set(node.params)) | set(node.advanced)
 
 
 def example(node: Asking) -> str:

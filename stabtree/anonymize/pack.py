@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
-
 
 def packed(pieces: Iterable[bytes], packing: str) -> Iterator[bytes]:
     """The bytes compressed, or as they are where the source was not.

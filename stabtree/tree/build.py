@@ -140,9 +140,14 @@ class Builder:
         return values
 
 
+def file_of(id_: str) -> str:
+    """A file's name for an id, which is one in an address too: without what systems, shells and browsers read."""
+    return _UNSAFE.sub("_", id_)
+
+
 def _with_page(leaf: Leaf, pages: str) -> Leaf:
     """The leaf with the address of its page, where its tree has pages and it has none of its own."""
-    told = leaf.page or ("" if leaf.title == NOTHING else pages.replace(LEAF, _UNSAFE.sub("_", leaf.id)))
+    told = leaf.page or ("" if leaf.title == NOTHING else pages.replace(LEAF, file_of(leaf.id)))
     return replace(leaf, page=told)
 
 

@@ -134,6 +134,12 @@ def liked(tree: Tree, id_: str) -> Asking:
     return found
 
 
+def fine(tree: Tree, node: Asking) -> set[str]:
+    """The parameters of a node's own that only fine-tune a guard, those that it takes over included."""
+    taken = fine(tree, liked(tree, node.like)) if node.like else set()
+    return (taken - set(node.params)) | set(node.advanced)
+
+
 def stated(tree: Tree) -> dict[tuple[str, str], Param]:
     """Every parameter that a tree states: (fact or node, name) -> value; each stands in one place."""
     found: dict[tuple[str, str], Param] = {}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from docs.site.markup import FAILURES, file_of
+from docs.site.markup import FAILURES
 from stabtree.common.errors import StabtreeError
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import build, load_known, load_trees
 from tests.cli.command import run

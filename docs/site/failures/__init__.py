@@ -8,8 +8,9 @@ from docs.site.failures.examples import examples
 from docs.site.failures.gallery import gallery
 from docs.site.failures.leaf import page
 from docs.site.failures.terminal import styles
-from docs.site.markup import FAILURES, file_of
+from docs.site.markup import FAILURES
 from stabtree.render.figure.theme import style
+from stabtree.tree.build import file_of
 
 HERE = Path(__file__).parent
 

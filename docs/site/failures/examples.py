@@ -14,14 +14,14 @@ import numpy as np
 import yaml
 
 from docs.site.markup import known
-from stabtree.common.answer import NO
 from stabtree.diagnosis.walk import diagnose
+from stabtree.diagnosis.why.ways import target
 from stabtree.judging.preflight import checked
 from stabtree.loaders import load_run
 from stabtree.loaders.configs.load import load_config
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees
-from tests.judging.preflights import GOOD, SIDES, planned
+from tests.judging.preflights import GOOD, SIDES
 from tests.leaves import NEAR, RUNS, errors
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Near:
 
 def after(visit: Visit) -> str:
     """The id of what an answer leads to."""
-    return visit.question.go.get(visit.answer.verdict) or visit.question.go.get(NO, "")
+    return target(visit.question, visit.answer)
 
 
 def failures() -> Iterator[Leaf]:
@@ -168,17 +168,14 @@ def _diagnosed(run: Run, told: dict[str, Any]) -> Diagnosis:
 
 
 def _configuration(leaf: Leaf) -> Example:
-    """The first configuration of the tests that ends there, as a file is read where that ends there too."""
+    """The first configuration of the tests that ends there, as it is read of a file."""
     sides = next(sides for name, sides in SIDES.items() if name.partition(" ")[0] == leaf.id)
     said = {SPELLED.get(key, key): value for key, value in {**GOOD, **sides.base, **sides.yes}.items()}
     settings = {key: SCALED.get(value, value) for key, value in said.items() if value is not None}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path(CONFIG).write_text(as_yaml(settings), encoding="utf-8")
         found = checked(load_config(CONFIG))
-    if leaf.id in {finding.leaf.id for finding in found.findings}:
-        return Example(leaf, Kind.CONFIG, found, command=f"stabtree check {CONFIG}", settings=settings)
-    run = replace(planned(sides.base, sides.yes), sources=found.run.sources)
-    return Example(leaf, Kind.CONFIG, checked(run), settings=settings)
+    return Example(leaf, Kind.CONFIG, found, command=f"stabtree check {CONFIG}", settings=settings)
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from docs.site.failures.examples import examples
 from docs.site.failures.pictures import thumbnail
-from docs.site.markup import FAILURES, PREDICATE_PAGES, file_of, has_page
+from docs.site.markup import FAILURES, PREDICATE_PAGES, has_page
 from docs.site.markup import known as tree
 from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.render.html.tags import Markup, joined, prose, tag
 from stabtree.render.verdicts import LOOKS
 from stabtree.run import CONFIG
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 
 if TYPE_CHECKING:

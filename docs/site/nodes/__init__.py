@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from docs.site.markup import NODES, file_of, known
+from docs.site.markup import NODES, known
 from docs.site.nodes import others, outline, question
+from stabtree.tree.build import file_of
 
 
 def pages() -> dict[str, str | bytes]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
-from docs.site.markup import file_of, has_page
+from docs.site.markup import has_page
 from docs.site.nodes.ways import exits
 from stabtree.common.answer import NO
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from stabtree.diagnosis.walk import answering
 from stabtree.diagnosis.why.model import Flip
 from stabtree.predicates import predicate_named
 from stabtree.tree.overrides import declared, overridden
-from stabtree.tree.params import fits, known, liked, settable
+from stabtree.tree.params import fine, fits, known, settable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.walk import Overrides
     from stabtree.facts.registry import Param, Parameter
     from stabtree.tree.model import Question
-    from stabtree.tree.params import Asking
 
 FACTORS = (1.25, 2.0, 4.0, 16.0, 256.0)
 """So much more, and less, of a parameter is tried: what takes more is no near miss."""
@@ -74,16 +73,10 @@ def _able(diagnosis: Diagnosis, question: Question) -> list[Knob]:
     found = []
     for name, (home, parameter) in settable(predicate).items():
         now = values.get(name, parameter.default)
-        fine = tree.facts[home].advanced if home in tree.facts else _fine(diagnosis, question)
-        if name not in fine and now is not None and not isinstance(now, str):
+        guards = tree.facts[home].advanced if home in tree.facts else fine(tree, question)
+        if name not in guards and now is not None and not isinstance(now, str):
             found.append(Knob(f"{home or question.id}.{name}", parameter, now))
     return found
-
-
-def _fine(diagnosis: Diagnosis, node: Asking) -> set[str]:
-    """The parameters of a node's own that only fine-tune a guard, those that it takes over included."""
-    taken = _fine(diagnosis, liked(diagnosis.tree, node.like)) if node.like else set()
-    return (taken - set(node.params)) | set(node.advanced)
 
 
 def _change(flip: Flip) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
+from stabtree.diagnosis.why.ways import end_of
 from stabtree.predicates import predicate_named
 from stabtree.tree.overrides import declared, overridden
 from stabtree.tree.params import facts_behind, liked, resolved
@@ -65,8 +66,7 @@ class Tunable:
 def way_to(diagnosis: Diagnosis, leaf: str) -> tuple[Visit, ...]:
     """The walk that ended at a leaf; empty where it is told of otherwise."""
     for visits in (diagnosis.path, *diagnosis.further):
-        last = visits[-1]
-        end = diagnosis.tree.leaves.get(last.question.go.get(last.answer.verdict) or last.question.go[NO])
+        end = diagnosis.tree.leaves.get(end_of(visits))
         if end is not None and leaf in (end.id, end.escalate):
             return visits
     return ()

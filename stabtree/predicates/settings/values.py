@@ -6,6 +6,7 @@ Each may be asked of some configurations alone: `where: adapter, being: "lora ql
 
 from __future__ import annotations
 
+import math
 import re
 from fnmatch import fnmatchcase
 
@@ -68,8 +69,9 @@ def setting_outside(
     value = number(run, key)
     if apart or value is None:
         return apart or unsaid(run, key)
-    far = value > high * factor or (low > 0 and value < low / max(factor, 1.0))
-    near = value > high or (low > 0 and value < low)
+    least = low if low > 0 else -math.inf
+    far = value > high * factor or value < least / max(factor, 1.0)
+    near = value > high or value < least
     limit = high if value > high or low <= 0 else low
     bar = f"the range is {shown(low)} to {shown(high)}" if low > 0 else f"at most {shown(high)} is usual"
     bar = f"at least {shown(low)} is usual" if high >= 1e12 else bar

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.render.report.model import Tick
 from stabtree.render.report.words import MOST_KNOWN, counted, known, span, title, unchecked
 from stabtree.render.sections.fit import clipped
@@ -27,7 +28,6 @@ TICK_STYLES = {Tick.PASSED: "passed", Tick.FOUND: "failed", Tick.OPEN: "", Tick.
 HEAD = 6
 NOT_CHECKED = "Not checked  "
 ROWS_OF_A_LEVEL = 5
-JUDGED_BY = ("loss", "reward", "grad_norm")  # as `stabtree.loaders.assemble.choice` has it
 
 
 def healthy(page: Page, report: Report) -> None:
@@ -76,12 +76,12 @@ def _parts(report: Report) -> Iterator[list[Piece]]:
 
 def _levels(run: Run) -> str:
     """The loss at the beginning and at the end; of a run without one the series that it is judged by, which says so."""
-    name = next((name for name in JUDGED_BY if run.get(name) is not None), "")
+    name = next((name for name in ("loss", *ENOUGH) if run.get(name) is not None), "")
     judged = run.get(name) if name else None
     if judged is None or len(values := judged.values[np.isfinite(judged.values)]) < 2:
         return ""
     first, last = median(values[:ROWS_OF_A_LEVEL]), median(values[-ROWS_OF_A_LEVEL:])
-    return f"{'' if name == JUDGED_BY[0] else 'judged by '}{name} {first:.3g} → {last:.3g}"
+    return f"{'' if name == 'loss' else 'judged by '}{name} {first:.3g} → {last:.3g}"
 
 
 def _path(page: Page, report: Report) -> None:

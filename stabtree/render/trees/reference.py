@@ -13,7 +13,7 @@ from stabtree.tree.document import Entry, Group
 from stabtree.tree.fixes import plain
 from stabtree.tree.load import shipped_titles
 from stabtree.tree.model import Leaf, Question, Tree
-from stabtree.tree.params import Asking, fact_params, known, liked, settable
+from stabtree.tree.params import Asking, fact_params, fine, known, settable
 
 if TYPE_CHECKING:
     from stabtree.predicates import Predicate
@@ -183,10 +183,10 @@ def _reads(predicate: Predicate) -> str:
 def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool, most: int = MANY) -> None:
     """What can be set, with the name to set it by: a parameter of a fact by the fact's, since it holds for all."""
     usual, letter = known(tree, node), known(tree, node, literal=True)
-    fine = _fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
+    guards = fine(tree, node) | {key for stated in tree.facts.values() for key in stated.advanced}
     # The question that led to a cause shows what the facts take.
     able = {name: home for name, (home, _) in settable(predicate).items() if not home or isinstance(node, Question)}
-    usual_names = [name for name in able if full or name not in fine][:most]
+    usual_names = [name for name in able if full or name not in guards][:most]
     shown = {name: f"{able[name] or node.id}.{name}" for name in usual_names}
     longest = max(map(len, shown.values()), default=0)
     for place, (name, told) in enumerate(shown.items()):
@@ -196,12 +196,6 @@ def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full:
     if hidden := len(able) - len(shown):
         text = f"and {hidden} {'more' if most < MANY else 'that fine-tune it'} (--full)"
         page.item(("" if shown else "set", "dim"), [(text, "dim")], indent=1, head_width=11)
-
-
-def _fine(tree: Tree, node: Asking) -> set[str]:
-    """The parameters that only fine-tune a guard, those that are taken over included."""
-    taken = _fine(tree, liked(tree, node.like)) if node.like else set()
-    return (taken - set(node.params)) | set(node.advanced)
 
 
 def _shown(value: object) -> str:

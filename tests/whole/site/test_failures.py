@@ -16,7 +16,8 @@ from docs.site.failures.gallery import SEEN, seen
 from docs.site.failures.leaf import page
 from docs.site.failures.pictures import thumbnail
 from docs.site.failures.terminal import WIDE
-from docs.site.markup import FAILURES, file_of, has_page, known
+from docs.site.markup import FAILURES, has_page, known
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Severity

@@ -11,12 +11,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from docs.site import metrics, nodes, predicates
-from docs.site.markup import file_of, has_page, known
+from docs.site.markup import has_page, known
 from docs.site.nodes.drawing import MARGIN, _box, _placed, drawn
 from docs.site.prose import cell, prose, table
 from stabtree.metrics.table import METRICS, match
 from stabtree.predicates import PREDICATES
 from stabtree.render.trees.predicates import metrics_of
+from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.overrides import overridden
 from tests.conftest import ROOT

@@ -6,6 +6,7 @@ import pytest
 
 from docs.site import predicates, rates
 from docs.site.markup import known
+from faultbench.rates import Rate
 from stabtree.predicates import PREDICATES
 
 
@@ -15,12 +16,12 @@ from stabtree.predicates import PREDICATES
 )
 def test_intervals_are_wilsons(count: int, total: int, low: float, high: float) -> None:
     """Against the published formula, reckoned by hand."""
-    assert rates.interval(count, total) == pytest.approx((low, high), abs=1e-4)
+    assert Rate(count, total).interval() == pytest.approx((low, high), abs=1e-4)
 
 
 def test_nothing_is_known_of_no_runs() -> None:
     """The interval is all there is."""
-    assert rates.interval(0, 0) == (0.0, 1.0)
+    assert Rate(0, 0).interval() == (0.0, 1.0)
 
 
 def test_of_few_runs_no_share_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
