@@ -19,7 +19,7 @@ from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from stabtree.anonymize.scrub import Scrub
 
@@ -90,10 +90,7 @@ class Rewriting:
         except StabtreeError:
             return False
         place = self._place(own / "events", SCALARS)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("wb") as stream:
-            stream.writelines(lines)
-        self.written.append(clean(place.relative_to(self.out)))
+        self._put(place, lines)
         self.notes.append(f"The event files of one run in {clean(own)} were written as one file of JSON lines.")
         return True
 
@@ -101,16 +98,18 @@ class Rewriting:
         own = file.relative_to(self.folder)
         try:
             found = anonymized(file, self.scrub)
-            place = self._place(own, found.ending)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with place.open("wb") as stream:
-                stream.writelines(found.pieces)
+            self._put(self._place(own, found.ending), found.pieces)
         except StabtreeError as error:
             self.left.append(clean(own))
             self.notes.append(f"{clean(own)} was left out: it {clean(error.problem, 120)}.")
             return
-        self.written.append(clean(place.relative_to(self.out)))
         self.notes += [f"{clean(own)}: {note}" for note in found.notes if found.format != "manifest"]
+
+    def _put(self, place: Path, pieces: Iterable[bytes]) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("wb") as stream:
+            stream.writelines(pieces)
+        self.written.append(clean(place.relative_to(self.out)))
 
     def _place(self, own: Path, ending: str) -> Path:
         """Where a file goes: by its name, without the names in it."""

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stabtree.cli.options import Format, RunName  # noqa: TC001 - typer reads the hint
+from stabtree.cli.output.outputs import write_pieces
 from stabtree.cli.shell.help import OUTPUT
-from stabtree.cli.shell.printing import tell
+from stabtree.cli.shell.printing import emit_bytes, tell
 from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 PathArg = Annotated[
     str,
@@ -85,7 +86,11 @@ def _file(
     if found.packing and place is None and sys.stdout is not None and sys.stdout.isatty():
         raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
     with Busy(wanted=place is not None).doing(f"rewriting {clean(path)}"):
-        _write(found.pieces, place)
+        if place:
+            write_pieces(place, found.pieces)
+        else:
+            for piece in found.pieces:
+                emit_bytes(piece)
     return told(found.scrub, found.notes)
 
 
@@ -108,7 +113,9 @@ def _folder(folder: Path, place: Path | None, words: frozenset[str]) -> Iterator
         with Busy(wanted=True).doing(f"rewriting {clean(folder)}"):
             work.run()
     except OSError as error:
-        raise _unwritable(error, shown) from None
+        raise StabtreeError(
+            f"can't be written: {clean(error.strerror or error)}", where=shown, hint="name another place"
+        ) from None
     return chain(told_of_folder(work.written, work.left, work.notes), told(work.scrub, []))
 
 
@@ -124,31 +131,3 @@ def _same(place: Path | None, path: str) -> bool:
 
 def _shown(place: Path | None) -> str:
     return f"--output {clean(place)}" if place else "standard output"
-
-
-def _write(pieces: Iterable[bytes], place: Path | None) -> None:
-    """Write to a file or to standard output.
-
-    Raises:
-        StabtreeError: where that can't be done.
-    """
-    shown = _shown(place)
-    try:
-        if place:
-            with place.open("wb") as stream:
-                stream.writelines(pieces)
-        elif sys.stdout is None:
-            raise StabtreeError("is closed", where=shown, hint="type -o FILE")
-        elif stored := getattr(sys.stdout, "buffer", None):
-            stored.writelines(pieces)
-            stored.flush()
-        else:  # a stream of text alone, such as io.StringIO
-            sys.stdout.write(b"".join(pieces).decode("utf-8", "replace"))
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _unwritable(error, shown) from None
-
-
-def _unwritable(error: OSError, shown: str) -> StabtreeError:
-    return StabtreeError(f"can't be written: {clean(error.strerror or error)}", where=shown, hint="name another place")

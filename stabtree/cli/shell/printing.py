@@ -67,19 +67,28 @@ def emit(text: str) -> None:
     Raises:
         StabtreeError: where it can't be written to its end.
     """
-    if sys.stdout is None:
-        raise StabtreeError("standard output is closed", hint="redirect it to a file")
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
     text = text if text.endswith("\n") else f"{text}\n"
     try:
         data = text.encode(encoding)
     except UnicodeEncodeError:
         data = "".join(f"{to_ascii(line)}\n" for line in text.splitlines()).encode(encoding, "replace")
+    emit_bytes(data, encoding)
+
+
+def emit_bytes(data: bytes, encoding: str = "utf-8") -> None:
+    """Print bytes to standard output; a stream that takes text alone gets them decoded.
+
+    Raises:
+        StabtreeError: where they can't be written to their end.
+    """
+    if sys.stdout is None:
+        raise StabtreeError("standard output is closed", hint="redirect it to a file")
     try:
         sys.stdout.flush()
         stored = getattr(sys.stdout, "buffer", None)
         if stored is None:  # a stream of text alone, such as io.StringIO
-            sys.stdout.write(data.decode(encoding))
+            sys.stdout.write(data.decode(encoding, "replace"))
         else:
             _write_whole(getattr(stored, "raw", stored), data)
     except BrokenPipeError:

@@ -117,6 +117,7 @@ def test_what_is_no_log_is_an_error_of_two_lines(
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 2
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_text_that_nobody_reads_is_a_text_all_the_same(tmp_path: Path) -> None:
