@@ -17,10 +17,9 @@ from docs.site.markup import text
 from faultbench import archives, scoring
 from faultbench.rates import chance_in_words
 from stabtree.common.yaml12 import parse
+from stabtree.render.markdown.text import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from faultbench.rates import Rate
 
 WORDS = Path(__file__).with_name("comparison.txt")
@@ -74,12 +73,6 @@ def benchmark() -> str:
     """The benchmark's own README, in which the site has no page for what lies elsewhere in the repository."""
     words = (archives.HERE / "README.md").read_text(encoding="utf-8")
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", words)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = (head, ["---"] * len(head), *rows)
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _tools(told: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from docs.site.markup import ACTIVE, code, has_page, text, to
+from stabtree.render.markdown.text import table as whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,8 +82,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
     if not kept:
         return ""
-    lines = [[head[place] for place in kept], ["---"] * len(kept), *([cell(row[p]) for p in kept] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return whole_table([head[place] for place in kept], ([cell(row[place]) for place in kept] for row in rows))
 
 
 def listed(items: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 from docs.site.markup import code
+from docs.site.prose import table
 from docs.site.reference.commands import exit_codes, prose
 from docs.site.reference.docstrings import attributes
 from stabtree.cli.shell.commands import COMMANDS
@@ -19,7 +20,7 @@ from stabtree.loaders.json import manifest
 from stabtree.metrics.table import EPOCH_ALIASES, METRICS, RANK_ALIASES, RUN_ALIASES, STEP_ALIASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 INDENTED = re.compile(r"(?:^ {4}.+\n)+", re.MULTILINE)
 HERE = "`stabtree.loaders.config.KEYS`"  # in a docstring: on the page they follow
@@ -36,12 +37,6 @@ def pages() -> dict[str, str | bytes]:
         "reference/columns.md": _columns(),
         "reference/manifest.md": _manifest(),
     }
-
-
-def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of cells that are Markdown already."""
-    lines = [[*heads], ["---" for _ in heads], *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _terms(items: Mapping[str, tuple[str, str]], prefix: str) -> str:
