@@ -11,7 +11,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13 3.14,$(HOME)/.pyenv/versions/$(v).*/
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test test-floors test-integrations test-pythons bench mutate gates peers docs readme dist release clean
+.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench mutate golden gates peers docs readme dist release clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -25,13 +25,22 @@ PYTEST := pytest -q -n auto --dist worksteal
 demo: .venv/.runtime  ## install and diagnose a failed run
 	$(BIN)/stabtree diagnose fixtures/phase19/fp16-overflow --fail-on never
 
-test: .venv/.dev  ## lint, types and all tests
+test: lint .venv/.dev  ## lint, types and all tests
+	$(BIN)/$(PYTEST)
+
+lint: .venv/.dev  ## lint, limits of size and complexity, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m release.style
 	$(BIN)/mypy
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 stabtree tests fixtures  # what these lack is asked for behind a guard
+
+lint-platforms: .venv/.dev  ## types as on Windows and macOS: what these lack is asked for behind a guard
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 stabtree tests fixtures
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin stabtree tests fixtures
-	$(BIN)/$(PYTEST)
+
+test-of: .venv/.dev  ## FILE=path: the tests that a change of this file calls for
+	@test -n "$(FILE)" || { echo "say which: make test-of FILE=stabtree/tree/load.py" >&2; exit 2; }
+	$(BIN)/$(PYTEST) $$($(BIN)/python -m tests.whole.release.relevant $(FILE))
 
 # The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.
 FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -56,7 +65,7 @@ test-floors: .venv/floors/.installed  ## the tests with the oldest dependencies 
 		&& touch $@ || echo "the trainers can't be installed here: their tests are skipped"
 
 test-integrations: .venv/integrations/.installed  ## the callbacks with the real trainers
-	KERAS_BACKEND=torch .venv/integrations/bin/$(PYTEST) -p no:cacheprovider -rs tests/live/integrations tests/whole/test_docs.py
+	KERAS_BACKEND=torch .venv/integrations/bin/$(PYTEST) -p no:cacheprovider -rs tests/tools/live/integrations tests/whole/test_docs.py
 
 test-pythons:  ## the tests on the other Pythons that we promise, where they are installed
 	@set -e; for python in $(PYTHONS); do \
@@ -72,6 +81,9 @@ bench: .venv/.dev  ## speed and memory, as ratios to named references
 
 mutate: .venv/.dev  ## which thresholds no test holds
 	$(BIN)/python -m benchmarks.mutate
+
+golden: .venv/.dev  ## every run at hand against its golden record
+	$(BIN)/python -m benchmarks.golden
 
 gates: .venv/.dev  ## every figure that was promised, and which fell; which verdicts changed since the last release
 	$(BIN)/python -m benchmarks.gates

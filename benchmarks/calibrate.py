@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from benchmarks.wild import half
 from stabtree.common.errors import StabtreeError
-from stabtree.judging.calibrate.calibrating import calibrate
-from stabtree.judging.calibrate.faults import faults_of, load_faults
-from stabtree.judging.calibrate.walks import Walks
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
 from stabtree.run import Run
+from stabtree.tools.tune.calibrate.calibrating import calibrate
+from stabtree.tools.tune.calibrate.faults import faults_of, load_faults
+from stabtree.tools.tune.calibrate.walks import Walks
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def figures(name: str, given: Sequence[Loaded], others: Sequence[Loaded], faults
     found = calibrate(given, walks, faults_of(load_faults(None, {}), walks), level=level)
 
     def alarms(runs: Sequence[Loaded], set_: Mapping[str, float], bar: Severity) -> int:
-        return sum(bool(walks.told(item.run, set_).alarms(bar)) for item in runs if isinstance(item.run, Run))
+        return sum(bool(walks.reached(item.run, set_).alarms(bar)) for item in runs if isinstance(item.run, Run))
 
     def both(runs: Sequence[Loaded], bar: Severity) -> str:
         return f"{alarms(runs, {}, bar):>3} -> {alarms(runs, found.settings, bar):<3} of {len(runs):<3}"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from faultbench.scoring import ALARMS
 from stabtree.common.errors import StabtreeError
-from stabtree.judging.preflight import checked
-from stabtree.loaders.configs import load_config
+from stabtree.tools.check.configs import load_config
+from stabtree.tools.check.judge import checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import stabtree
 from benchmarks import pairs
-from stabtree.comparing.result import Parted
-from stabtree.comparing.runs import compare_runs
+from stabtree.tools.compare.result import Parted
+from stabtree.tools.compare.runs import compare_runs
 
 if TYPE_CHECKING:
-    from stabtree.comparing.result import Comparison
     from stabtree.run import Run
+    from stabtree.tools.compare.result import Comparison
 
 NEAR = 1  # rows that the step told may be off
 SOON = 10

@@ -41,10 +41,10 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import LOADERS, load_runs
-from stabtree.render.data import machine
-from stabtree.render.inspect import inspect_json, inspect_text
-from stabtree.render.look import Look
-from stabtree.render.outputs import JSON, OUTPUTS, tables
+from stabtree.report.inspect import inspect_json, inspect_text
+from stabtree.report.json import machine
+from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import JSON, PNG, RUN, RUNS, names, output
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ COMMAND_EVERY, COLOUR_EVERY = 100, 20
 LONG, SHORT = 0.1, 20_000
 TASK = 250  # inputs handed to a process at once
 WARM = 2000  # inputs after which the memory of a process is measured for the first time
-MOST_MB = 40.0  # that a process may hold more than when it was warm
+MAX_MB = 40.0  # that a process may hold more than when it was warm
 # Control characters, and those that turn the direction of what follows; a colour is allowed where it was asked for.
 _UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -174,10 +174,9 @@ def _all(file: Path, forced: str | None, number: int) -> str:
         _json(inspect_json(run))
     only = outcomes[0].found if len(outcomes) == 1 else None
     if isinstance(only, Diagnosis):
-        _outputs(lambda name, look: OUTPUTS[name](only, look), number)
+        _outputs(lambda name, look: output(RUN, name)(only, look), number)
     elif only is None:
-        known = tables()
-        _outputs(lambda name, look: known[name](outcomes, look), number)
+        _outputs(lambda name, look: output(RUNS, name)(outcomes, look), number)
     if number % COMMAND_EVERY == 0:
         _command(str(file), forced)
     if any(isinstance(outcome.found, Diagnosis) for outcome in outcomes):
@@ -185,14 +184,14 @@ def _all(file: Path, forced: str | None, number: int) -> str:
     return "refused"
 
 
-def _outputs(text: Callable[[str, Look], str], number: int) -> None:
-    for name in OUTPUTS:
-        told = text(name, Look(width=WIDTH))
+def _outputs(text: Callable[[str, RenderOptions], str], number: int) -> None:
+    for name in {*names(RUN)} - {PNG}:
+        told = text(name, RenderOptions(width=WIDTH))
         _plain(told, name)
         if name == JSON:
             _json(told)
         elif number % COLOUR_EVERY == 0:
-            _plain(_COLOUR.sub("", text(name, Look(width=40, color=True))), name)
+            _plain(_COLOUR.sub("", text(name, RenderOptions(width=40, color=True))), name)
 
 
 def _plain(text: str, name: str) -> None:
@@ -271,7 +270,7 @@ def main() -> int:
     grown = max(map(_grown, memory.values()))
     print(f"{len(seeds)} seeds, {done:,} inputs at {rate:.0f} a second: {dict(outcomes)}")
     print(f"slowest {slowest:.2f} s; memory of a process grew by at most {grown:.0f} MB once it was warm")
-    return 1 if grown > MOST_MB or set(outcomes) - {"judged", "several runs", "refused"} else 0
+    return 1 if grown > MAX_MB or set(outcomes) - {"judged", "several runs", "refused"} else 0
 
 
 def _grown(held: list[tuple[int, float]]) -> float:

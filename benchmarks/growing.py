@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.live.news import rows_of
 from stabtree.loaders import load_runs
 from stabtree.metrics.names import Names
+from stabtree.tools.live.news import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,8 +26,8 @@ from benchmarks.faultbench import PERSISTENT_CAUSES
 from benchmarks.kinds import names
 from faultbench.scoring import ALARMS, DONE, NO_RATE
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.why.ways import end_of
 from stabtree.loaders import load_runs
+from stabtree.tools.tune.why.ways import end_of
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:

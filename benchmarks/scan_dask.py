@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from distributed import Client, LocalCluster
 
 from benchmarks.scan import STEPS, write
-from stabtree.fleet.examine import Examiner
-from stabtree.fleet.find import Unit
-from stabtree.fleet.scan import scan
+from stabtree.tools.fleet.examine import Examiner
+from stabtree.tools.fleet.find import Unit
+from stabtree.tools.fleet.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

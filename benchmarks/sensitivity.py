@@ -51,7 +51,7 @@ ALWAYS_CHOSEN = {
     "Q2.1": ("chance",),
     "Q2.3": ("far_chance", "far_share", "start_factor"),
     "Q4.1": ("trend_z", "noise_factor", "range_share"),
-    "O0": ("least_share",),
+    "O0": ("min_share",),
 }
 FALSE_ALARM_COST = 3
 

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "benchmarks" / "verdicts"
 SHARED = ROOT.parent / "shared"
 NONE = "-"  # instead of a leaf, where nothing was found
-MOST_NAMED = 6  # runs that are named of those that changed alike
+MAX_NAMED = 6  # runs that are named of those that changed alike
 IN_REPOSITORY = ("fixtures", "leaves", "labelled")
 
 
@@ -166,8 +166,8 @@ def _cell(said: str) -> str:
 
 
 def _named(runs: list[str]) -> str:
-    shown = ", ".join(f"`{run.replace('|', '¦')}`" for run in runs[:MOST_NAMED])
-    return shown if len(runs) <= MOST_NAMED else f"{shown} and {len(runs) - MOST_NAMED} more"
+    shown = ", ".join(f"`{run.replace('|', '¦')}`" for run in runs[:MAX_NAMED])
+    return shown if len(runs) <= MAX_NAMED else f"{shown} and {len(runs) - MAX_NAMED} more"
 
 
 def report(shared: Path, version: str = "") -> str:

@@ -36,14 +36,14 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
-from stabtree.live.news import HOLD_ROWS, TOLD_FROM, Announcer
-from stabtree.live.watching import Watching
 from stabtree.loaders import load_runs
+from stabtree.tools.live.news import HOLD_ROWS, TOLD_FROM, Announcer
+from stabtree.tools.live.watch.watching import Watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.live.news import News
+    from stabtree.tools.live.news import News
 
 PROCESSES = 2
 STOPPED = "not finished: stopped at piece {:,} of {:,}"

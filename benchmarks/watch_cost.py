@@ -22,8 +22,8 @@ import pandas as pd
 
 from benchmarks.speed import COLUMNS, write_csv
 from stabtree.judging.judge import Judging
-from stabtree.live.watching import Watching
 from stabtree.loaders import load_runs
+from stabtree.tools.live.watch.watching import Watching
 
 if TYPE_CHECKING:
     from stabtree.judging.outcome import Outcome

@@ -41,7 +41,7 @@ class Shipped:
 
 SHIPPED = (
     Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),
-    Shipped("uPlot", "MIT", "stabtree/render/html/uplot/LICENSE", ("stabtree/render/html/uplot/uPlot",)),
+    Shipped("uPlot", "MIT", "stabtree/report/html/uplot/LICENSE", ("stabtree/report/html/uplot/uPlot",)),
 )
 
 
