@@ -1,4 +1,4 @@
-"""Files that tell how a run ended, not how it went: they are refused, since one point looks like a clean run."""
+"""Files with final values of a run and nothing of its course: they are refused, since one point looks clean."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def check_object(values: Mapping[str, Any], where: str, names: Names) -> None:
     """Refuse one object of final values.
 
     Raises:
-        StabtreeError: where it is that.
+        StabtreeError: if it is that.
     """
     if _is_final(values) or any(names.metric(key) and isinstance(value, int | float) for key, value in values.items()):
         raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
 
 
 def check_columns(columns: Iterable[str], rows: int, where: str, names: Names) -> None:
-    """Refuse a table of final values: a single row that says so or has no step, or a row for each of several runs.
+    """Refuse a table of final values: a single row of them or without a step, or a row for each of several runs.
 
     Raises:
-        StabtreeError: where it is one.
+        StabtreeError: if it is one.
     """
     words = {normalize(name) for name in columns}
     if {"name", "state"} <= words and words & {"runtime", "created"}:

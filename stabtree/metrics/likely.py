@@ -26,7 +26,7 @@ _LOSS = frozenset(
     names("nll xent xentropy crossentropy ce bce mse rmse mae huber smoothl1 elbo nelbo logloss hinge bpb bpc bpd")
 )
 _PAIRS = (("cross", "entropy"), ("smooth", "l1"), ("log", "likelihood"))
-# What is told beside a loss and bears its name, and what is no loss at all.
+# What is logged beside a loss under its name, and what is no loss at all.
 _NO = frozenset(
     names(
         "acc accuracy ratio rate lr ppl perplexity time sec seconds duration count counts num n scale scaling weight "
@@ -46,7 +46,8 @@ _KINDS = {
     POLICY: frozenset(names("policy pi actor pg surrogate surr")),
 }
 _AGAINST = frozenset(names("d dis disc discriminator netd"))
-# What may stand beside an error that is trained on, or a cost: any other is a rate, or money.
+_ERROR = frozenset(names("error err cost objective criterion"))
+# Words beside an error that is trained on, or a cost: any other is a rate, or money.
 _TRAINED_ON = (
     _TRAIN | _HELD_OUT | frozenset(names("mean avg average reconstruction recon squared absolute td prediction"))
 )
@@ -75,8 +76,8 @@ class Guess(NamedTuple):
         metric: `loss` or `reward`.
         held_out: whether it was measured on held-out data.
         kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
-        order: what an engineer looks at first is lowest: a total, then the plain one, then one of several parts.
-        named: whether the name itself says loss or reward, or that it is of training; else it takes others beside it.
+        order: lowest for what an engineer checks first: a total, then the plain one, then one of several parts.
+        named: whether the name itself says loss or reward, or that it is of training; else others must confirm it.
     """
 
     metric: str
@@ -88,48 +89,68 @@ class Guess(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def guess(column: str) -> Guess | None:
-    """What a column could hold by its name; None where it can be neither a loss nor a reward.
+    """Return what a column could hold by its name; None if it can be neither a loss nor a reward.
 
     >>> guess("train_loss_local"), guess("loss_weight")
     (Guess(metric='loss', held_out=False, kind='', order=1, named=True), None)
     """
     if len(column) > MAX_NAME:
         return None
-    said = [word for word in words(column) if not word.isdigit()]
-    inner = frozenset(said)
+    spelled = [word for word in words(column) if not word.isdigit()]
+    inner = frozenset(spelled)
     held_out = bool(inner & _HELD_OUT)
-    if _is_loss(said, inner):
-        kind = next((kind for kind, among in _KINDS.items() if inner & among - {"value"}), "")
-        kind = kind or (VALUE if {"value", "loss"} <= inner and not inner & _LOSS else "")
+    if _is_loss(spelled, inner):
+        kind = _kind(inner)
         return Guess("loss", held_out, kind, _order(inner, kind), named="loss" in inner or bool(inner & _TRAIN))
     if player := _PLAYER.fullmatch(column):
         return Guess("loss", held_out, ADVERSARIAL, 3 + (player[1] == "D"), named=False)
     if column == "r" or "score" in inner <= _SCORE:
         return Guess("reward", held_out, "", 9, named=False)
-    if (inner & _REWARD or ("ret" in inner and inner & _EPISODE)) and not inner & (_NO | _ON_REWARDS):
+    if _is_reward(inner):
         rest = inner - _REWARD - _REWARD_FILLER - {"ret"}
         return Guess("reward", held_out, "", 1 + len(rest), named=True)
     return None
 
 
-def _is_loss(said: list[str], inner: frozenset[str]) -> bool:
-    pairs = any(pair in pairwise(said) for pair in _PAIRS)
+def is_named(column: str) -> bool:
+    """Return whether the name of a column itself says loss or reward, or that it is of training."""
+    found = guess(column)
+    return found is not None and found.named
+
+
+def _is_loss(spelled: list[str], inner: frozenset[str]) -> bool:
+    pairs = any(pair in pairwise(spelled) for pair in _PAIRS)
     if "loss" in inner:
         entropy = "entropy" in inner and not pairs
         return not entropy and not (inner & _NO - {"kl"})
     if inner & _NO:
         return False
-    if {"error", "err", "cost", "objective", "criterion"} & inner:
-        return said[-1] in ("error", "err", "cost", "objective", "criterion") and inner < _TRAINED_ON | {said[-1]}
+    if inner & _ERROR:
+        return spelled[-1] in _ERROR and inner < _TRAINED_ON | {spelled[-1]}
     return pairs or bool(inner & _LOSS)
 
 
+def _kind(inner: frozenset[str]) -> str:
+    """Return which kind of loss moves by nature; nothing for any other loss."""
+    for kind, among in _KINDS.items():
+        if inner & among - {"value"}:
+            return kind
+    return VALUE if {"value", "loss"} <= inner and not inner & _LOSS else ""
+
+
+def _is_reward(inner: frozenset[str]) -> bool:
+    earned = inner & _REWARD or ("ret" in inner and inner & _EPISODE)
+    return bool(earned) and not inner & (_NO | _ON_REWARDS)
+
+
 def _order(inner: frozenset[str], kind: str) -> int:
-    """Which loss an engineer looks at first: 0 the total, 1 the plain one, 2 one of its kind, 3 and on a part."""
+    """Return the order in which an engineer checks losses: 0 the total, 1 the plain one, 2 one of a kind, 3 a part."""
     if inner & (_AUXILIARY | {"kl"}):
         return 6
     if kind:
         return {ADVERSARIAL: 3 + bool(inner & _AGAINST), VALUE: 3, POLICY: 4}[kind]
     if inner & _TOTAL:
         return 0
-    return 1 if "loss" in inner and inner <= _FILLER | _HELD_OUT else 2
+    if "loss" in inner and inner <= _FILLER | _HELD_OUT:
+        return 1
+    return 2

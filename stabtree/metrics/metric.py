@@ -7,30 +7,39 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A known series.
+    """A known series, as `metrics.yaml` describes it.
 
     Attributes:
         name: the canonical name; a predicate's positional parameter of this name asks for it.
         meaning: what the series holds, with its unit.
-        aliases: names seen in real logs, best first; the canonical name stands before them unless it is
-            given a place among them.
+        aliases: names seen in real logs, best first; the canonical name comes before them unless it is
+            listed among them.
+        role: `objective`, `outcome`, `time`, `label` or nothing.
+        better: `lower`, `higher`, or nothing where it may go either way.
+        alone: aliases that carry the metric only when the whole column is called so.
         grouped: whether `name/<group>` (per parameter group or layer) is a series of its own.
-        log: how to log it, told to the user where a question could not be answered without it.
+        flag: whether its cells may be true or false.
+        log: how to log it, shown to the user if a question could not be answered without it.
     """
 
     name: str
     meaning: str
     aliases: tuple[str, ...] = ()
+    role: str = ""
+    better: str = ""
+    alone: tuple[str, ...] = ()
     grouped: bool = False
+    flag: bool = False
     log: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, best first: the canonical one leads unless the aliases give it another place."""
+        if self.name in self.aliases:
+            return self.aliases
+        return (self.name, *self.aliases)
 
 
 def names(words: str) -> tuple[str, ...]:
-    """The names in a line of text."""
+    """Return the names in a line of text."""
     return tuple(words.split())
-
-
-def trained(words: str) -> tuple[str, ...]:
-    """The names, then each as trackers show it with the trainer's `train/` before it."""
-    found = names(words)
-    return (*found, *(f"train_{name}" for name in found))

@@ -1,6 +1,6 @@
-"""Which column means what: the table of known metrics and what the user said of this run, as one value.
+"""Which column means what: the table of known metrics and the columns that the user named, as one value.
 
-It is made once, where a run is loaded, and handed to whoever has to know what a name stands for.
+It is made once, when a run is loaded, and passed to all that need to know what a name means.
 """
 
 from __future__ import annotations
@@ -9,37 +9,29 @@ import difflib
 import re
 import shlex
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.metrics.likely import guess
-from stabtree.metrics.pace import TIMES
-from stabtree.metrics.table import (
-    EPOCH_ALIASES,
-    MAX_NAME,
-    METRICS,
-    OTHER_COUNTS,
-    RANK_ALIASES,
-    RUN_ALIASES,
-    STEP_ALIASES,
-    by_name,
-    match,
-    normalize,
-    words,
-)
+from stabtree.metrics.load import LABEL, table
+from stabtree.metrics.metric import names as names_in
+from stabtree.metrics.table import MAX_NAME, by_name, is_time, match, normalize, with_role, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 STEP, EPOCH, RANK, RUN = "step", "epoch", "rank", "run"
 AXES = frozenset((STEP, EPOCH, RANK, RUN))  # roles that are no metrics: they say which row it is
-_PLACES = {
-    alias: (role, place)
-    for role, aliases in ((RUN, RUN_ALIASES), (RANK, RANK_ALIASES), (EPOCH, EPOCH_ALIASES), (STEP, STEP_ALIASES))
-    for place, alias in enumerate(aliases)
-}
+# Words in the name of a column of steps by which it counts something else than optimizer steps.
+_OTHER_COUNTS = frozenset(
+    names_in(
+        "token tokens sample samples example examples sequence sequences seq seqs image images img kimg frame frames "
+        "byte bytes word words consumed seen episode episodes epoch epochs ep env timestep timesteps interacts"
+    )
+)
 # Ultralytics logs the parts of its loss only, and they carry their weights already.
 _PART = re.compile(r"\s*(train|val)/(box|obj|cls|dfl|seg|sem|pose|kobj|rle|angle)_(?:loss|om)\s*")
 _PART_OF = {"train": "loss", "val": "eval_loss"}
@@ -53,20 +45,18 @@ _BESIDE = re.compile(r"time|speed|sec|memory|mem$|tokens|samples|throughput|eta|
 
 
 class Meaning(NamedTuple):
-    """What a column stands for.
+    """What a column means.
 
     Attributes:
         role: `step`, `epoch`, `rank`, `run`, a metric (`grad_norm`, `weight_norm/head`), or nothing.
-        place: among the names of the role, 0 best; what the user named stands before them all.
+        priority: among the names of the role, 0 best; -1 for a column that the user named.
     """
 
     role: str
-    place: int
+    priority: int
 
 
 UNKNOWN = Meaning("", 0)
-# Metrics that are logged as true or false, too.
-FLAGS = ("activation_finite", "skipped_steps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +64,8 @@ class Names:
     """What the columns of a run mean. Compared by identity, so that what was found once is found again at once.
 
     Attributes:
-        columns: (metric, column) as the user said; of such a metric no other column is read.
-        step_column: the column that holds the steps, as the user said.
+        columns: (metric, column) as given by the user; of such a metric no other column is read.
+        step_column: the column that holds the steps, as given by the user.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
@@ -83,63 +73,72 @@ class Names:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The columns that the user named, by what they stand for."""
-        return {**dict(self.columns), **({STEP: self.step_column} if self.step_column else {})}
+        """The columns that the user named, by what they mean."""
+        asked = dict(self.columns)
+        if self.step_column:
+            asked[STEP] = self.step_column
+        return asked
 
     def match(self, column: str) -> Meaning:
-        """What a column stands for.
+        """Return what a column means.
 
         >>> Names().match("train/Learning_Rate"), Names((("loss", "trn_nll"),)).match("trn_nll").role
-        (Meaning(role='lr', place=3), 'loss')
+        (Meaning(role='lr', priority=3), 'loss')
         """
         return _meaning(self, column)
 
     def role(self, column: str) -> str:
-        """What a column stands for, nothing for an unknown one."""
+        """Return the role of a column, nothing for an unknown one."""
         return _meaning(self, column).role
 
     def metric(self, column: str) -> str:
-        """The metric that a column carries; nothing for one of rows or of time, and for an unknown one."""
+        """Return the metric that a column holds; nothing for one of rows or of time, and for an unknown one."""
         role = _meaning(self, column).role
-        return "" if role in AXES or role in TIMES else role
+        if role in AXES or is_time(role):
+            return ""
+        return role
 
     def counts(self, column: str) -> bool:
-        """Whether a column tells where the run is: in steps or in epochs."""
-        return column == self.step_column or _place(column)[0] in (STEP, EPOCH)
+        """Return whether a column counts the steps or the epochs of the run."""
+        return column == self.step_column or _axis(column)[0] in (STEP, EPOCH)
 
     def is_label(self, column: str) -> bool:
-        """Whether a column's cells are labels, compared for equality only, so that text is no mistake in them."""
-        return _meaning(self, column).role in ("batch_id", RANK, RUN)
+        """Return whether a column's cells are labels, compared for equality only, so that text is valid in them."""
+        role = _meaning(self, column).role
+        return role in (RANK, RUN) or role in with_role(LABEL)
 
     def is_flag(self, column: str) -> bool:
-        """Whether a column's cells may be true or false; elsewhere these are no numbers."""
-        return _meaning(self, column).role.partition("/")[0] in FLAGS
+        """Return whether a column's cells may be true or false; elsewhere these are no numbers."""
+        metric = by_name().get(_meaning(self, column).role.partition("/")[0])
+        return metric is not None and metric.flag
 
     def wanted(self, column: str) -> bool:
-        """Whether anyone will want the values of a column; others need not be parsed."""
+        """Return whether the values of a column may be needed; others need not be parsed."""
         inner = in_export(column)
         known = _meaning(self, column).role or part_of(column) or (inner and self.wanted(inner))
         return bool(known or guess(column) or normalize(column) == NAMELESS)
 
     def column(self, metric: str) -> str:
-        """What to call the column of a metric that a loader makes itself."""
+        """Return the name for a column of a metric that a loader makes itself."""
         return dict(self.columns).get(metric, metric)
 
     def with_column(self, metric: str, column: str) -> Names:
-        """These names, and `column` for `metric`."""
+        """Return these names with `column` for `metric`."""
         return replace(self, columns=(*self.columns, (metric, column)))
 
     def naming_a_loss(self, columns: Iterable[str]) -> str:
-        """What to type so that one of these columns is read as the loss; nothing where none can be one."""
+        """Return the option that reads one of these columns as the loss; nothing if none can be one."""
         likely = likely_loss(column for column in columns if not self.role(column))
-        return f"name it: --column {shlex.quote('loss=' + likely)}" if likely else ""
+        if likely:
+            return f"name it: --column {shlex.quote('loss=' + likely)}"
+        return ""
 
 
 def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
-    """The names with what a user says of a run.
+    """Return the names with the columns that a user gives by metric.
 
     Raises:
-        StabtreeError: where `columns` names a metric that is not known.
+        StabtreeError: if `columns` names an unknown metric.
     """
     for metric in columns:
         _check_metric(metric)
@@ -151,7 +150,7 @@ def _check_metric(metric: str) -> None:
     known = by_name().get(base)
     if known and (known.grouped or base == metric):
         return
-    names = [entry.name for entry in METRICS]
+    names = list(by_name())
     close = difflib.get_close_matches(base, names, n=1, cutoff=0.4)
     raise StabtreeError(
         f"{clean(metric, 40)!r} is not a metric",
@@ -171,46 +170,64 @@ def _remembered(names: Names, column: str) -> Meaning:
     for role, name in asked.items():
         if name == column:
             return Meaning(role, -1)
-    found = _place(column) if _place(column)[0] else match(column)
-    return Meaning(*found) if found and found[0] not in asked else UNKNOWN
+    found = _axis(column)
+    if not found[0]:
+        found = match(column) or UNKNOWN
+    return UNKNOWN if found[0] in asked else Meaning(*found)
 
 
-def _place(column: str) -> tuple[str, int]:
-    """The axis that a column is, and its place among the names of it."""
+def _axis(column: str) -> tuple[str, int]:
+    """Return the axis that a column is, and its priority among the names of it; no axis for a metric."""
     if len(column) > MAX_NAME:
         return UNKNOWN
-    return _PLACES.get(normalize(column)) or _PLACES.get("_".join(words(column)), UNKNOWN)
+    return _axes().get(normalize(column)) or _axes().get("_".join(words(column)), UNKNOWN)
+
+
+def known_names() -> Iterator[str]:
+    """Return all names of metrics and of the columns that say which row it is."""
+    yield from chain.from_iterable(metric.names for metric in by_name().values())
+    yield from chain.from_iterable(table().axes.values())
+
+
+@cache
+def _axes() -> Mapping[str, tuple[str, int]]:
+    """Return (axis, index among its names) by name."""
+    found: dict[str, tuple[str, int]] = {}
+    for axis, aliases in table().axes.items():
+        found |= {alias: (axis, index) for index, alias in enumerate(aliases)}
+    return found
 
 
 def counts_optimizer_steps(column: str) -> bool:
-    """Whether a column of steps counts optimizer steps, as far as its name tells.
+    """Return whether a column of steps counts optimizer steps, judged by its name.
 
     >>> counts_optimizer_steps("train/global_step"), counts_optimizer_steps("consumed_tokens")
     (True, False)
     """
-    return normalize(column) not in EPOCH_ALIASES and OTHER_COUNTS.isdisjoint(words(column))
+    return normalize(column) not in table().axes[EPOCH] and _OTHER_COUNTS.isdisjoint(words(column))
 
 
 def part_of(column: str) -> str:
-    """The loss that a column holds a part of, where the parts may be summed: `loss`, `eval_loss` or nothing."""
+    """Return the loss that a column holds a part of, if the parts may be summed: `loss`, `eval_loss` or nothing."""
     found = _PART.fullmatch(column)
     return _PART_OF[found[1]] if found else ""
 
 
 def in_export(column: str) -> str:
-    """The series in a column that W&B's export calls `run - series`; nothing for any other column."""
-    return "" if column.endswith(_EXTREMES) else column.rpartition(" - ")[2] if " - " in column else ""
+    """Return the series in a column that W&B's export calls `run - series`; nothing for any other column."""
+    if column.endswith(_EXTREMES) or " - " not in column:
+        return ""
+    return column.rpartition(" - ")[2]
 
 
 def likely_loss(columns: Iterable[str]) -> str:
-    """Of columns that nobody knows, the one that is the training loss most likely; nothing where none can be."""
+    """Return the one of unknown columns that is most likely the training loss; nothing if none can be."""
     names = [name for name in columns if clean(name) == name]
-    words = {name: normalize(name) for name in names}
-    # `val/box_loss` is no training loss where `train/box_loss` stands beside it.
-    names.sort(key=lambda name: words[name].startswith(_HELD_OUT))
-    guesses = [name for name in names if "loss" in words[name]]
-    guesses += [name for name in names if words[name] in ("value", "train", "nll", "cost", "objective")]
+    # `val/box_loss` is no training loss if there is `train/box_loss` as well.
+    names.sort(key=lambda name: normalize(name).startswith(_HELD_OUT))
+    guesses = [name for name in names if "loss" in normalize(name)]
+    guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
     guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
-    guesses += [name for name in names if _LIKE_A_LOSS.search(words[name]) and not _BESIDE.search(words[name])]
-    guesses += [name for name in names if not _BESIDE.search(words[name])]
-    return guesses[0] if guesses else ""
+    others = [name for name in names if not _BESIDE.search(normalize(name))]
+    guesses += [name for name in others if _LIKE_A_LOSS.search(normalize(name))]
+    return next(iter([*guesses, *others]), "")

@@ -7,34 +7,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.metrics.table import (
-    EPOCH_ALIASES,
-    METRICS,
-    RANK_ALIASES,
-    RUN_ALIASES,
-    STEP_ALIASES,
-    match,
-    normalize,
-)
+from stabtree.metrics.load import table
+from stabtree.metrics.table import all_metrics, match, normalize
 
 if TYPE_CHECKING:
     from stabtree.metrics.metric import Metric
 
-PLACES = {"step": STEP_ALIASES, "epoch": EPOCH_ALIASES, "rank": RANK_ALIASES, "run": RUN_ALIASES}
+PLACES = table().axes
 
 
 def called(metric: Metric) -> set[str]:
-    """All names of a metric, as they are compared."""
-    return {normalize(name) for name in (metric.name, *metric.aliases)}
+    """Return all names of a metric, as they are compared."""
+    return set(map(normalize, metric.names))
 
 
 def test_no_name_means_two_metrics() -> None:
     """Compared as columns are, no name and no alias belongs to more than one metric."""
-    count = Counter(name for metric in METRICS for name in called(metric))
+    count = Counter(name for metric in all_metrics() for name in called(metric))
     assert [name for name, metrics in count.items() if metrics > 1] == []
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", all_metrics(), ids=lambda metric: metric.name)
 def test_an_alias_stands_once_and_leads_to_its_metric(metric: Metric) -> None:
     """No alias is there twice, in whatever spelling, and a column of that name is read as the metric."""
     written = [normalize(name) for name in metric.aliases]
@@ -49,7 +42,7 @@ def test_a_column_that_says_where_is_no_metric(kind: str) -> None:
     own = {normalize(name) for name in PLACES[kind]}
     others = {normalize(name) for other, names in PLACES.items() if other != kind for name in names}
     assert not own & others
-    assert not own & {name for metric in METRICS for name in called(metric)}
+    assert not own & {name for metric in all_metrics() for name in called(metric)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""What a trainer's file says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A value of a configuration that sets a key of ours to another one.
+
+    Attributes:
+        at: the keys that lead to the value, outermost first.
+        key: the canonical key that it sets.
+        equals: the rule applies to one of these values only; None where it applies to any.
+        kind: `any` (to whatever is there, null too), `list`, or nothing (to a value that is set).
+        value: what the key is set to; None for the value itself.
+        words: pattern -> what the value is called here, the first that fits.
+    """
+
+    at: tuple[str, ...]
+    key: str
+    equals: tuple[object, ...] | None = None
+    kind: str = ""
+    value: object = None
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSigns:
+    """How a configuration of the trainer is known and read.
+
+    Attributes:
+        order: trainers with a lower one are tried first; one whose files hold the words of another comes before it.
+        marks: sets of keys, `a.b` for one inside another; all keys of one set must be there.
+        keys: what a key means to this trainer -> canonical key.
+        ignored: keys that mean nothing here, though they mean something to others.
+        rules: values that set a key of ours to another value.
+        classes_in: the section that names the classes to build: loggers and callbacks.
+        named_by: keys by which the configuration of another trainer names the file of this one.
+        adds: whether the file says how another trainer's run is launched, and is no training by itself.
+        example: a small configuration, as YAML; tests read it.
+    """
+
+    order: int = 0
+    marks: tuple[frozenset[str], ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    classes_in: str = ""
+    named_by: tuple[str, ...] = ()
+    adds: bool = False
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSigns:
+    """How a log of the trainer is known and read.
+
+    Attributes:
+        order: trainers with a lower one are tried first.
+        marks: sets of columns, normalised; all columns of one set must be there.
+        path: a part of the path that no other trainer writes to.
+        prefix: how a column begins that no other trainer writes, as it is spelled.
+        format: the format that no other trainer writes.
+        csv_logger: whether its CSV has the epoch from 0, then all metrics by alphabet, each with its `val_` twin.
+        beside: a part of a column's name; a log of the trainer that this one is built on, with such a column, is its.
+        names: its columns of some metrics, metric -> column, by which its logs differ from others' that look alike.
+        last_line: a pattern of what it prints when a run is complete.
+        errors: a pattern of its errors that holds none of the usual words for an error.
+        example: the columns of a log, separated by commas; tests read it.
+    """
+
+    order: int = 0
+    marks: tuple[frozenset[str], ...] = ()
+    path: str = ""
+    prefix: str = ""
+    format: str = ""
+    csv_logger: bool = False
+    beside: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    last_line: str = ""
+    errors: str = ""
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a trainer does where its configuration says nothing of it; a trainer takes over those that it is built on.
+
+    Attributes:
+        scales_fp16: scales the loss of fp16 by itself, unless a static scale is set.
+        dtype: what its `dtype` is the precision of: `weights`, `autocast`, `all`, or nothing where that is open.
+        bare_precision_is_mixed: whether `precision: 16` is mixed precision.
+        mean_rows: whether a row of the log is the mean since the row before.
+        shares: whether a count of steps below 1 is a share of all steps.
+        steps_over_epochs: whether the epochs mean nothing where the steps are given.
+        fine_tunes: whether it is mostly used to train models on that were trained before, with a cross-entropy.
+        takes_beside: the trainer whose single file beside the configuration is part of it without being named.
+    """
+
+    scales_fp16: bool = False
+    dtype: str = ""
+    bare_precision_is_mixed: bool = False
+    mean_rows: bool = False
+    shares: bool = False
+    steps_over_epochs: bool = False
+    fine_tunes: bool = False
+    takes_beside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A trainer.
+
+    Attributes:
+        id: the name of its file, by which settings, trees and notes call it.
+        name: the name that people know it by.
+        built_on: the trainer whose loop it runs; it logs and is spelled as that one where nothing else is said.
+        library: what its models are written in.
+        may_run_on: the trainers that may do its steps without a word of it in the log.
+        config: how its configurations are known and read.
+        log: how its logs are known and read.
+        defaults: what it does where nothing is said.
+        checkpoint_steps: parts of a checkpoint's name that hold the step, where the usual words for it don't find it.
+        knobs: knob of a fix -> how it is spelled here, the inherited ones included.
+        general: the knobs that are named in general words on purpose: it has no setting for them.
+    """
+
+    id: str
+    name: str
+    built_on: str = ""
+    library: str = "torch"
+    may_run_on: tuple[str, ...] = ()
+    config: ConfigSigns = ConfigSigns()
+    log: LogSigns = LogSigns()
+    defaults: Defaults = Defaults()
+    checkpoint_steps: tuple[str, ...] = ()
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    general: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """The trainer whose loop it runs, itself where it has its own."""
+        return self.built_on or self.id
