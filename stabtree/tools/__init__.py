@@ -1,0 +1,79 @@
+"""What else the core can be used for. Each tool is a package here; the tables below are all the core knows about it.
+
+An address is `module:name`; it is imported when it is used.
+"""
+
+from __future__ import annotations
+
+COMMANDS = {
+    "scan": ("stabtree.tools.fleet.command:scan", "Diagnose all runs below folders, worst first."),
+    "watch": ("stabtree.tools.live.watch.command:watch", "Follow a growing log."),
+    "check": ("stabtree.tools.check.command:check", "Check a configuration before its run."),
+    "compare": ("stabtree.tools.compare.command:compare", "Show where a run departs from healthy ones."),
+    "calibrate": ("stabtree.tools.tune.calibrate.command:calibrate", "Fit thresholds to your own healthy runs."),
+    "anonymize": ("stabtree.tools.anonymize.command:anonymize", "Anonymize a log for sharing."),
+    "baseline": (
+        "stabtree.tools.ci.command:baseline",
+        "Accept what is found now, so that only new findings fail.",
+    ),
+}
+"""Commands, by name: the address of the function, and the line in the list of commands."""
+
+TREE_COMMANDS = {"test": "stabtree.tools.tune.why.command:test"}
+"""Commands of `stabtree tree`."""
+
+PREDICATES = {"check": "stabtree.tools.check.predicates:PREDICATES"}
+"""Questions that configurations can answer: the address of a tuple of predicates."""
+
+FUNCTIONS = {
+    "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
+    "summary": "stabtree.tools.ci.github:summary",
+    "fetched_runs": "stabtree.tools.fleet.remote.runs:fetched_runs",
+    "with_unread_runs": "stabtree.tools.fleet.read:with_lost",
+    "why_not": "stabtree.tools.tune.why.section:why_not_section",
+    "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
+    "why_not_nodes": "stabtree.tools.tune.why.not_reached:nodes_by_name",
+    "watch_contract": "stabtree.tools.live.watch.events:event_schemas",
+}
+"""Functions that the core calls where they are there."""
+
+_FLEET = "stabtree.tools.fleet.outputs"
+_SEVERAL = f"{_FLEET}.several"
+_CHECK = "stabtree.tools.check.outputs"
+_SERVICES = ("github", "gitlab", "junit", "sarif")
+_RUNS = ("screen", "headline", "json", "jsonl", "csv", "markdown", "html")
+
+OUTPUTS = {
+    "run": {
+        "jsonl": f"{_SEVERAL}:one_jsonl",
+        "csv": f"{_SEVERAL}:one_csv",
+        **{name: f"stabtree.tools.ci.{name}:{name}" for name in _SERVICES},
+    },
+    "runs": {
+        **{name: f"{_SEVERAL}:{name}" for name in _RUNS},
+        **{name: f"stabtree.tools.ci.{name}:several" for name in _SERVICES},
+    },
+    "records": {
+        "screen": f"{_FLEET}.table:table",
+        "headline": f"{_FLEET}.lines:headlines",
+        "json": f"{_FLEET}.lines:to_json",
+        "jsonl": f"{_FLEET}.lines:jsonl",
+        "csv": f"{_FLEET}.csv:csv_lines",
+        "markdown": f"{_FLEET}.markdown:markdown",
+        "html": f"{_FLEET}.page:page",
+    },
+    "comparison": {
+        "screen": "stabtree.tools.compare.screen:screen",
+        "headline": "stabtree.tools.compare.screen:headline",
+        "json": "stabtree.tools.compare.screen:to_json",
+        "markdown": "stabtree.tools.compare.markdown:markdown",
+    },
+    "calibration": {
+        "screen": "stabtree.tools.tune.calibrate.screen:screen",
+        "toml": "stabtree.tools.tune.calibrate.screen:toml",
+        "json": "stabtree.tools.tune.calibrate.screen:data",
+    },
+    "check": {name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl", *_SERVICES)},
+    "watch": dict.fromkeys(("screen", "headline", "jsonl"), "stabtree.tools.live.watch.reporter:WatchReporter"),
+}
+"""Outputs: of what kind of result, by the name of `--output`, the address of the function that writes it."""

@@ -1,0 +1,143 @@
+"""`stabtree anonymize`: a log without names, for sharing."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
+from stabtree.cli.output.write import write_pieces
+from stabtree.cli.program.expand import Only, option
+from stabtree.cli.program.help import OUTPUT
+from stabtree.cli.shell.printing import emit_bytes, notify
+from stabtree.cli.shell.progress import Busy
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PathArg = Annotated[str, typer.Argument(metavar="PATH", help="A log, or the folder of a run; - reads standard input.")]
+Out = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "-o, --output FILE",
+        "Write to FILE instead of standard output; a folder to a new folder. The log itself is never overwritten.",
+    ),
+]
+Hide = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hide",
+        metavar="WORD",
+        help="Replace WORD everywhere, even in column names and where it is a common word; may be given several times.",
+    ),
+]
+
+EPILOG = """\b
+Examples:
+  stabtree anonymize run.csv > sent.csv  in the log's own format
+  stabtree anonymize runs/7 -o sent      a folder, to a new folder
+
+\b
+Exit codes:
+  0  written
+  2  a mistake in what was typed, or a file that can't be read or written
+  4  stabtree itself failed; --debug shows where
+"""
+
+
+def anonymize(
+    path: PathArg,
+    read: Annotated[ReadOptions, Only("format", "run_name")],
+    output: Out = None,
+    hide: Hide = None,
+) -> None:
+    """Anonymize a log for sharing.
+
+    Numbers, column names and words that are common in logs stay. Any other word, in paths, hosts, addresses, runs and
+    texts, is replaced by a stand-in, the same one throughout. The result has the same format, down to its oddities, so
+    stabtree reads from it what it read from the log. What was replaced, and what was kept that you should look at, is
+    listed on standard error. It is an aid, not a guarantee: read the result before you send it.
+    """
+    target = None if output in (None, "-", "/dev/stdout") else Path(str(output))
+    if _same(target, path):
+        hint = "name another file to write to"
+        raise StabtreeError("is the log itself, which is never overwritten", where=_shown(target), hint=hint)
+    words = frozenset(hide or ())
+    for word in words:
+        if not re.search(r"[^\W\d_]{2}", word):
+            raise StabtreeError("is not a word; numbers stay", where=f"--hide {clean(word)}", hint="name letters")
+    if Path(path).is_dir():
+        lines = _folder(Path(path), target, words)
+    else:
+        lines = _file(path, target, words, read)
+    for line in lines:
+        notify(f"note: {line}")
+
+
+def _file(path: str, target: Path | None, words: frozenset[str], read: ReadOptions) -> Iterator[str]:
+    """Write a file without names; return notes about it."""
+    from stabtree.tools.anonymize.anonymize import anonymized
+    from stabtree.tools.anonymize.scrub import Scrub
+    from stabtree.tools.anonymize.summary import summary
+
+    found = anonymized(path, Scrub(hidden=words), format_=read.format, run=read.run_name)
+    if found.packing and target is None and sys.stdout is not None and sys.stdout.isatty():
+        raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
+    with Busy(wanted=target is not None).doing(f"rewriting {clean(path)}"):
+        if target:
+            write_pieces(target, found.pieces)
+        else:
+            for piece in found.pieces:
+                emit_bytes(piece)
+    return summary(found.scrub, found.notes)
+
+
+def _folder(folder: Path, target: Path | None, words: frozenset[str]) -> Iterator[str]:
+    """Write a folder without names; return notes about it."""
+    from stabtree.tools.anonymize.folder import Rewriting
+    from stabtree.tools.anonymize.scrub import Scrub
+    from stabtree.tools.anonymize.summary import folder_summary, summary
+
+    if target is None:
+        raise StabtreeError("is a folder, and so is the result", where=clean(folder), hint="type -o FOLDER")
+    shown = f"--output {clean(target)}"
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise StabtreeError("is inside the folder that is read", where=shown, hint="name a folder elsewhere")
+    work = Rewriting(folder, target, Scrub(hidden=words))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(target.iterdir()):
+            raise StabtreeError("is not empty", where=shown, hint="name a new folder")
+        with Busy(wanted=True).doing(f"rewriting {clean(folder)}"):
+            work.run()
+    except OSError as error:
+        problem = f"can't be written: {clean(error.strerror or error)}"
+        raise StabtreeError(problem, where=shown, hint="name another place") from None
+    return chain(folder_summary(work.written, work.left, work.notes), summary(work.scrub, []))
+
+
+def _same(target: Path | None, path: str) -> bool:
+    """Return whether the output is the input, whatever each was named, redirected or linked as."""
+    with suppress(OSError, ValueError, AttributeError):  # the last where a stream is closed
+        read = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
+        written = target.stat() if target else os.fstat(sys.stdout.fileno())
+        stored = stat.S_ISREG(read.st_mode) or stat.S_ISDIR(read.st_mode)  # a terminal is both as well
+        return stored and os.path.samestat(read, written)
+    return False
+
+
+def _shown(target: Path | None) -> str:
+    if target:
+        return f"--output {clean(target)}"
+    return "standard output"

@@ -1,0 +1,1 @@
+"""`stabtree check`: judge a configuration before its run."""

@@ -1,0 +1,129 @@
+"""`stabtree check`: judge a configuration before its run."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stabtree.cli.options.judge import TREES, JudgeOptions, effective_settings, judging_by
+from stabtree.cli.options.output import OutputOptions, full_option, output_option
+from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
+from stabtree.cli.output.deliver import deliver, summarize
+from stabtree.cli.output.places import protect_log, protect_rules, protect_run, wanted
+from stabtree.cli.program.expand import Only
+from stabtree.cli.program.help import INPUT
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import masked
+from stabtree.report.outputs import CHECK, JSON, JSONL
+
+if TYPE_CHECKING:
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.outcome import Outcome
+
+Configs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CONFIG",
+        help="Configurations, each of a run of its own: YAML, JSON, TOML, Python assignments, or a folder.",
+    ),
+]
+Merge = Annotated[
+    bool,
+    typer.Option(
+        "--merge",
+        help="Read the files as one configuration; later files override earlier ones.",
+        rich_help_panel=INPUT,
+    ),
+]
+
+CheckOutput = Annotated[
+    OutputOptions,
+    Only(
+        "json",
+        "quiet",
+        output=output_option(CHECK),
+        full=full_option("Print everything: every fix, each rule that could not be judged."),
+    ),
+]
+
+EPILOG = """\b
+Examples:
+  stabtree check config.yaml                    before a GPU is touched
+  stabtree check train.yaml zero3.json --merge  one configuration in two files
+  stabtree check 'configs/*.yaml' -q            one line each
+  stabtree check config.yaml --trees rules      with your team's rules
+
+\b
+Exit codes:
+  0  judged, nothing at or above --fail-on
+  1  something is
+  2  a mistake in what was typed, or a file that is not a configuration
+  3  it says too little for any rule to be judged
+  4  stabtree itself failed; --debug shows where
+"""
+
+
+def check(
+    paths: Configs,
+    read: Annotated[ReadOptions, Only("config")],
+    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "exit_zero")],
+    out: CheckOutput,
+    merge: Merge = False,
+) -> None:
+    """Find what is wrong with a run before it begins, as far as its configuration shows.
+
+    No defaults are assumed: a rule about a setting that the configuration does not mention is not judged.
+    """
+    from stabtree.report.options import RenderOptions
+
+    effective = effective_settings(read, judge)
+    targets = wanted(out, CHECK)
+    judging = judging_by(effective.settings, judge)
+    protect_rules(targets, *judging.rules)
+    files = _files(paths)
+    for file in files:
+        protect_log(targets, file)
+    groups = [files] if merge else [[file] for file in files]
+    hashed = not {JSON, JSONL}.isdisjoint(targets.values())
+    outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+    for outcome in outcomes:
+        if not isinstance(outcome.found, StabtreeError):
+            protect_run(targets, outcome.found.run)
+    if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
+        raise outcomes[0].found
+    code = effective.exit_code([outcome.verdict for outcome in outcomes])
+    look = RenderOptions(length=out.length, exit_code=code, fail_on=effective.levels)
+    deliver(CHECK, outcomes, targets, look)
+    summarize(outcomes, targets, look)
+    if code:
+        raise typer.Exit(code)
+
+
+def _files(paths: list[str]) -> list[str]:
+    """Return the files that paths and patterns name, each once.
+
+    Raises:
+        StabtreeError: for an empty path, as of an unset variable of the shell; it does not mean the working directory.
+    """
+    from stabtree.loaders.paths.several import deduplicated, expanded
+
+    if not all(paths):
+        raise StabtreeError("an empty path names no configuration", hint="name a file, or . for this folder")
+    return [str(path) for path in deduplicated(list(chain.from_iterable(map(expanded, paths))))]
+
+
+def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
+    """Return what was found in a configuration; for machines with the hashes of its files."""
+    from stabtree.judging.outcome import Outcome
+    from stabtree.loaders.paths.inputs import with_inputs
+    from stabtree.tools.check.configs.load import load_config
+    from stabtree.tools.check.judge import checked
+
+    name = ", ".join(map(masked, files))
+    try:
+        run = load_config(*files)
+    except StabtreeError as error:
+        return Outcome(name, error)
+    return Outcome(name, checked(with_inputs(run) if hashed else run, judging))

@@ -1,0 +1,95 @@
+"""A configuration before its run: `load_config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, masked
+from stabtree.run import FileUse, Run
+from stabtree.tools.check.configs.document import HINT
+from stabtree.tools.check.configs.folder import SUFFIXES, beside, configured, in_folder
+from stabtree.tools.check.configs.settle import completed
+
+if TYPE_CHECKING:
+    from stabtree.tools.check.configs.folder import Configured
+    from stabtree.tools.check.configs.settle import Settings
+
+# What the configuration of a model says too.
+_NOT_TRAINING = ("vocab_size", "n_classes", "weights_dtype")
+_NEITHER = "is no configuration, and no log whose header says how it was trained"
+
+
+def load_config(*paths: str | Path) -> Run:
+    """Read what a run is going to be from its configuration, before it starts.
+
+    Args:
+        paths: the files of one configuration, or its folder. What a later one says goes before an earlier one's.
+
+    Returns:
+        A run without series. Its `config` holds what the files say and what follows from that, nothing else.
+
+    Raises:
+        StabtreeError: where a file can't be read, or none holds a setting that is known.
+    """
+    if not paths:
+        raise StabtreeError("no configuration to read", hint=HINT)
+    settings: Settings = {}
+    notes: list[str] = []
+    sources: list[FileUse] = []
+    for path in map(Path, paths):
+        found, more = _read(path)
+        notes += more
+        for one in found:
+            notes += (*one.notes, *_otherwise(settings, one.settings))
+            settings |= one.settings
+            sources.append(FileUse(masked(clean(one.path)), _format(one), 0))
+    if not settings.keys() - {*_NOT_TRAINING, "framework", "name"}:
+        where = masked(clean(paths[0]))
+        raise StabtreeError("holds no setting of a training that stabtree knows", where=where, hint=HINT)
+    name = settings.pop("name", None)
+    return Run(
+        str(name.value) if name else Path(sources[-1].path).stem,
+        {},
+        completed(settings),
+        sources=tuple(sources),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
+    """What a path says; of one that is no configuration but a log, what its trainer wrote of its settings there."""
+    try:
+        if path.is_dir():
+            return in_folder(path)
+        one = configured(path)
+    except StabtreeError:
+        if path.suffix.lower() in (*SUFFIXES, ".py") or not path.exists():
+            raise
+        from stabtree.tools.check.configs.logged import (
+            logged,  # the loaders of logs, which a configuration needs none of
+        )
+
+        found = logged(path)
+        if not found:
+            raise StabtreeError(_NEITHER, where=masked(clean(path)), hint=HINT) from None
+        return [found], ()
+    others, notes = beside(one)
+    return [*others, one], notes
+
+
+def _format(one: Configured) -> str:
+    if one.framework:
+        return f"configuration ({one.framework})"
+    return "configuration"
+
+
+def _otherwise(settings: Settings, later: Settings) -> list[str]:
+    """A note for each setting that a later file says otherwise."""
+    both = [key for key in later if key in settings and key not in ("framework", "name")]
+    return [
+        f"{settings[key].source} says {settings[key].value}, {later[key].source} {later[key].value}: the latter counts."
+        for key in both
+        if settings[key].value != later[key].value
+    ]

@@ -1,0 +1,150 @@
+"""What single trainers say in a way of their own, not by one key that has one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from stabtree.frameworks.load import framework as framework_called
+from stabtree.frameworks.recognise import plain_word
+from stabtree.tools.check.configs.spelled import Spelled, is_open
+
+if TYPE_CHECKING:
+    from stabtree.frameworks.model import Rule
+    from stabtree.tools.check.configs.document import Path_
+
+_SURE = -1  # the rank of what is found here: better than any spelling
+_TRACKERS = ("wandb", "tensorboard", "mlflow", "comet", "trackio", "clearml", "swanlab", "neptune")
+
+
+def set_by_trainer(values: Mapping[str, Any], framework: str) -> Iterator[Spelled]:
+    """Return the settings that a configuration makes in the way of its trainer."""
+    words = {plain_word(key): key for key in values}
+    signs = framework_called(framework).config
+    yield from _adapter(values, words)
+    yield from _trackers(values, words)
+    for rule in signs.rules:
+        yield from _by_rule(rule, values)
+    if signs.classes_in:
+        yield from _classes_in(values, words.get(signs.classes_in, ""))
+    for word, key in (("checkpoint", "save_strategy"), ("validation", "eval_strategy")):
+        inner = values.get(word)
+        if isinstance(inner, Mapping):
+            off = [name for name in ("enabled", "enable", "enable_checkpoint") if inner.get(name) is False]
+            yield from (_setting(key, "no", word, name) for name in off[:1])
+
+
+def _setting(key: str, value: object, *path: str | int) -> Spelled:
+    return Spelled(key, _SURE, path, value)
+
+
+def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelled]:
+    """Return what a rule of the trainer's file sets, nothing where it doesn't apply."""
+    path: list[str] = []
+    value: Any = values
+    for word in rule.at:
+        inner = value if isinstance(value, Mapping) else {}
+        key = next((key for key in inner if plain_word(key) == plain_word(word)), None)
+        if key is None:
+            return
+        path.append(key)
+        value = inner[key]
+    if _applies(rule, value):
+        found = value if rule.value is None else rule.value
+        called = (name for pattern, name in rule.words.items() if fnmatchcase(str(value), pattern))
+        yield _setting(rule.key, next(called, found), *path)
+
+
+def _applies(rule: Rule, value: Any) -> bool:
+    if rule.equals is not None:
+        plain = value.lower() if isinstance(value, str) else value
+        return plain in rule.equals
+    if rule.kind == "list":
+        return isinstance(value, list)
+    return rule.kind == "any" or not is_open(value)
+
+
+def _adapter(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelled]:
+    """Return whether all weights are trained, or low-rank ones on weights that may be quantized."""
+    known = [word for word in ("adapter", "finetuning_type", "use_peft") if word in words]
+    word = next((word for word in known if not isinstance(values[words[word]], Mapping)), "")
+    if not word:
+        return
+    found = str(values[words[word]]).lower()
+    if found == "true":
+        found = "lora"
+    elif found in ("none", "", "false") and word != "adapter":
+        found = "full"
+    if found == "lora" and _is_4bit(values, words):
+        found = "qlora"
+    if found in ("lora", "qlora", "full"):
+        yield _setting("adapter", found, words[word])
+
+
+def _is_4bit(values: Mapping[str, Any], words: Mapping[str, str]) -> bool:
+    bits = values.get(words.get("quantization_bit", ""))
+    return values.get(words.get("load_in_4bit", "")) is True or bits == 4
+
+
+def _trackers(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelled]:
+    """Return where metrics go, by a flag for each: `use_wandb`, `wandb_log`, or a project of that name."""
+    if "report_to" in words:
+        return
+    found = {}
+    for name in _TRACKERS:
+        key = _switched_on(name, values, words)
+        if key:
+            found[name] = key
+    if found:
+        yield _setting("logs", list(found), next(iter(found.values())))
+
+
+def _switched_on(tracker: str, values: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    """Return the key that sends metrics to a tracker; empty where none does, or the tracker is off."""
+    if values.get(words.get(f"{tracker}_log", "")) is False:
+        return ""
+    for word in (f"use_{tracker}", f"{tracker}_log", f"enable_{tracker}", f"{tracker}_project"):
+        value = values.get(words.get(word, ""))
+        named = word.endswith("project") and not is_open(value)
+        if word in words and (value is True or named):
+            return words[word]
+    return ""
+
+
+def _classes_in(values: Mapping[str, Any], name: str) -> Iterator[Spelled]:
+    """Return what the loggers and callbacks say that a section of a configuration has the trainer build."""
+    section = values.get(name)
+    if not isinstance(section, Mapping):
+        return
+    logs = _classes(section.get("logger"))
+    if logs is not None:
+        yield _setting("logs", [log.removesuffix("Logger") for log in logs], name, "logger")
+    callbacks = section.get("callbacks")
+    for index, callback in enumerate(callbacks if isinstance(callbacks, list) else []):
+        if isinstance(callback, Mapping) and _class(callback) == "ModelCheckpoint":
+            inner = callback.get("init_args", callback)
+            path: Path_ = (name, "callbacks", index, *(("init_args",) if inner is not callback else ()))
+            if isinstance(inner, Mapping):
+                yield from _saves(inner, path)
+
+
+def _saves(given: Mapping[str, Any], path: Path_) -> Iterator[Spelled]:
+    for word, key in (("every_n_train_steps", "checkpoint_every"), ("save_top_k", "save_total_limit")):
+        if not is_open(given.get(word)):
+            yield _setting(key, given[word], *path, word)
+    if given.get("save_top_k") == 0 and given.get("save_last") is not True:
+        yield _setting("save_strategy", "no", *path, "save_top_k")
+
+
+def _classes(value: Any) -> list[str] | None:
+    """Return the names of the classes to build; none for `false`, None where nothing is said."""
+    if value is False:
+        return []
+    many = value if isinstance(value, list) else [value]
+    names = [_class(one) for one in many if isinstance(one, Mapping)]
+    return [name for name in names if name] or None
+
+
+def _class(value: Mapping[str, Any]) -> str:
+    return str(value.get("class_path") or value.get("_target_") or "").rsplit(".", 1)[-1]

@@ -1,0 +1,55 @@
+"""A configuration judged before its run: the same walk, over a tree that needs only a configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import in_words
+from stabtree.judging.judge import Judging
+from stabtree.run import CONFIG
+from stabtree.tree.load import load_preflight, load_tree
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
+    from stabtree.tree.model import Tree
+
+USUAL = Judging()
+
+
+def checked(run: Run, judging: Judging = USUAL) -> Diagnosis:
+    """Diagnose a run before it begins, as far as its configuration shows.
+
+    The verdict is unknown if no rule could be judged: a setting that is missing is never assumed to be a default.
+
+    Args:
+        run: the configuration, from `load_config`.
+        judging: what is set, ignored and accepted, and whose trees are walked.
+
+    Raises:
+        StabtreeError: if a tree can't be read, or something is set or ignored that does not exist.
+    """
+    found = judging.judged(run, rules(judging))
+    missing = tuple(replace(item, log=_how_to_say(item.metrics)) for item in found.missing)
+    open_ = tuple(replace(item, log=_how_to_say(item.names)) for item in found.log_next)
+    return replace(found, missing=missing, log_next=open_)
+
+
+def rules(judging: Judging) -> Tree:
+    """Return the tree to walk for a configuration: the one that is named, else ours with those of the folder.
+
+    The project's own single tree is one for logs.
+    """
+    if judging.tree:
+        tree = load_tree(judging.tree)
+        if CONFIG in tree.when:
+            return tree
+        return replace(tree, when=(*tree.when, CONFIG))
+    return load_preflight(judging.trees or judging.settings.trees or None)
+
+
+def _how_to_say(keys: tuple[str, ...]) -> str:
+    if keys:
+        return f"say {in_words(keys)} in the configuration"
+    return ""

@@ -1,0 +1,121 @@
+"""Settings against values, bounds and each other: what most rules of a team are made of.
+
+Each may be asked of some configurations alone: `where: adapter, being: "lora qlora"`. `*` means any letters, and
+`?` a setting that is not given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fnmatch import fnmatchcase
+
+from stabtree.common.answer import NO, YES, Answer
+from stabtree.predicates.registry import Pattern, predicate
+from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
+from stabtree.tools.check.predicates.answers import decided, format_value, not_applicable, not_given, number, word
+
+OUTSIDE = "outside"
+
+
+@predicate(
+    source="the documents that a tree names",
+    rule="{key} is one of: {values}",
+)
+def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
+    """Does a setting have one of these values?
+
+    `values` are separated by blanks, with `*` for any letters; numbers are compared as numbers.
+    """
+    refused = not_applicable(run, where, being)
+    if refused or key not in run.config:
+        return refused or not_given(run, key)
+    value, known = number(run, key), word(run, key)
+    found = any(_same(value, wanted) or fnmatchcase(known, wanted) for wanted in values.lower().split())
+    return decided(run, _keys(key, where), "" if found else f"looked for: {values}", found=found, observed=value)
+
+
+def _same(value: float | None, wanted: str) -> bool:
+    try:
+        return value is not None and value == float(wanted)
+    except ValueError:
+        return False
+
+
+@predicate(source="the documents that a tree names", rule="{key} is said")
+def setting_is_said(run: Run, *, key: str) -> Answer:
+    """Is a setting said at all?
+
+    It distinguishes kinds of configurations: where it is not given the answer is no.
+    """
+    found = key in run.config
+    return decided(run, (key,), "" if found else f"{key} is not said", found=found)
+
+
+@predicate(
+    source="the documents that a tree names",
+    labels=(YES, OUTSIDE, NO),
+    rule="{key} is not between {low:g} and {high:g}; it is far off beyond {factor:g} times either",
+)
+def setting_outside(
+    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
+) -> Answer:
+    """Is a setting outside of its range?
+
+    Yes from `factor` times `high` or a `factor`th of `low` on; `outside` where it is outside by less. A `low` of 0
+    is no limit.
+    """
+    refused = not_applicable(run, where, being)
+    value = number(run, key)
+    if refused or value is None:
+        return refused or not_given(run, key)
+    least = low if low > 0 else -math.inf
+    far = value > high * factor or value < least / max(factor, 1.0)
+    near = value > high or value < least
+    limit = high if value > high or low <= 0 else low
+    if low > 0:
+        bar = f"the range is {format_value(low)} to {format_value(high)}"
+    else:
+        bar = f"at most {format_value(high)} is usual"
+    bar = f"at least {format_value(low)} is usual" if high >= 1e12 else bar
+    if far:
+        found = YES
+    elif near:
+        found = OUTSIDE
+    else:
+        found = NO
+    return decided(run, _keys(key, where), bar, found=found, observed=value, limit=limit)
+
+
+@predicate(source="the documents that a tree names", rule="{key} holds {pattern}")
+def setting_matches(run: Run, *, key: str, pattern: Pattern, where: str = "", being: str = "") -> Answer:
+    """Does a setting match a pattern?
+
+    `pattern` is a regular expression, looked for anywhere in the value, whatever its case.
+    """
+    refused = not_applicable(run, where, being)
+    if refused or key not in run.config:
+        return refused or not_given(run, key)
+    found = re.search(pattern, word(run, key), re.IGNORECASE) is not None
+    return decided(run, _keys(key, where), "" if found else f"looked for: {pattern}", found=found)
+
+
+@predicate(source="the documents that a tree names", rule="{key} is more than {factor:g} times {other}")
+def setting_exceeds(run: Run, *, key: str, other: str, factor: float = 1.0, where: str = "", being: str = "") -> Answer:
+    """Is a setting larger than another one?
+
+    More than `factor` times it.
+    """
+    refused = not_applicable(run, where, being)
+    value, against = number(run, key), number(run, other)
+    if refused or value is None or against is None:
+        return refused or not_given(run, key, other)
+    limit = factor * against
+    bar = f"more than {format_value(limit)} is too much"
+    return decided(run, (key, other), bar, found=value > limit, observed=value, limit=limit)
+
+
+def _keys(key: str, where: str) -> tuple[str, ...]:
+    if where:
+        return (key, where)
+    return (key,)

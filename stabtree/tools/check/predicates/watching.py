@@ -1,0 +1,173 @@
+"""What will be seen of the run, and what will be left of it: logging, evaluation, checkpoints."""
+
+from __future__ import annotations
+
+from stabtree.common.answer import NO, YES, Answer, inapplicable
+from stabtree.common.stats import LARGEST
+from stabtree.predicates.registry import Count, predicate
+from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
+from stabtree.tools.check.predicates.answers import decided, describe, not_given, number, word
+
+OFF, BY_STEPS = "no", ("", "steps")
+FEW, COARSE, ONCE = "few", "coarse", "once"
+REWARDED = ("grpo", "ppo")
+SAVES = ("save_strategy", "checkpoint_every", "max_steps")
+LOGS = ("log_strategy", "log_interval", "max_steps")
+PRINTED = "steps_per_print"
+
+
+@predicate(source="axolotl, key metrics for SFT", labels=(YES, ONCE, NO), rule="no evaluation before the run ends")
+def eval_never(run: Run) -> Answer:
+    """Will the run end without an evaluation?
+
+    `once` unless samples are known to come again: the training loss of new ones shows nearly as much.
+    """
+    if number(run, "num_generations") or word(run, "task") in REWARDED:
+        return inapplicable("its reward shows how it does")
+    how, every, total = word(run, "eval_strategy"), number(run, "eval_every"), number(run, "max_steps")
+    if not how and every is None:
+        return not_given(run, "eval_strategy")
+    late = how in BY_STEPS and every is not None and total is not None and every > total
+    epochs = number(run, "epochs")
+    found = YES if how == OFF or late else NO
+    if found == YES and (epochs is None or epochs <= 1):
+        found = ONCE
+    keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
+    return decided(run, keys, "", found=found)
+
+
+@predicate(source="Phase-19 Q2.4", rule="no checkpoint before the run ends, and more than {usual_steps} steps")
+def saves_never(run: Run, *, usual_steps: int) -> Answer:
+    """Will there be no checkpoint before the run ends?
+
+    A run that is no longer than `usual_steps` loses no more than is usual.
+    """
+    how, every, total = word(run, SAVES[0]), number(run, SAVES[1]), number(run, SAVES[2])
+    if total is not None and total <= usual_steps:
+        bar = f"up to {usual_steps} steps between checkpoints are usual"
+        return decided(run, SAVES, bar, found=False, observed=total, limit=float(usual_steps))
+    if how == OFF:
+        return decided(run, SAVES[:1], "", found=True)
+    if how not in BY_STEPS:
+        return decided(run, SAVES[:1], "", found=False)
+    if every is None or total is None:
+        return not_given(run, *SAVES[1:])
+    return decided(run, SAVES, "", found=every >= total, observed=every, limit=total)
+
+
+@predicate(source="Phase-19 Q2.4", rule="more than {usual_steps} steps between checkpoints, and {share:.0%} of the run")
+def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
+    """Are the checkpoints far apart?"""
+    how, every, total = word(run, SAVES[0]), number(run, SAVES[1]), number(run, SAVES[2])
+    if how not in BY_STEPS:
+        return inapplicable(f"{describe(run, SAVES[0])}: not by steps")
+    if every is None or (every > usual_steps and total is None):
+        return not_given(run, *SAVES[1:])
+    if total is not None and every >= total:
+        return decided(run, SAVES, "there is none", found=False)
+    limit = max(float(usual_steps), share * (total or 0.0))
+    bar = f"up to {limit:g} steps apart is usual"
+    return decided(run, SAVES, bar, found=every > limit, observed=every, limit=limit)
+
+
+@predicate(
+    source="Phase-19 Q4.1; NaN detection, rollback",
+    labels=(YES, FEW, NO),
+    rule="only the newest is kept, or those kept span fewer than {fault_steps} steps, in a run of more",
+)
+def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
+    """Will all checkpoints that are kept be younger than a fault is when it shows?
+
+    The oldest of n is at least n - 1 intervals old. A best one that is kept besides is older. `few` where there is an
+    older one at all, be it in the history of a hub.
+    """
+    keys = ("save_total_limit", "checkpoint_every", "load_best", "max_steps", "push_to_hub")
+    kept, every, total = number(run, keys[0]), number(run, keys[1]), number(run, keys[3])
+    how = word(run, "save_strategy")
+    if kept is None:
+        return not_given(run, keys[0])
+    if how == OFF or kept <= 0:
+        return inapplicable(f"{describe(run, 'save_strategy', keys[0])}: none is dropped")
+    if run.setting("load_best") is True:
+        return decided(run, keys[:3], "the best one is kept besides", found=False)
+    if total is not None and total <= fault_steps:
+        bar = f"the run is over before a slow fault shows, which takes {fault_steps} steps"
+        return decided(run, (keys[0], keys[3]), bar, found=False, observed=total, limit=float(fault_steps))
+    if kept > 1 and (every is None or how not in BY_STEPS):
+        if every is None:
+            return not_given(run, "checkpoint_every")
+        return inapplicable(f"{describe(run, 'save_strategy')}")
+    span = (kept - 1) * (every or 0.0)
+    dropped = total is None or every is None or kept * every < total
+    bar = f"the oldest kept is {span:g} steps old or more; a slow fault takes {fault_steps} to show"
+    older = kept > 1 or run.setting("push_to_hub") is True
+    if not dropped or span >= fault_steps:
+        found = NO
+    elif older:
+        found = FEW
+    else:
+        found = YES
+    return decided(run, keys, bar, found=found, observed=span, limit=float(fault_steps))
+
+
+@predicate(
+    source="the windows of the trees: 40 rows", labels=(YES, FEW, NO), rule="no row at all, or fewer than {rows} rows"
+)
+def logs_too_little(run: Run, *, rows: Count) -> Answer:
+    """Will the log have too few rows to judge the run by?
+
+    Yes where it has none; `few` below `rows` ones, unless every step is logged.
+    """
+    how, every, total = word(run, LOGS[0]), number(run, LOGS[1]), number(run, LOGS[2])
+    if how == OFF:
+        return decided(run, LOGS[:1], "nothing is logged", found=True)
+    refused = _not_by_steps(run)
+    if refused:
+        return refused
+    if not every or total is None:
+        return not_given(run, *LOGS[1:])
+    count = min(total // every, LARGEST)
+    if count < 1:
+        found = YES
+    elif count < rows and every > 1:
+        found = FEW
+    else:
+        found = NO
+    bar = f"{count:g} rows; windows take {rows}"
+    return decided(run, LOGS, bar, found=found, observed=count, limit=float(rows))
+
+
+@predicate(
+    source="Phase-19 Q2.1 and Q2.2",
+    labels=(YES, COARSE, NO),
+    rule="more than {recovery_steps} steps between rows; coarse above {fine_steps}",
+)
+def logs_too_rarely(run: Run, *, recovery_steps: int, fine_steps: int) -> Answer:
+    """Are the rows of the log too far apart for what the trees look for?
+
+    Yes where a spike is over before the next row; `coarse` where a window of 100 steps has fewer than ten rows.
+    """
+    every = number(run, LOGS[1])
+    refused = _not_by_steps(run)
+    if refused:
+        return refused
+    if every is None:
+        return not_given(run, LOGS[1])
+    if every > recovery_steps:
+        found = YES
+    elif every > fine_steps:
+        found = COARSE
+    else:
+        found = NO
+    bar = f"a spike is over within {recovery_steps} steps; {fine_steps} or fewer show it"
+    limit = float(recovery_steps if found == YES else fine_steps)
+    return decided(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
+
+
+def _not_by_steps(run: Run) -> Answer | None:
+    """Return why the number of steps between two log rows is not known; None where it may be."""
+    if word(run, LOGS[0]) not in BY_STEPS:
+        return inapplicable(f"{describe(run, LOGS[0])}: not by steps")
+    if LOGS[1] in run.config and PRINTED in run.config[LOGS[1]].source:
+        return inapplicable(f"{describe(run, LOGS[1])}: how often DeepSpeed prints, not what the trainer logs")
+    return None

@@ -1,0 +1,1 @@
+"""Find where a bad run parts from healthy ones: pure functions from runs to a `Comparison`."""

@@ -1,0 +1,157 @@
+"""A comparison on one screen: where they part, which series was first, what differs, the verdict of each run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import clean, to_ascii
+from stabtree.report.figure.strips import columns_for, strips
+from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.page import new_page
+from stabtree.report.verdicts import BADGES
+from stabtree.tools.compare import report as words
+from stabtree.tools.compare.overlay import overlay
+from stabtree.tools.compare.result import Parted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.report.page import Page
+    from stabtree.tools.compare.result import Comparison
+
+MAX_PARTINGS = 6
+MAX_SETTINGS = 8
+MAX_LEFT_OUT = 3
+MAX_NAME = 32
+INDENT = 2
+MAX_LINE = 400
+
+
+def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return a comparison for a terminal."""
+    page = new_page(look)
+    full = look.length is Length.FULL
+    word, style = words.WORDS[comparison.parted]
+    page.line((f" {word} ", style), ("  ", ""), (words.title(comparison), "heading"))
+    for text in filter(None, (words.basis(comparison), *comparison.notes)):
+        page.line((text, "dim"))
+    _partings(page, comparison, None if full else MAX_PARTINGS)
+    _strips(page, comparison, look)
+    _settings(page, comparison, None if full else MAX_SETTINGS)
+    _verdicts(page, comparison)
+    _left_out(page, comparison, None if full else MAX_LEFT_OUT)
+    page.blank()
+    page.line((words.closing(comparison), "critical word" if comparison.parted is Parted.YES else ""))
+    page.lines([[(f"next: {words.next_command(comparison)}", "dim")]])
+    return page.text()
+
+
+def _partings(page: Page, comparison: Comparison, limit: int | None) -> None:
+    rows = words.partings(comparison)
+    if not rows:
+        return
+    page.heading("Who parted first")
+    shown = rows[:limit]
+    at, metric, good, bad = _widths(page, (*shown, ("", "", "good", "bad")), 4)
+    metric = min(metric, MAX_NAME)
+    head = f"{'':<{at}}  {'':<{metric}}  {'good':>{good}}  {'bad':>{bad}}"
+    page.lines([[(head, "dim")]], indent=INDENT)
+    for row in shown:
+        name = row.metric
+        if len(name) > metric:
+            name = f"{name[: metric - 1]}…"
+        cells = [
+            (f"{row.at:<{at}}  ", "number"),
+            (f"{name:<{metric}}  ", "first" if row is rows[0] else ""),
+            (f"{row.good:>{good}}  ", "behind"),
+            (f"{row.bad:>{bad}}  ", "mark"),
+            (row.how, "dim"),
+        ]
+        page.lines([cells], indent=INDENT)
+    _more(page, len(rows) - len(shown), f", the last at {rows[-1].at}")
+
+
+def _widths(page: Page, rows: Sequence[Sequence[str]], columns: int) -> list[int]:
+    """Return the width of the widest cell of each column."""
+    return [max(len(page.plain(row[column])) for row in rows) for column in range(columns)]
+
+
+def _more(page: Page, count: int, detail: str = "") -> None:
+    """Show how many rows are left out, if any."""
+    if count:
+        page.line((f"and {count} more{detail}: --full", "dim"), indent=INDENT)
+
+
+def _strips(page: Page, comparison: Comparison, look: RenderOptions) -> None:
+    drawn = overlay(comparison, columns_for(look.width)) if look.plots else None
+    if drawn is None:
+        return
+    page.blank()
+    page.lines(strips(drawn, look.width - INDENT, ascii=look.ascii), indent=INDENT)
+    good = "the good run"
+    if len(comparison.good) > 1:
+        good = f"the {len(comparison.good)} good runs"
+    page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
+
+
+def _settings(page: Page, comparison: Comparison, limit: int | None) -> None:
+    if not comparison.settings:
+        return
+    page.heading("Settings that differ")
+    rows = [words.setting(item) for item in comparison.settings]
+    key_width, good_width = _widths(page, (*rows, ("", "good")), 2)
+    widths = min(key_width + 2, MAX_NAME), min(good_width + 2, page.width // 3)
+    cells = [[("", ""), ("good", "dim"), ("bad", "dim")]]
+    shown = rows[:limit]
+    cells += [[(key, ""), (good, "behind"), (bad, "mark")] for key, good, bad in shown]
+    page.rows(cells, indent=INDENT, widths=widths)
+    _more(page, len(rows) - len(shown))
+
+
+def _verdicts(page: Page, comparison: Comparison) -> None:
+    rows = words.verdicts(comparison)
+    if not rows:
+        return
+    page.heading("Verdict of each run")
+    badges = max(len(BADGES[row.badge].word) for row in rows) + 4
+    name = min(max(len(page.plain(row.name)) for row in rows), MAX_NAME) + 2
+    for row in rows:
+        word = f" {BADGES[row.badge].word} "
+        shown = row.name
+        if len(shown) >= name - 1:
+            shown = f"…{shown[3 - name :]}"
+        lead = [(word, row.badge), (" " * (badges - len(word)), ""), (f"{shown:<{name}}", "")]
+        beside = page.width - INDENT - badges - name
+        if len(page.plain(row.text)) <= beside:
+            page.lines([[*lead, (row.text, "dim")]], indent=INDENT)
+        else:
+            page.lines([lead], indent=INDENT)
+            page.line((row.text, "dim"), indent=INDENT + badges)
+    apart = words.findings_apart(comparison)
+    if apart:
+        page.line((apart[:1].upper() + apart[1:], "dim"), indent=INDENT)
+
+
+def _left_out(page: Page, comparison: Comparison, limit: int | None) -> None:
+    if not comparison.left_out:
+        return
+    page.heading("Not compared")
+    shown = comparison.left_out[:limit]
+    for metric, why in shown:
+        page.line((f"{clean(metric)}: {why}", "dim"), indent=INDENT)
+    _more(page, len(comparison.left_out) - len(shown))
+
+
+def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the comparison in one line, with the name of the bad run."""
+    word, _ = words.WORDS[comparison.parted]
+    text = clean(f"{word}  {comparison.names[-1]}: {words.title(comparison)}", MAX_LINE)
+    if look.ascii:
+        return to_ascii(text)
+    return text
+
+
+def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the comparison as JSON."""
+    return json.dumps(comparison.to_dict(), indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,1 @@
+"""Runs at addresses: what is there, and how it is fetched."""

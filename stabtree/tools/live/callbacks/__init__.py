@@ -1,0 +1,1 @@
+"""Callbacks of trainers: each hands rows to a Recorder."""

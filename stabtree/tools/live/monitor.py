@@ -1,0 +1,192 @@
+"""A watch for NaN inside a training loop: which steps to skip, and when to stop the run.
+
+Needs nothing but Python, and takes floats or anything that `float()` takes, a tensor of one element for instance.
+`stabtree.facts.replay` runs the same rule over a log.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, SupportsFloat, get_args
+
+from stabtree.common.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_CONSECUTIVE = 10  # bad steps in a row after which a run doesn't come back by itself
+MAX_NAN_STEPS = 100
+
+Action = Literal["warn", "skip", "count", "raise"]
+
+_log = logging.getLogger(__name__)
+
+
+class NonFiniteError(StabtreeError, RuntimeError):
+    """What `action="raise"` raises, on every rank alike: the loss or a gradient is NaN or infinite."""
+
+
+@dataclass(slots=True)
+class MonitorState:
+    """What the monitor has seen so far.
+
+    Attributes:
+        consecutive: bad steps in a row up to now; a good one makes it 0.
+        total: bad steps in all.
+        last_good_loss: the last finite loss of this rank at a step at which no rank was bad and no check failed; None
+            before the first.
+        last_good_step: its step.
+        nan_steps: the bad steps, the first 100 of them.
+    """
+
+    consecutive: int = 0
+    total: int = 0
+    last_good_loss: float | None = None
+    last_good_step: int | None = None
+    nan_steps: list[int] = field(default_factory=list)
+
+
+class NaNMonitor:
+    """Counts the steps at which the loss or a gradient is NaN or infinite, and says when to stop.
+
+    Call `check_loss` once a step, before the optimizer's, and leave the update out where it returns False. A step
+    counts once, however many checks it fails. Stop where `should_rollback` is true, and don't go on from the newest
+    checkpoint: it may have been written on the way into the trouble.
+
+    On several ranks `sync` keeps them together; if one skipped its update alone, the weights would drift apart.
+    It is called once in every check, on every rank, and returns whether any rank is bad. With torch:
+
+        def sync(bad: bool) -> bool:
+            flag = torch.tensor(float(bad), device="cuda")
+            torch.distributed.all_reduce(flag)  # a sum: above 0 as soon as one rank is bad
+            return flag.item() > 0
+
+    Args:
+        action: `warn` logs each bad step; `skip` logs only the first in a row and the one that should stop the
+            run, for trainers that skip as a matter of course; `count` logs nothing; `raise` raises on the first one.
+            The checks return False for all that do not raise.
+        max_consecutive: bad steps in a row at which `should_rollback` turns true, at least 1.
+        sync: returns whether it is true on any rank; None for a run of one rank.
+
+    Raises:
+        StabtreeError: for an unknown action, or a `max_consecutive` below 1.
+    """
+
+    def __init__(
+        self,
+        action: Action = "warn",
+        max_consecutive: int = MAX_CONSECUTIVE,
+        *,
+        sync: Callable[[bool], bool] | None = None,
+    ) -> None:
+        if action not in get_args(Action):
+            hint = f"actions: {', '.join(get_args(Action))}"
+            raise StabtreeError(f"{action!r} is not an action", where="NaNMonitor", hint=hint)
+        if max_consecutive < 1:
+            hint = f"type max_consecutive={MAX_CONSECUTIVE}"
+            raise StabtreeError(f"max_consecutive is {max_consecutive}, below 1", where="NaNMonitor", hint=hint)
+        self.action = action
+        self.max_consecutive = max_consecutive
+        self.state = MonitorState()
+        self.sync = sync
+        self._step: int | None = None
+        self._before = 0
+        self._bad = False
+        self._good_before: tuple[float | None, int | None] = (None, None)
+
+    @property
+    def should_rollback(self) -> bool:
+        """Whether `max_consecutive` steps in a row were bad: stop, and restart from an older checkpoint."""
+        return self.state.consecutive >= self.max_consecutive
+
+    def check_loss(self, loss: SupportsFloat, step: int) -> bool:
+        """Return whether the loss is finite on all ranks.
+
+        Args:
+            loss: the loss of this rank; of a tensor on a GPU, `float()` waits for the GPU.
+            step: the optimizer step.
+
+        Raises:
+            NonFiniteError: with `action="raise"`, where it is not.
+        """
+        value = _number(loss)
+        local = ""
+        if not math.isfinite(value):
+            local = f"the loss is {value}"
+        good = self._check(local, step, f"the loss is finite here, {value:.6g}")
+        if good and not self._bad:
+            self.state.last_good_loss, self.state.last_good_step = value, step
+        return good
+
+    def check_gradients(self, gradients: Mapping[str, SupportsFloat], step: int) -> bool:
+        """Return whether all gradients are finite on all ranks.
+
+        Args:
+            gradients: one number a parameter, as a rule its gradient's norm:
+                `{name: p.grad.norm() for name, p in model.named_parameters() if p.grad is not None}`.
+            step: the optimizer step.
+
+        Raises:
+            NonFiniteError: with `action="raise"`, where they are not.
+        """
+        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := _number(item))}
+        local = ""
+        if bad:
+            name, value = next(iter(bad.items()))
+            local = f"the gradient of {name} is {value}"
+            if len(bad) > 1:
+                local += f", and {len(bad) - 1} more"
+        return self._check(local, step, "the gradients are finite here")
+
+    def _check(self, local: str, step: int, fine: str) -> bool:
+        """Count one check; `local` says what is wrong on this rank, `fine` what to say when nothing is."""
+        bad = bool(local)
+        if self.sync is not None:
+            bad = bool(self.sync(bad))
+        counted = self._count(step, bad=bad)
+        if not bad:
+            return True
+        what = local or f"not finite on another rank; {fine}"
+        if self.action == "raise":
+            hint = "go back to a checkpoint from well before; `stabtree diagnose` on the log names the cause"
+            raise NonFiniteError(f"{what}; {self._last_good()}", where=f"step {step}", hint=hint)
+        if self.action == "count":
+            return False
+        if self.action == "warn" or self.state.consecutive == 1:
+            _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, self.state.consecutive)
+        if counted and self.state.consecutive == self.max_consecutive:
+            message = "step %d: %d bad steps in a row: stop, and restart from a checkpoint from well before; %s"
+            _log.error(message, step, self.max_consecutive, self._last_good())
+        return False
+
+    def _count(self, step: int, *, bad: bool) -> bool:
+        """Take a check into the state; whether that made a bad step of a step that was not one yet."""
+        state = self.state
+        if step != self._step:
+            self._step, self._before, self._bad = step, state.consecutive, False
+            self._good_before = state.last_good_loss, state.last_good_step
+        counted = bad and not self._bad
+        if counted:
+            # An earlier check of this step may have passed and ended the row: the step is bad all the same.
+            self._bad = True
+            state.last_good_loss, state.last_good_step = self._good_before
+            state.consecutive = self._before + 1
+            state.total += 1
+            if len(state.nan_steps) < MAX_NAN_STEPS:
+                state.nan_steps.append(step)
+        elif not self._bad:
+            state.consecutive = 0
+        return counted
+
+    def _last_good(self) -> str:
+        if self.state.last_good_step is None:
+            return "no step was good before"
+        return f"the last good loss was {self.state.last_good_loss:.6g}, at step {self.state.last_good_step}"
+
+
+def _number(value: SupportsFloat) -> float:
+    """Return a number as a float; arrays and tensors of one element are numbers, whatever their shape."""
+    item = getattr(value, "item", None)
+    return float(item() if item else value)

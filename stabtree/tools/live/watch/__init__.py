@@ -1,0 +1,1 @@
+"""`stabtree watch`: follow logs that grow."""

@@ -1,0 +1,1 @@
+"""Fit the tree to a project: `calibrate` and `--why-not`."""

@@ -1,0 +1,1 @@
+"""Configurations before a run."""

@@ -1,0 +1,296 @@
+"""`stabtree check`: what it prints of a configuration, in every output, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from stabtree.report.json.contract import schema
+from stabtree.report.outputs import CHECK, GITHUB, GITLAB, JUNIT, MARKDOWN, SARIF, names
+from tests.cli.command import failed, run
+from tests.tools.check.preflights import GOOD
+from tests.tools.ci import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+VALIDATOR = Draft202012Validator(schema())
+HOSTILE = "x ::error::p ##[add-mask]s %0A::set-output name=a::b | <script><b> \x1b[31m \u202ey"
+WRONG: dict[str, Any] = {
+    "warmup_steps": 0,
+    "lr": 0.01,
+    "grad_clip": 0.0,
+    "weight_decay": 0.5,
+    "eval_strategy": "no",
+    "epochs": 3,
+    "save_total_limit": 1,
+    "log_interval": 100,
+    "min_lr": 0.02,
+    "schedule_steps": 500,
+    "batch_size": 3,
+    "optimizer_state_dtype": "bf16",
+    "loss_scaling": "dynamic",
+    "lora_rank": 256,
+    "log_filters_nan": True,
+    "grad_reduce_dtype": "fp16",
+    "device": "Tesla T4",
+    "logs": "none",
+    "train_on_inputs": True,
+}
+
+
+def written(place: Path, name: str = "run.json", **changes: Any) -> str:
+    """The good configuration with changes, in a file."""
+    values: Mapping[str, Any] = {**GOOD, **changes}
+    (place / name).write_text(
+        json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8"
+    )
+    return str(place / name)
+
+
+def test_a_good_configuration_takes_three_lines(tmp_path: Path) -> None:
+    """The verdict with the file, how much could be judged, and the last line; the exit code is 0."""
+    done = run("check", written(tmp_path), COLUMNS="80")
+    head, judged, last = done.stdout.splitlines()
+    assert head.startswith(" OK ")
+    assert head.endswith("/run.json: Nothing found")
+    assert " rules judged" in judged
+    assert (last, done.returncode) == ("ok · exit 0", 0)
+
+
+def test_a_finding_stands_beside_its_value_cost_fix_and_source(tmp_path: Path) -> None:
+    """The value as it stands in the file, and where."""
+    told = run("check", written(tmp_path, grad_clip=0.0), COLUMNS="80").stdout
+    for part in (
+        "warning  The gradient is not clipped (no-clipping)",
+        "  now   grad_clip = 0 (run.json",
+        "  cost  One bad batch takes a step of any size.",
+        "  fix   Clip the gradient by norm, at 0.5 to 1.0 (grad_clip 0.0 → 1.0).",
+        "  from  precision P13",
+        "warning: no-clipping · exit 1",
+    ):
+        assert part in told
+
+
+def test_whatever_is_wrong_fits_on_a_screen(tmp_path: Path) -> None:
+    """At most 40 lines of 80 columns, each finding by name with its fix as far as there is room; --full has all."""
+    path = written(tmp_path, **WRONG)
+    done = run("check", path, COLUMNS="80")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    document = json.loads(run("check", path, "--json").stdout)
+    full = run("check", path, "--full").stdout
+    assert len(document["findings"]) > 12
+    for finding in document["findings"]:
+        assert f"({finding['id']})" in full
+        assert finding["id"] in done.stdout
+    assert "from  precision P12" in full
+
+
+def test_more_than_a_screen_holds_is_counted(tmp_path: Path) -> None:
+    """Fifty rules of a team are no reason for a second screen; --full names them all."""
+    rule = """
+  - id: T{n}
+    leaf: ours-{n}
+    ask: Is it so for the {n}th time?
+    test: setting_outside
+    params: {{key: lr, high: 1e-9}}
+    severity: warning
+    title: It is so for the {n}th time
+    means: Nothing good.
+    fixes: [Change it.]
+    source: us"""
+    (tmp_path / "rules").mkdir()
+    text = "name: ours\ntitle: Ours\nwhen: [config]\nchecks:" + "".join(rule.format(n=n) for n in range(50))
+    (tmp_path / "rules" / "ours.yaml").write_text(text, encoding="utf-8")
+    words = ("check", written(tmp_path), "--trees", str(tmp_path / "rules"))
+    lines = run(*words, COLUMNS="80").stdout.splitlines()
+    assert len(lines) <= 40
+    assert "and 22 more (--full)" in lines
+    assert "(ours-49)" in run(*words, "--full").stdout
+
+
+def test_what_is_accepted_is_told_with_its_reason(tmp_path: Path) -> None:
+    """It counts for nothing, and the screen says what the verdict would be."""
+    (tmp_path / "ours.toml").write_text(
+        'accept = [{leaf = "no-clipping", reason = "clipped by the model itself"}]', encoding="utf-8"
+    )
+    done = run("check", written(tmp_path, grad_clip=0.0), "--config", str(tmp_path / "ours.toml"))
+    assert done.returncode == 0
+    assert "Accepted: no-clipping: clipped by the model itself" in done.stdout
+    assert "But for what is accepted the verdict would be warning." in done.stdout
+
+
+def test_few_findings_are_told_whole_and_the_worst_before_the_others(tmp_path: Path) -> None:
+    """What gives way is the length of the mildest, and what is critical stands first."""
+    lines = run("check", written(tmp_path, grad_clip=0.0, min_lr=0.1), COLUMNS="80").stdout.splitlines()
+    heads = [line.split("  ")[0] for line in lines if line.startswith(("critical  ", "warning  ", "note  "))]
+    assert heads == ["critical", "warning"]
+    assert sum(line.startswith("  from") for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "code"),
+    [
+        ({}, (), 0),
+        ({"lora_rank": 64}, (), 0),
+        ({"lora_rank": 64}, ("--fail-on", "note"), 1),
+        ({"grad_clip": 0.0}, (), 1),
+        ({"grad_clip": 0.0}, ("--fail-on", "critical"), 0),
+        ({"grad_clip": 0.0}, ("--ignore", "no-clipping"), 0),
+        ({"grad_clip": 0.0}, ("--exit-zero",), 0),
+        ({"lr": 4e-4}, ("--set", "C21.high=5e-4", "--fail-on", "note"), 0),
+        (dict.fromkeys(GOOD) | {"seed": 1, "lora_alpha": 16, "gradient_checkpointing": True}, (), 3),
+    ],
+)
+def test_exit_codes_are_those_of_diagnose(
+    tmp_path: Path, changes: dict[str, Any], words: tuple[str, ...], code: int
+) -> None:
+    """0 for notes and less, 1 from `--fail-on` on, 3 where no rule could be judged."""
+    assert run("check", written(tmp_path, **changes), *words).returncode == code
+
+
+def test_what_can_not_be_checked_is_an_error_of_two_lines(tmp_path: Path) -> None:
+    """A file that is not there, one that is no configuration, an output or an id that does not exist."""
+    path = written(tmp_path)
+    (tmp_path / "notes.txt").write_text("nothing of that kind", encoding="utf-8")
+    for words in (
+        ("none.yaml",),
+        ("",),
+        (path, ""),
+        (str(tmp_path / "notes.txt"),),
+        (path, "--output", "svg"),
+        (path, "--ignore", "no-such-leaf"),
+        (path, "--set", "C999.high=3"),
+        (path, "--tree", "no-such-tree"),
+        (path, "--output", f"json={path}"),
+    ):
+        failed("check", *words)
+        failed("check", *words, "--json")
+
+
+def test_json_is_of_the_same_schema(tmp_path: Path) -> None:
+    """Of one configuration, of several, and of an error; each value stands there with its place."""
+    wrong, good = written(tmp_path, **WRONG), written(tmp_path, "good.json")
+    one = json.loads(run("check", wrong, "--json").stdout)
+    VALIDATOR.validate(one)
+    assert (one["verdict"], one["run"]["config"]["lr"]["value"]) == ("critical", 0.01)
+    assert len(one["run"]["inputs"][0]["sha256"]) == 64
+    assert all(finding["evidence"] and finding["fixes"] for finding in one["findings"])
+    both = json.loads(run("check", wrong, good, "--json").stdout)
+    VALIDATOR.validate(both)
+    assert [item["verdict"] for item in both["runs"]] == ["critical", "ok"]
+    VALIDATOR.validate(json.loads(run("check", "none.yaml", "--json").stdout))
+
+
+@pytest.mark.parametrize("options", [(), ("--full",), ("-q",), ("--output", MARKDOWN)])
+def test_a_folder_is_called_as_it_was_typed(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The head names the folder, not the file that was found below it, which a line of its own tells."""
+    (tmp_path / "one" / "files").mkdir(parents=True)
+    written(tmp_path / "one" / "files", "config.json")
+    done = run("check", str(tmp_path / "one"), *options, COLUMNS="300")
+    assert f"{tmp_path / 'one'}: Nothing found" in done.stdout.splitlines()[0].replace("\\", "")
+    assert ("Read: files/config.json." in done.stdout) is (options != ("-q",))
+
+
+def test_a_fix_spells_a_key_as_the_file_does(tmp_path: Path) -> None:
+    """Not as another trainer would, and with the section that it stands in."""
+    told = run("check", written(tmp_path, grad_clip=None, grad_clipping=0.0), COLUMNS="200").stdout
+    assert "(grad_clipping 0.0 → 1.0)" in told
+    (tmp_path / "nested.yaml").write_text(
+        "trainer:\n  clip_norm: 0.0\n  max_steps: 500\noptimizer:\n  lr: 1e-4\n", encoding="utf-8"
+    )
+    told = run("check", str(tmp_path / "nested.yaml"), COLUMNS="200").stdout
+    assert "(trainer.clip_norm 0.0 → 1.0)" in told
+
+
+def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_path: Path) -> None:
+    """One that can't be read stands among them; the worst gives the exit code."""
+    paths = [written(tmp_path, "a.json", grad_clip=0.0), written(tmp_path, "b.json"), str(tmp_path / "c.json")]
+    done = run("check", *paths)
+    assert done.returncode == 1
+    assert [word in done.stdout for word in ("a.json: The gradient", "b.json: Nothing found", "NOT READ")] == [True] * 3
+    assert "3 configurations: 1 warning, 1 ok, 1 unread · exit 1" in done.stdout
+    assert run("check", *paths[1:]).returncode == 2
+    assert len(run("check", *paths[:2], "-q").stdout.splitlines()) == 2
+
+
+def test_files_of_one_configuration_are_judged_as_one(tmp_path: Path) -> None:
+    """With --merge, and what a later file says goes before."""
+    whole, more = written(tmp_path), str(tmp_path / "more.json")
+    (tmp_path / "more.json").write_text('{"grad_clip": 0.0, "seed": 3}', encoding="utf-8")
+    assert run("check", more, whole, "--merge").returncode == 0
+    done = run("check", whole, more, "--merge", "--json")
+    assert [item["id"] for item in json.loads(done.stdout)["findings"]] == ["no-clipping"]
+
+
+def test_services_are_told_the_line_of_the_setting(tmp_path: Path) -> None:
+    """In YAML, whose lines are known."""
+    path = tmp_path / "run.yaml"
+    path.write_text("optimizer: adamw\nlearning_rate: 1e-4\nmax_grad_norm: 0\n", encoding="utf-8")
+    (command,) = reading.commands(run("check", str(path), "--output", GITHUB).stdout)
+    assert (command.properties["line"], command.properties["file"]) == ("3", str(path))
+    (result,) = reading.sarif(run("check", str(path), "--output", SARIF).stdout)["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+    (issue,) = json.loads(run("check", str(path), "--output", GITLAB).stdout)
+    assert issue["location"]["lines"] == {"begin": 3}
+    (tmp_path / "more.yaml").write_text("seed: 1\nmax_grad_norm: 0\n", encoding="utf-8")
+    merged = run("check", written(tmp_path), str(tmp_path / "more.yaml"), "--merge", "--output", GITHUB).stdout
+    (command,) = reading.commands(merged)
+    assert (command.properties["line"], command.properties["file"]) == ("2", str(tmp_path / "more.yaml"))
+    suite = reading.suites(run("check", str(path), "--output", JUNIT).stdout)
+    assert suite.get("failures") == "1"
+
+
+def test_the_summary_of_a_job_is_that_of_a_configuration(tmp_path: Path) -> None:
+    """The table of what to mend, not the report of a run."""
+    summary = tmp_path / "summary.md"
+    run("check", written(tmp_path, grad_clip=0.0), "--output", GITHUB, GITHUB_STEP_SUMMARY=str(summary))
+    assert "| what it costs |" in summary.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(names(CHECK)))
+def test_no_output_carries_what_a_file_smuggles_in(name: str, tmp_path: Path) -> None:
+    """Escape codes, commands of a service and HTML in a name, a key or a value reach no screen and no service."""
+    (tmp_path / "in").mkdir()
+    path = written(tmp_path / "in", logs=HOSTILE, optimizer=f"adamw {HOSTILE}", warmup_steps=0)
+    for words in ((path,), (path, path.replace("run.json", "none.json"))):
+        told = run("check", *words, "--output", name).stdout
+        assert "\x1b" not in told
+        assert "\u202e" not in told
+        assert "##[add-mask]" not in told
+        assert not any(line.startswith("::set-output") for line in told.splitlines())
+        if name == MARKDOWN:
+            assert "<script>" not in told
+
+
+def test_a_team_tests_its_rules_about_configurations(tmp_path: Path) -> None:
+    """`tree test` reads the configurations that lie beside the tree, and tells those that end elsewhere."""
+    tree = """
+name: ours
+title: Ours
+when: [config]
+checks:
+  - {id: T1, leaf: ours-rate, ask: Too high?, test: setting_outside, params: {key: lr, high: 1e-4}, severity: warning,
+     title: Too high, means: Lost runs., fixes: [Lower it.], source: us}
+tests:
+  - {run: run.json, reaches: LEAF}
+"""
+    written(tmp_path)
+    for leaf, code in (("ours-rate", 0), ("ours-ok", 1)):
+        (tmp_path / "ours.yaml").write_text(tree.replace("LEAF", leaf), encoding="utf-8")
+        assert run("tree", "test", str(tmp_path / "ours.yaml")).returncode == code
+
+
+def test_a_tab_completes_what_goes_with_it() -> None:
+    """Its own outputs, the findings of its rules, and files where a configuration belongs."""
+    asked = run("_complete", "bash", "--", "check", "--output", "m").stdout.split()
+    assert asked == ["markdown"]
+    assert "no-clipping" in run("_complete", "bash", "--", "check", "--ignore", "no-").stdout.split()
+    assert run("_complete", "bash", "--", "check", "").stdout == ""
+    assert "preflight" in run("_complete", "bash", "--", "tree", "check", "pre").stdout

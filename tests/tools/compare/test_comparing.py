@@ -1,0 +1,219 @@
+"""Where runs part: the step, who was first, and what is noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stabtree.common.errors import StabtreeError
+from stabtree.run import Gap, Run, Setting
+from stabtree.tools.compare.result import Axis, Comparison, Method, Parted, Unlike
+from stabtree.tools.compare.runs import compare_runs
+from tests.conftest import falling, make_run, series
+
+ROWS = 400
+AT = 300
+
+
+def healthy(seed: int, rows: int = ROWS) -> Run:
+    """A run with a noisy loss and a noisy gradient norm."""
+    norms = 1 + 0.1 * np.random.default_rng(seed + 50).normal(size=rows)
+    return make_run({"loss": falling(rows, seed=seed), "grad_norm": norms, "lr": np.full(rows, 1e-3)})
+
+
+def changed(run: Run, metric: str, at: int, factor: float) -> Run:
+    """A run with a series that is `factor` times as large from a row on."""
+    one = run.series[metric]
+    values = np.where(np.arange(len(one)) >= at, factor * one.values, one.values)
+    return replace(run, series={**run.series, metric: replace(one, values=values)})
+
+
+def rounded(run: Run, digits: int) -> Run:
+    """A run printed with so many decimals."""
+    return replace(
+        run, series={name: replace(one, values=np.round(one.values, digits)) for name, one in run.series.items()}
+    )
+
+
+def where(found: Comparison) -> tuple[str, int] | None:
+    """What parted first, and at which step."""
+    return (found.first.metric, found.first.step) if found.first else None
+
+
+def test_with_one_seed_the_first_digit_that_differs_is_the_parting() -> None:
+    """A millionth is enough; the series follow in the order in which they part, each with the last step alike."""
+    good = healthy(1)
+    bad = changed(changed(good, "grad_norm", AT, 1 + 1e-6), "loss", AT + 5, 3.0)
+    found = compare_runs([good], bad)
+    assert (found.method, found.parted) == (Method.SEED, Parted.YES)
+    assert [(item.metric, item.step, item.last_alike) for item in found.partings] == [
+        ("grad_norm", AT, AT - 1),
+        ("loss", AT + 5, AT + 4),
+    ]
+
+
+def test_a_run_does_not_part_from_itself_however_it_was_printed() -> None:
+    """Equal values in more or fewer digits, or as float32, are no difference."""
+    good = healthy(1)
+    single = {
+        name: replace(one, values=one.values.astype(np.float32).astype(float)) for name, one in good.series.items()
+    }
+    for bad in (good, rounded(good, 4), replace(good, series=single)):
+        found = compare_runs([good], bad)
+        assert (found.method, found.parted, found.partings) == (Method.SEED, Parted.NO, ())
+
+
+def test_a_difference_in_the_digits_alone_is_said_to_be_one() -> None:
+    """Runs of one seed whose rounding differs part, with a note that arithmetic does as much; a jump has none."""
+    good = healthy(1)
+    assert "non-deterministic" in compare_runs([good], changed(good, "loss", AT, 1 + 1e-4)).notes[0]
+    assert not compare_runs([good], changed(good, "loss", AT, 2.0)).notes
+
+
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_another_seed_parts_where_it_jumps_and_not_by_its_noise(seed: int) -> None:
+    """No healthy run parts; one that jumps does, within a row."""
+    good, other = healthy(1), healthy(seed)
+    assert (compare_runs([good], other).method, where(compare_runs([good], other))) == (Method.HISTORY, None)
+    found = compare_runs([good], changed(other, "grad_norm", AT, 4.0))
+    assert where(found) == ("grad_norm", AT)
+    assert found.chance == 0.01
+
+
+def test_a_small_shift_is_found_once_it_has_lasted() -> None:
+    """Some noises are none in one row and much in many; its first row is told to within some."""
+    bad = changed(healthy(2), "grad_norm", AT, 1.5)
+    found = compare_runs([healthy(1)], bad)
+    assert found.first is not None
+    assert found.first.over_rows > 1
+    assert abs(found.first.step - AT) <= 8
+
+
+def test_a_run_that_never_learns_parts_by_its_level() -> None:
+    """There is no row at which it jumps: it goes on as it was while the good run falls."""
+    flat = 4 + 0.05 * np.random.default_rng(9).normal(size=ROWS)
+    found = compare_runs([healthy(1)], replace(healthy(2), series={"loss": series("loss", flat)}))
+    assert found.first is not None
+    assert found.first.metric == "loss"
+    assert found.first.step < ROWS // 4
+
+
+def test_several_good_runs_make_an_envelope() -> None:
+    """A good run more lies in it; one that leaves it is told to, at its row."""
+    good = [healthy(seed) for seed in range(1, 5)]
+    assert (compare_runs(good, healthy(7)).method, where(compare_runs(good, healthy(7)))) == (Method.ENVELOPE, None)
+    found = compare_runs(good, changed(healthy(7), "loss", AT, 1.6))
+    assert where(found) == ("loss", AT)
+
+
+def test_of_several_good_runs_the_one_of_the_same_seed_is_compared_with() -> None:
+    """So that a difference within the envelope is found."""
+    good = [healthy(seed) for seed in range(1, 4)]
+    found = compare_runs(good, changed(good[1], "loss", AT, 1.001), ["a", "b", "c", "bad"])
+    assert (found.method, where(found)) == (Method.SEED, ("loss", AT))
+    assert any("b, which has the same seed" in note for note in found.notes)
+
+
+def test_a_nan_parts_on_any_seed_unless_good_runs_have_some() -> None:
+    """One row is enough where the good run has none; an inf now and then is usual where it has some."""
+    good, bad = healthy(1), healthy(2)
+    assert where(compare_runs([good], changed(bad, "loss", AT, np.nan))) == ("loss", AT)
+    norms = [run.series["grad_norm"].values.copy() for run in (good, bad)]
+    norms[0][[50, 120]] = np.inf
+    norms[1][[80, 200]] = np.inf
+    runs = [
+        replace(run, series={**run.series, "grad_norm": series("grad_norm", values)})
+        for run, values in zip((good, bad), norms, strict=True)
+    ]
+    assert where(compare_runs(runs[:1], runs[1])) is None
+
+
+def test_a_series_that_stops_in_the_bad_run_alone_parts_there() -> None:
+    """Others go on: often a NaN that was written as an empty cell."""
+    good = healthy(1)
+    bad = replace(
+        good,
+        series={**good.series, "loss": series("loss", good.series["loss"].values[:AT])},
+        gaps=(Gap("loss", AT, ROWS - 1, ROWS - AT, at_end=True),),
+    )
+    found = compare_runs([good], bad)
+    assert found.first is not None
+    assert (found.first.metric, found.first.step, found.first.how) == ("loss", AT, "stops")
+
+
+def test_rows_are_joined_where_both_were_logged() -> None:
+    """A run logged every 10 steps and one logged at each have a tenth in common; nothing is made up between."""
+    good = healthy(1)
+    rare = {name: series(name, one.values[::10], one.steps[::10]) for name, one in good.series.items()}
+    assert compare_runs([good], replace(good, series=rare)).rows == ROWS // 10
+    found = compare_runs([replace(good, series=rare)], changed(good, "loss", AT + 1, 2.0))
+    assert where(found) == ("loss", AT + 10)
+    assert found.first is not None
+    assert found.first.last_alike == AT
+
+
+def test_runs_of_different_lengths_are_compared_as_far_as_both_go() -> None:
+    """And how much earlier one ends is said."""
+    good = healthy(1)
+    cut = {name: series(name, one.values[:AT], one.steps[:AT]) for name, one in good.series.items()}
+    found = compare_runs([good], replace(good, series=cut))
+    assert (found.parted, found.rows, found.last_step) == (Parted.NO, AT, AT - 1)
+    assert found.notes == (f"The bad run ends at step {AT - 1:,}, {ROWS - AT} steps earlier.",)
+
+
+def test_by_the_clock_the_nearest_rows_are_matched() -> None:
+    """Each row once, at most half an interval apart; a run without a clock is refused."""
+    good, bad = healthy(1), changed(healthy(2), "grad_norm", AT, 4.0)
+    clocks = (10.0 * np.arange(ROWS) + 7, 10.0 * np.arange(ROWS) + 1000 + np.random.default_rng(0).uniform(0, 3, ROWS))
+    timed = [
+        replace(run, series={**run.series, "wall_time": series("wall_time", clock)})
+        for run, clock in zip((good, bad), clocks, strict=True)
+    ]
+    found = compare_runs(timed[:1], timed[1], by=Axis.TIME)
+    assert where(found) == ("grad_norm", AT)
+    assert "wall_time" not in found.compared
+    with pytest.raises(StabtreeError, match="no clock was logged"):
+        compare_runs([good], timed[1], by=Axis.TIME)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "reason"),
+    [
+        (make_run({"loss": falling(30)}), make_run({"loss": falling(30, seed=3)}), "too few rows in common: 30"),
+        (
+            make_run({"loss": falling(60)}, np.arange(60)),
+            make_run({"loss": falling(60)}, np.arange(60) + 90),
+            "no steps",
+        ),
+        (make_run({"loss": falling(60)}), make_run({"grad_norm": falling(60)}), "no series in common"),
+    ],
+)
+def test_what_can_not_be_told_is_said_to_be(good: Run, bad: Run, reason: str) -> None:
+    """Too few rows, no common steps, no common series: neither a parting nor a pass."""
+    found = compare_runs([good], bad)
+    assert found.parted is Parted.UNKNOWN
+    assert reason in found.reason
+
+
+def test_settings_that_differ_are_listed_and_no_others() -> None:
+    """Those of one run alone too; what all say alike, and the runs' names, are left out."""
+    good = replace(
+        healthy(1), config={"lr": Setting(1e-3, "a"), "name": Setting("a", "a"), "dtype": Setting("bf16", "a")}
+    )
+    bad = replace(healthy(2), config={"lr": Setting(1e-2, "b"), "name": Setting("b", "b"), "seed": Setting(3, "b")})
+    assert compare_runs([good, good], bad).settings == (
+        Unlike("lr", (1e-3,), 1e-2),
+        Unlike("dtype", ("bf16",), None),
+        Unlike("seed", (), 3),
+    )
+
+
+def test_a_rate_that_was_set_otherwise_is_no_parting() -> None:
+    """It differs from the first row on: that is a setting, and said among what is not compared."""
+    bad = changed(healthy(2), "lr", 0, 2.0)
+    found = compare_runs([healthy(1)], bad)
+    assert found.parted is Parted.NO
+    assert found.left_out == (("lr", "it differs from the first row on"),)
+    assert where(compare_runs([healthy(1)], changed(healthy(2), "lr", AT, 2.0))) == ("lr", AT)

@@ -1,0 +1,206 @@
+"""Every run below a folder is found, none is lost, none is told twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.tools.fleet import find
+from stabtree.tools.fleet.find import Unit
+from tests.cli.command import run
+from tests.conftest import FIXTURES
+from tests.loaders.make_binary import events, wandb
+from tests.loaders.tensorboard.test_events import rows as event_rows
+from tests.tools.fleet import logs
+from tests.tools.fleet.walk import names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_runs_of_all_formats_below_one_folder(tmp_path: Path) -> None:
+    """A run that one loader finds deep below costs none that another would read: each has its row."""
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    logs.jsonl(tmp_path / "b" / "deep" / "metrics.jsonl", 2)
+    logs.state(tmp_path / "c" / "out", 3)
+    logs.printed(tmp_path / "d" / "train.log", 4)
+    (tmp_path / "e" / "tb").mkdir(parents=True)
+    (tmp_path / "e" / "tb" / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
+    assert names(tmp_path) == ["a", "b/deep", "c/out", "d", "e/tb"]
+
+
+def test_a_log_beside_folders_of_runs_hides_none(tmp_path: Path) -> None:
+    """A folder in which a log lies is looked into all the same."""
+    logs.csv(tmp_path / "sweep.csv", 1)
+    logs.csv(tmp_path / "one" / "metrics.csv", 2)
+    logs.jsonl(tmp_path / "two" / "metrics.jsonl", 3)
+    assert names(tmp_path) == [".", "one", "two"]
+
+
+def test_copies_and_printed_logs_are_of_their_run(tmp_path: Path) -> None:
+    """States in checkpoints, and the printed log that tells the same losses, are no runs of their own."""
+    logs.printed(tmp_path / "run" / "train.log", 1)
+    logs.state(tmp_path / "run" / "out", 1)
+    for step in (20, 40):
+        logs.state(tmp_path / "run" / "out" / f"checkpoint-{step}", 1, step)
+    logs.state(tmp_path / "other" / "checkpoint-40", 2, 40)
+    assert names(tmp_path) == ["other", "run"]
+
+
+def test_a_run_that_parts_from_another_is_its_own(tmp_path: Path) -> None:
+    """Half the same losses, as of a run that went on from another one's checkpoint, make no copy."""
+    logs.csv(tmp_path / "metrics.csv", 1)
+    lines = (tmp_path / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    changed = [*lines[:31], *(f"{line.split(',')[0]},{float(line.split(',')[1]) + 0.3:.5f}" for line in lines[31:])]
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "metrics.csv").write_text("\n".join(changed) + "\n", encoding="utf-8")
+    assert names(tmp_path) == [".", "again"]
+
+
+def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
+    """Code, weights, notes, hidden folders and installed packages are no rows."""
+    logs.csv(tmp_path / "metrics.csv", 1)
+    for name in ("README.md", "train.py", "model.pt", "config.yaml", "notes.txt", "config.json"):
+        (tmp_path / name).write_text("step loss of nothing\n", encoding="utf-8")
+    logs.csv(tmp_path / ".git" / "metrics.csv", 2)
+    logs.csv(tmp_path / "node_modules" / "x" / "metrics.csv", 3)
+    assert names(tmp_path) == ["."]
+
+
+def test_what_looks_like_a_log_and_is_none_is_told(tmp_path: Path) -> None:
+    """A file with the ending of a log that can't be read is a row with its reason, alone and beside others."""
+    logs.csv(tmp_path / "good.csv", 1)
+    (tmp_path / "bad.csv").write_bytes(os.urandom(300))
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "empty.jsonl").write_text("", encoding="utf-8")
+    assert names(tmp_path) == ["! bad.csv", "! deep/empty.jsonl", "."]
+
+
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan that could not look somewhere says so."""
+    logs.csv(tmp_path / "open" / "metrics.csv")
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def guarded(path: str) -> os._ScandirIterator[str]:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    assert names(tmp_path) == ["! closed", "open"]
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    """A link to a folder above, or to a run that is told already, adds nothing; one that leads elsewhere does."""
+    top, elsewhere = tmp_path / "top", tmp_path / "elsewhere"
+    logs.csv(top / "run" / "metrics.csv", 1)
+    logs.csv(elsewhere / "metrics.csv", 2)
+    (top / "up").symlink_to(top)
+    (top / "again").symlink_to(top / "run")
+    (top / "links").mkdir()
+    (top / "links" / "latest.csv").symlink_to(top / "run" / "metrics.csv")
+    (top / "out").symlink_to(elsewhere)
+    (elsewhere / "circle").symlink_to(elsewhere)
+    assert names(top) == ["out", "run"]
+
+
+@pytest.mark.parametrize("target", ["/proc/self", "/"])
+def test_links_to_what_is_no_folder_of_runs_are_left_out(tmp_path: Path, target: str) -> None:
+    """One to the kernel's own folders, and one from which everything would be read."""
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    (tmp_path / "a" / "out").symlink_to(target)
+    assert names(tmp_path) == ["a"]
+
+
+def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) -> None:
+    """Of a folder of many logs none is lost, and the ranks of a run are read together."""
+    for seed in range(find.MAX_LOOSE + 6):
+        logs.csv(tmp_path / f"run{seed:03}.csv", seed, 8)
+    for rank in range(4):
+        logs.csv(tmp_path / f"big-rank{rank}.csv", 500 + rank, 8)
+    assert len(names(tmp_path)) == find.MAX_LOOSE + 7
+    together = find.parts("f", [f"run{n}_rank{rank}.csv" for rank in range(3) for n in range(40)])
+    assert all(len({name.split("_")[0] for name in unit.files}) == len(unit.files) / 3 for unit in together)
+
+
+def test_paths_within_others_count_once(tmp_path: Path) -> None:
+    """A folder, a file in it, and the same by another name are one thing to scan."""
+    file = logs.csv(tmp_path / "a" / "metrics.csv")
+    found = find.units([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
+    assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",))]
+
+
+def test_a_path_that_is_not_there_is_a_row(tmp_path: Path) -> None:
+    """A name with a slip in it is told, not passed by."""
+    assert names(tmp_path / "nowhere") == ["! ."]
+
+
+@pytest.mark.parametrize("name", ["metrics.csv.gz", "events.out.tfevents.123.vm", "run-x.wandb", "train.log.zst"])
+def test_endings_of_logs(name: str) -> None:
+    """Packed logs and those of loggers are known by their names."""
+    assert find.is_log(name)
+
+
+def test_diagnose_tells_of_a_folder_what_a_scan_does(tmp_path: Path) -> None:
+    """Where a loader looks for its own runs below, `diagnose FOLDER` reads the others as well, none of them twice."""
+    (tmp_path / "e" / "tb").mkdir(parents=True)
+    (tmp_path / "e" / "tb" / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    logs.jsonl(tmp_path / "b" / "deep" / "metrics.jsonl", 2)
+    done = run("diagnose", str(tmp_path), "-q")
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_states_that_are_all_broken_are_told(tmp_path: Path) -> None:
+    """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
+    (tmp_path / "checkpoint-5").mkdir()
+    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut", encoding="utf-8")
+    assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
+    logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
+    assert "checkpoint-5/metrics.csv" in " ".join(names(tmp_path))
+
+
+def test_two_printed_logs_beside_events_are_looked_at(tmp_path: Path) -> None:
+    """One printed log beside a run is that run's; of two nobody knows, and what tells of another run is told."""
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
+    logs.printed(tmp_path / "train.log", 3)
+    assert names(tmp_path) == ["."]
+    logs.printed(tmp_path / "later.log", 4)
+    assert names(tmp_path) == [".", "later.log", "train.log"]
+
+
+def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> None:
+    """The log in the folder itself hides no run below it; a copy of it below is no run of its own."""
+    (tmp_path / "sub" / "a").mkdir(parents=True)
+    (tmp_path / "copy").mkdir()
+    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "metrics.csv")
+    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "copy" / "again.csv")
+    shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", tmp_path / "sub" / "a" / "metrics.csv")
+    done = run("diagnose", str(tmp_path), "-q")
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its names are always text")
+def test_a_folder_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
+    """What other machines called it ends no scan."""
+    logs.csv(tmp_path / "a" / "metrics.csv", 1)
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)  # noqa: PTH102 - a path of bytes
+    logs.csv(tmp_path / "b.csv", 2)
+    os.rename(os.fsencode(tmp_path / "b.csv"), odd + b"/metrics.csv")  # noqa: PTH104 - as above
+    done = run("scan", str(tmp_path), "--no-cache", "--output", "jsonl")
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_each_wandb_file_of_many_in_a_folder_is_a_run(tmp_path: Path) -> None:
+    """Files that somebody put together are runs of their own, as other logs are."""
+    for number in range(3):
+        rows = [{"_step": step, "loss": 2.0 / (step + 1) + number} for step in range(30)]
+        (tmp_path / f"run-{number}.wandb").write_bytes(wandb(rows))
+    assert len(names(tmp_path)) == 3

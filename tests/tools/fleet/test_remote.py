@@ -1,0 +1,235 @@
+"""Runs at addresses: what is fetched, what is refused, and that they are told as those of this machine are."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree.cli import main
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import masked
+from stabtree.tools.fleet.remote import addresses, mirror
+from stabtree.tools.fleet.scan import scan
+from tests.conftest import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from stabtree.tools.fleet.record import Record
+
+fsspec = pytest.importorskip("fsspec", reason="needs the extra test-fleet")
+OVERFLOW = FIXTURES / "phase19" / "fp16-overflow"
+HEALTHY = FIXTURES / "phase19" / "healthy"
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """A store in memory with two runs, one with checkpoints and with weights under other names."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    for folder in (OVERFLOW, HEALTHY):
+        for file in folder.iterdir():
+            system.pipe(f"/runs/{folder.name}/{file.name}", file.read_bytes())
+    for name in ("checkpoint-500/model.safetensors", "weights.pt", "predictions.npz"):
+        system.pipe(f"/runs/fp16-overflow/{name}", b"\0" * 4096)
+    yield system
+    system.store.clear()
+
+
+def rows(*paths: str, **options: Any) -> list[Record]:
+    """What a scan in this process finds, by path."""
+    with scan(*paths, engine="serial", **options) as fleet:
+        return list(fleet.records(worst_first=False))
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_scan_tells_addresses_as_it_tells_folders() -> None:
+    """The same runs have the same verdicts, findings and files' hashes; their paths are addresses."""
+    far, near = rows("memory://runs"), rows(str(OVERFLOW), str(HEALTHY))
+    assert [run.path for run in far] == ["memory://runs/fp16-overflow", "memory://runs/healthy"]
+    for one, other in zip(far, near, strict=True):
+        assert (one.verdict, one.leaf, one.onset_step, one.spark) == (
+            *(other.verdict, other.leaf, other.onset_step),
+            other.spark,
+        )
+        files = [[file["sha256"] for file in json.loads(run.data)["run"]["inputs"]] for run in (one, other)]
+        assert files[0] == files[1]
+    assert all(tempfile.gettempdir().encode() not in run.data for run in far)
+
+
+def test_only_what_may_be_a_log_is_fetched(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are known by their names and never fetched, and a checkpoint among them is restarted from."""
+    fetched: list[str] = []
+    get = memory.get
+
+    def noted(there: list[str], here: list[str]) -> None:
+        fetched.extend(there)
+        get(there, here)
+
+    monkeypatch.setattr(type(memory), "get", lambda _self, *paths: noted(*paths))
+    (run,) = rows("memory://runs/fp16-overflow")
+    assert sorted(fetched) == ["/runs/fp16-overflow/manifest.json", "/runs/fp16-overflow/metrics.csv"]
+    assert b"memory://runs/fp16-overflow/checkpoint-500" in run.data
+
+
+def test_diagnose_reads_a_run_at_an_address(
+    memory: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`diagnose` tells of the copy what it tells of the run, by its address, and leaves nothing behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other tests have theirs in the usual place
+    memory.rm("/runs/fp16-overflow/checkpoint-500", recursive=True)
+    assert main(["diagnose", "memory://runs/fp16-overflow", "--json"]) == 1
+    far = json.loads(capsys.readouterr().out)
+    assert main(["diagnose", str(OVERFLOW), "--json"]) == 1
+    near = json.loads(capsys.readouterr().out)
+    assert (far["verdict"], far["findings"], far["path"]) == (near["verdict"], near["findings"], near["path"])
+    assert tempfile.gettempdir() not in json.dumps(far)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_pattern_names_runs(memory: Any) -> None:
+    """A pattern stands for what it fits, and `/**` for all below."""
+    memory.pipe("/other/run.csv", HEALTHY.joinpath("metrics.csv").read_bytes())
+    assert [run.path for run in rows("memory://runs/fp*")] == ["memory://runs/fp16-overflow"]
+    assert len(rows("memory://runs/**")) == 2
+    assert [run.path for run in rows("memory://other/*.csv")] == ["memory://other/run.csv"]
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_file_that_is_too_large_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log above the limit is not fetched, and told."""
+    monkeypatch.setattr(mirror, "MAX_BYTES", 4096)
+    found = {run.path: run for run in rows("memory://runs/healthy")}
+    assert "more than is fetched" in found["memory://runs/healthy/metrics.csv"].title
+
+
+class Lying:
+    """A store whose listing names what lies elsewhere."""
+
+    names = ("../../home/user/.ssh/id", "/etc/passwd", "b/runs/..", "b/runs/a\0b.csv", "b/runs/" + "x" * 300)
+
+    def _strip_protocol(self, address: str) -> str:
+        return address.removeprefix("lie://")
+
+    def ls(self, _path: str, detail: bool) -> list[dict[str, Any]]:
+        """Names, of which one may be followed."""
+        assert detail
+        return [{"name": name, "size": 9, "type": "file"} for name in (*self.names, "b/runs/good.csv")]
+
+
+def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """What would be written elsewhere is refused, each name in a row of its own, and nothing of it is written."""
+    folder = addresses.Remote(Lying(), "lie://", "b/runs")
+    entries, refused = addresses.listed(folder)
+    assert [entry.name for entry in entries] == ["good.csv"]
+    assert len(refused) == len(Lying.names)
+    made = mirror.Mirror(str(tmp_path))
+    made.outline(folder)
+    assert len(made.refused) == len(Lying.names)
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["good.csv"]
+
+
+@pytest.mark.parametrize("address", ["memory://runs/../../etc", "memory://runs/a\0b"])
+def test_an_address_leads_nowhere_else(address: str) -> None:
+    """Nor does an address that is typed."""
+    with pytest.raises(StabtreeError, match="not the address"):
+        addresses.opened(address)
+
+
+def test_a_second_scan_reads_only_what_changed(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has the size and the stamp that it had is not fetched again; what was written again is."""
+    cache = tmp_path / "scan.sqlite"
+    first = rows("memory://runs", cache=cache)
+    fetched: list[str] = []
+    fetch = mirror.Mirror.fetch
+
+    def noted(self: mirror.Mirror, files: list[addresses.Remote]) -> None:
+        fetched.extend(file.path for file in files)
+        fetch(self, files)
+
+    monkeypatch.setattr(mirror.Mirror, "fetch", noted)
+    assert rows("memory://runs", cache=cache) == first
+    assert fetched == []
+    memory.pipe("/runs/healthy/metrics.csv", HEALTHY.joinpath("metrics.csv").read_bytes() + b"1000,nan\n")
+    rows("memory://runs", cache=cache)
+    assert {path.split("/")[1] for path in fetched} == {"healthy"}
+
+
+@pytest.mark.parametrize(
+    ("told", "safe"),
+    [
+        ("ftp://me:secret@host/runs", "ftp://***@host/runs"),
+        ("a s3://KEY:se/cr@et@bucket/x failed", "a s3://***@bucket/x failed"),
+        ("https://token@host/a", "https://***@host/a"),
+        ("https://h/a?X-Amz-Signature=0f&b=1", "https://h/a?X-Amz-Signature=***&b=1"),
+        ("http://host:8080/a@b and s3://bucket/a:b@c", "http://host:8080/a@b and s3://bucket/a:b@c"),
+    ],
+)
+def test_passwords_are_masked(told: str, safe: str) -> None:
+    """No password, token or signature of an address is told; what only looks like one stays."""
+    assert masked(told) == safe
+
+
+@pytest.mark.parametrize("command", ["diagnose", "scan", "inspect"])
+def test_no_command_tells_a_password(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither an error nor a result holds it, nor does the file that a scan keeps."""
+    options = ["--cache", str(tmp_path / "kept.sqlite")] if command == "scan" else []
+    assert main([command, "ftp://me:hunter2@127.0.0.1:1/runs", *options]) == 2
+    told = capsys.readouterr()
+    assert "hunter2" not in told.out + told.err
+    assert "ftp://***@127.0.0.1:1/runs" in told.err
+    assert all(b"hunter2" not in file.read_bytes() for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["diagnose", "scan"])
+def test_without_the_package_it_is_said_how_else(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without fsspec an address is refused with the command that reads it."""
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    assert main([command, "s3://bucket/runs/log.csv", *(["--no-cache"] if command == "scan" else [])]) == 2
+    assert "type `aws s3 cp s3://bucket/runs/log.csv - | stabtree -`" in capsys.readouterr().err
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a real S3 API on loopback, with two runs."""
+    server = pytest.importorskip("moto.server", reason="needs the extra test-fleet")
+    pytest.importorskip("s3fs", reason="needs the extra test-fleet")
+    service = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    service.start()
+    host, port = service.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "hunter2",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    fsspec.get_filesystem_class("s3").clear_instance_cache()  # one that another test opened has no key
+    system = fsspec.filesystem("s3", skip_instance_cache=True)
+    system.mkdir("bucket")
+    for folder in (OVERFLOW, HEALTHY):
+        for file in folder.iterdir():
+            system.pipe(f"bucket/runs/{folder.name}/{file.name}", file.read_bytes())
+    yield "s3://bucket/runs"
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    service.stop()
+
+
+def test_a_bucket_is_scanned(bucket: str, tmp_path: Path) -> None:
+    """Runs of an S3 bucket are found, judged and remembered by their ETags as those of a folder are."""
+    cache = tmp_path / "scan.sqlite"
+    found = rows(f"{bucket}/**", cache=cache)
+    assert [(run.path, run.leaf) for run in found] == [
+        (f"{bucket}/fp16-overflow", "fp16-overflow"),
+        (f"{bucket}/healthy", ""),
+    ]
+    assert rows(bucket, cache=cache) == found
+    with pytest.raises(StabtreeError, match="nothing at this address"):
+        rows(f"{bucket}/absent")

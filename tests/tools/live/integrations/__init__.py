@@ -1,0 +1,1 @@
+"""Tests of the callbacks, with the real trainers where they are installed."""

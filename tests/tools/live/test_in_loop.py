@@ -1,0 +1,217 @@
+"""A Recorder that judges its log: when it tells what, how it stops a run, and that no fault of ours ends one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree import Recorder, StabtreeError, TrainingStoppedError
+from stabtree.judging.judge import Judging
+from stabtree.loaders import load_runs
+from stabtree.tools.live.recorder.in_loop import LoopWatch
+from tests.conftest import falling
+
+if TYPE_CHECKING:
+    from stabtree.tools.live.news import News
+
+HOLD = 3
+
+
+def train(path: Path, loss: Any, **options: Any) -> Recorder:
+    """A loop that logs these losses until it is told to stop; only the first row and a sign make it judge."""
+    with Recorder(path, budget=0.0, hold_rows=HOLD, **options) as rec:
+        for step, value in enumerate(loss):
+            rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
+            if rec.should_stop:
+                break
+    return rec
+
+
+def broken(rows: int, at: int) -> Any:
+    """A healthy loss that is NaN from a step on."""
+    loss = falling(rows)
+    loss[at:] = math.nan
+    return loss
+
+
+def test_nan_stops_the_run_after_it_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`warn` logs one line that names the finding, its step, and what to type; `should_stop` ends the loop there."""
+    path = tmp_path / "run.jsonl"
+    rec = train(path, broken(300, 200), on_finding="warn")
+    assert rec.should_stop is rec.news[0]
+    assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201 + HOLD)
+    lines = [record.getMessage() for record in caplog.records if "stabtree diagnose" in record.getMessage()]
+    assert len(lines) == 1
+    assert {rec.news[0].finding.leaf.id, "200:", str(path)} <= {*lines[0].split()}
+
+
+def test_what_it_finds_is_what_diagnose_finds(tmp_path: Path) -> None:
+    """Of the log as it lies there then: the same findings, with the same onsets."""
+    path = tmp_path / "run.jsonl"
+    rec = train(path, broken(300, 200), on_finding="warn")
+    (loaded,) = load_runs(path)
+    found = Judging().outcome(loaded).found
+    assert not isinstance(found, StabtreeError)
+    assert found.findings == rec.news[0].diagnosis.findings
+
+
+def test_a_healthy_run_is_told_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No news, no warning, at the end neither."""
+    rec = train(tmp_path / "run.jsonl", falling(400), on_finding="warn")
+    assert (rec.news, rec.should_stop, caplog.records) == ((), None, [])
+
+
+def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
+    """With the row written; what the loop logs on its way out is written as well."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="raise", budget=0.0, hold_rows=HOLD) as rec:
+        for step, value in enumerate(broken(104, 100)[:-1]):
+            rec.log(step, loss=value)
+        with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
+            rec.log(103, loss=math.nan)
+        rec.log(104, loss=math.nan)
+    assert raised.value.news is rec.should_stop
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 105
+
+
+@pytest.mark.parametrize(("fail_on", "called"), [("critical", 0), (["warning"], 1), ("never", 0)])
+def test_a_function_is_called_from_a_level_on(tmp_path: Path, fail_on: Any, called: int) -> None:
+    """With each finding at or above `fail_on`; a milder one is news alone."""
+    loss = falling(400)
+    loss[300] = 40.0
+    seen: list[News] = []
+    rec = train(tmp_path / "run.jsonl", loss, on_finding=seen.append, fail_on=fail_on)
+    assert [str(item.finding.leaf.severity) for item in rec.news] == ["warning"]
+    assert len(seen) == called
+    assert (rec.should_stop is not None) is bool(called)
+
+
+def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
+    """The user's own function may end the training as it likes."""
+
+    def stop(_: News) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
+
+
+def test_a_fault_of_ours_ends_no_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What goes wrong while the log is judged is a warning, once; the next judging point tries again."""
+    calls = []
+
+    def fault(*_: object) -> None:
+        calls.append(1)
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(LoopWatch, "_judge", fault)
+    path = tmp_path / "run.jsonl"
+    train(path, falling(100), on_finding="raise")
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 100
+    assert caplog.text.count("ZeroDivisionError: ours") == 1
+    assert 1 < len(calls) < 10  # at judging points alone, not at every row
+
+
+def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that was named from where the loop began stays one file, and is judged."""
+    monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Recorder("run.jsonl", on_finding="warn", budget=1.0) as rec:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        for step, value in enumerate(broken(120, 100)):
+            rec.log(step, loss=value)
+    assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+    assert len((tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()) == 120
+    assert not [*Path().iterdir()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a log that is written to can't be moved")
+def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+        for step, value in enumerate(broken(300, 200)):
+            if step == 50:
+                path.unlink()
+            if step == 100:
+                monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+            rec.log(step, loss=value)
+        assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+
+
+def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A log that ends is judged whole, though nothing could hold; `close` raises nothing."""
+    rec = train(tmp_path / "run.jsonl", broken(200, 199), on_finding="raise")
+    assert [item.finding.onset_step for item in rec.news] == [199]
+    assert rec.news[0].finding.leaf.id in caplog.text
+
+
+def test_only_rank_0_judges(tmp_path: Path) -> None:
+    """The others write; they learn from rank 0 what to do."""
+    rec = train(tmp_path / "run.jsonl", broken(200, 100), on_finding="raise", rank=1)
+    assert (rec.news, rec.should_stop) == ((), None)
+
+
+def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the working directory, as for `diagnose`: a column of the project's, a leaf that it ignores."""
+    monkeypatch.chdir(tmp_path)
+    told = []
+    for settings in ('column = {loss = "mine"}\n', 'column = {loss = "mine"}\nignore = ["nan-unlocated"]\n'):
+        Path("stabtree.toml").write_text(settings, encoding="utf-8")
+        Path("run.jsonl").unlink(missing_ok=True)
+        with Recorder("run.jsonl", on_finding="warn", budget=0.0) as rec:
+            for step, value in enumerate(broken(120, 100)):
+                rec.log(step, mine=value, other_loss=1.0)
+        told.append([item.finding.leaf.id for item in rec.news])
+    assert told == [["nan-unlocated"], []]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on_finding": "stop"},
+        {"on_finding": "warn", "fail_on": "bad"},
+        {"rank": -1},
+        {"rank": "1"},
+        {"stats_every": 0.5},
+        {"hold_rows": -1},
+        {"budget": math.nan},
+        {"budget": "1%"},
+        {"budget": None},
+        {"on_error": "ignore"},
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """Before the training begins."""
+    with pytest.raises(StabtreeError, match=f"^Recorder: {[*wrong][-1]}: "):
+        Recorder(tmp_path / "run.jsonl", **wrong)
+
+
+@pytest.mark.parametrize(("budget", "judged"), [(0.01, 1), (1.0, 74)])
+def test_judging_keeps_to_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, judged: int
+) -> None:
+    """A healthy log whose judgements would take longer than their share is judged once, at its start; 1 is no limit."""
+    calls = []
+
+    def slow(*_: object) -> list[Any]:
+        calls.append(1)
+        next(itertools.islice(now, 100, None))
+        return []
+
+    monkeypatch.setattr(LoopWatch, "_judge", slow)
+    now = itertools.count(0.0, 0.01)
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=budget) as rec:
+        rec._watch._watching.clock = lambda: next(now)  # type: ignore[union-attr]
+        for step, value in enumerate(falling(100)):
+            rec.log(step, loss=value)
+        in_loop = len(calls)
+    assert (in_loop, len(calls)) == (judged, judged + 1)

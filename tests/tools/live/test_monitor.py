@@ -1,0 +1,227 @@
+"""The NaN monitor in a training loop: what it counts, logs and raises, alone and on several ranks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stabtree
+from stabtree.common.errors import StabtreeError
+from stabtree.tools.live.monitor import MAX_NAN_STEPS, NaNMonitor, NonFiniteError
+
+NAN, INF = math.nan, math.inf
+
+
+class Tensor:
+    """Like a tensor of one element: good for `float()` and little else."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def fed(losses: list[float], **options: Any) -> NaNMonitor:
+    """A monitor that has seen these losses at steps 0, 1, 2, ..."""
+    monitor = NaNMonitor(**options)
+    for step, loss in enumerate(losses):
+        monitor.check_loss(loss, step)
+    return monitor
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, Tensor(NAN)])
+@pytest.mark.parametrize("action", ["warn", "skip", "count"])
+def test_a_bad_loss_is_false_and_a_good_one_true(action: Any, bad: Any) -> None:
+    """The checks tell whether to take the update; the state tells what was seen."""
+    monitor = NaNMonitor(action)
+    assert monitor.check_loss(Tensor(2.5), 6)
+    assert not monitor.check_loss(bad, 7)
+    state = monitor.state
+    assert (state.consecutive, state.total, state.nan_steps) == (1, 1, [7])
+    assert (state.last_good_loss, state.last_good_step) == (2.5, 6)
+    assert not monitor.should_rollback
+
+
+def test_a_good_step_ends_the_row_but_not_the_total() -> None:
+    """Only bad steps in a row ask for a rollback."""
+    monitor = fed([1.0, NAN, NAN, 0.9, INF], max_consecutive=3)
+    assert (monitor.state.consecutive, monitor.state.total, monitor.state.nan_steps) == (1, 3, [1, 2, 4])
+    assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (0.9, 3)
+    assert not monitor.should_rollback
+    assert fed([1.0, NAN, NAN, NAN], max_consecutive=3).should_rollback
+    assert not fed([1.0, NAN, NAN, NAN, 1.0], max_consecutive=3).should_rollback
+    assert fed([NAN] * 10).should_rollback
+    assert not fed([NAN] * 9).should_rollback
+
+
+def test_the_list_of_bad_steps_is_bounded() -> None:
+    """The first 100 are kept, and the count goes on."""
+    with_many = fed([NAN] * 5000, action="skip").state
+    assert with_many.nan_steps == list(range(MAX_NAN_STEPS))
+    assert with_many.total == with_many.consecutive == 5000
+    assert with_many.last_good_loss is with_many.last_good_step is None
+
+
+def test_warn_logs_each_bad_step_and_skip_the_first_of_a_row(caplog: pytest.LogCaptureFixture) -> None:
+    """Both say once, as an error, that it is time to stop, and from where to go on."""
+    losses = [2.0, NAN, NAN, NAN, NAN, 1.5, NAN]
+    fed(losses, max_consecutive=3)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3 + ["ERROR"] + ["WARNING"] * 2
+    assert caplog.messages[0] == "step 1: the loss is nan; leave this update out (1 in a row)"
+    assert caplog.messages[3] == (
+        "step 3: 3 bad steps in a row: stop, and restart from a checkpoint from well before; "
+        "the last good loss was 2, at step 0"
+    )
+    caplog.clear()
+    fed(losses, action="skip", max_consecutive=3)
+    assert [(r.levelno, m[:6]) for r, m in zip(caplog.records, caplog.messages, strict=True)] == [
+        (logging.WARNING, "step 1"),
+        (logging.ERROR, "step 3"),
+        (logging.WARNING, "step 6"),
+    ]
+
+
+def test_raise_stops_at_the_first_bad_step() -> None:
+    """The error names the step, the value and the last good loss; the state is kept all the same."""
+    monitor = fed([2.0, 1.75], action="raise")
+    with pytest.raises(
+        NonFiniteError, match=r"^step 2: the loss is inf; the last good loss was 1\.75, at step 1; go back"
+    ):
+        monitor.check_loss(INF, 2)
+    assert monitor.state.nan_steps == [2]
+    with pytest.raises(stabtree.NonFiniteError, match="no step was good before") as caught:
+        NaNMonitor("raise").check_loss(NAN, 0)
+    assert "checkpoint" in caught.value.hint
+
+
+@pytest.mark.parametrize("action", ["warn", "skip", "raise"])
+def test_a_nan_on_one_rank_stops_all(action: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """With `sync`, a rank that is well gives the same answer as the one that is not, and says whose NaN it is."""
+    told: list[bool] = []
+
+    def sync(bad: bool) -> bool:
+        told.append(bad)
+        return True
+
+    monitor = NaNMonitor(action, max_consecutive=1, sync=sync)
+    if action == "raise":
+        with pytest.raises(NonFiniteError, match="another rank"):
+            monitor.check_loss(2.5, 7)
+    else:
+        assert not monitor.check_loss(2.5, 7)
+        assert caplog.messages[0].startswith("step 7: not finite on another rank; the loss is finite here, 2.5;")
+    assert told == [False]
+    assert monitor.should_rollback
+    assert monitor.state.last_good_loss is None
+
+
+def test_a_rank_that_breaks_itself_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Every check syncs exactly once, good or bad: a rank that left one out would make the others wait for ever."""
+    told: list[bool] = []
+
+    def sync(bad: bool) -> bool:
+        told.append(bad)
+        return bad
+
+    monitor = NaNMonitor(sync=sync)
+    assert [monitor.check_loss(loss, step) for step, loss in enumerate([1.0, NAN])] == [True, False]
+    assert not monitor.check_gradients({"w": INF}, 1)
+    assert monitor.check_gradients({}, 2)
+    assert told == [False, True, True, False]
+    assert "another rank" not in caplog.text
+
+
+def test_gradients_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    """The first gradient that is not finite is named, the others are counted."""
+    monitor = NaNMonitor()
+    assert monitor.check_gradients({"a": 1.0, "b": Tensor(3.0)}, 0)
+    assert not monitor.check_gradients({"a": 1.0, "b": Tensor(INF), "c": NAN, "d": 2.0}, 1)
+    assert "the gradient of b is inf, and 1 more" in caplog.text
+    assert (monitor.state.total, monitor.state.last_good_step) == (1, None)
+
+
+@pytest.mark.parametrize("loss_first", [True, False])
+def test_a_step_counts_once(loss_first: bool) -> None:
+    """A step is bad when one of its checks fails, in either order, and is one step however many fail."""
+    monitor = NaNMonitor(max_consecutive=3)
+    for step in range(3):
+        if loss_first:
+            assert monitor.check_loss(1.0, step)
+        assert not monitor.check_gradients({"w": NAN}, step)
+        if not loss_first:
+            assert monitor.check_loss(1.0, step)
+        assert monitor.state.consecutive == step + 1
+    assert monitor.should_rollback
+    assert not monitor.check_loss(NAN, 3)
+    assert not monitor.check_gradients({"w": NAN}, 3)
+    assert monitor.state.total == 4
+    monitor.check_loss(1.0, 4)
+    assert monitor.state.consecutive == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"), [({"action": "wran"}, "'wran' is not an action"), ({"max_consecutive": 0}, "below 1")]
+)
+def test_wrong_options_are_refused(options: dict[str, Any], text: str) -> None:
+    """A misspelt action would otherwise be a monitor that does nothing."""
+    with pytest.raises(StabtreeError, match=text) as caught:
+        NaNMonitor(**options)
+    assert caught.value.hint
+
+
+def test_the_monitor_needs_no_library() -> None:
+    """A training loop gets no import that it didn't ask for."""
+    code = (
+        "import sys, stabtree\nstabtree.NaNMonitor().check_loss(1.0, 0)\n"
+        "print([name for name in ('numpy', 'pandas', 'yaml', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_last_good_step_is_none_whose_gradient_was_bad() -> None:
+    """A loss that was finite does not make a step good: what a later check of it finds takes that back."""
+    monitor = NaNMonitor()
+    monitor.check_loss(2.0, 1)
+    monitor.check_loss(1.0, 2)
+    monitor.check_gradients({"w": NAN}, 2)
+    assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (2.0, 1)
+    monitor.check_loss(0.5, 3)
+    monitor.check_gradients({"w": 1.0}, 3)
+    assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (0.5, 3)
+
+
+def test_what_is_raised_is_a_runtime_error_with_its_hint() -> None:
+    """A loop that catches RuntimeError catches it, and a traceback says what to do."""
+    with pytest.raises(RuntimeError, match="stabtree diagnose") as caught:
+        NaNMonitor("raise").check_loss(NAN, 1)
+    assert isinstance(caught.value, StabtreeError)
+    with pytest.raises(StabtreeError, match="actions: warn, skip, count, raise"):
+        NaNMonitor("stop")  # type: ignore[arg-type]  # what a checker would refuse
+
+
+def test_the_names_of_the_package_are_listed_without_importing_numpy() -> None:
+    """`dir(stabtree)` holds all that the package offers, for completion; numpy is imported at its use."""
+    code = "import stabtree, sys; print(set(stabtree.__all__) - set(dir(stabtree)), 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert done.stdout.split() == ["set()", "False"]
+
+
+def test_a_tensor_of_one_element_is_a_number() -> None:
+    """A loss of shape (1,) is checked as the number that it holds."""
+    monitor = NaNMonitor()
+    assert monitor.check_loss(np.array([4.0]), 1)
+    assert not monitor.check_gradients({"a": np.array([[np.nan]])}, 2)
+
+
+def test_counting_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """What only counts logs no line, however many steps are bad."""
+    assert fed([NAN] * 20, action="count").state.total == 20
+    assert not caplog.records
