@@ -1,1 +1,0 @@
-"""The sections of the screen, each as lines for a page."""

@@ -1,0 +1,273 @@
+"""How a run was read: which column became which metric, what was skipped, and what can't be checked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import clean
+from stabtree.metrics.table import all_metrics
+from stabtree.report.json.machine import picked
+from stabtree.report.page import QUIET, Page, styled
+from stabtree.run import UNSCALED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stabtree.report.text import Piece
+    from stabtree.run import ColumnUse, FileUse, Gap, Run, Series
+
+SCHEMA = 1
+IGNORED_SHOWN = 10
+USED_SHOWN = 60
+SKIPPED_SHOWN = 8
+LIST_SHOWN = 12
+# What most questions need, in the order in which it helps.
+WANTED = ("grad_norm", "lr", "loss_scale", "eval_loss", "weight_norm", "batch_id")
+KEY_WIDTH = 11
+GAPS = "Gaps (an empty cell is often a NaN)"
+MISSING = "Not checkable in this run; to change that, log"
+
+
+def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
+    """Return the whole report for a terminal."""
+    page = Page(width=width, color=color)
+    page.line((run.name, "heading"))
+    for source in run.sources:
+        same = source is not run.sources[0] and _layout(source) == _layout(run.sources[0])
+        _source(page, source, same=same)
+    _steps(page, run)
+    _config(page, run)
+    resumes = [
+        f"The log went back from step {resume.from_step:,} to {resume.to_step:,}:"
+        f" {resume.replaced_rows:,} rows were replaced by the later ones."
+        for resume in run.resumes
+    ]
+    _list(page, "Resumes", resumes)
+    _list(page, GAPS, [*map(_gap, run.gaps)])
+    _list(page, "Skipped lines", [*_skipped(run)])
+    _list(page, "Notes", run.notes)
+    _list(page, MISSING, [text for _, text in missing(run)])
+    return page.text()
+
+
+def _source(page: Page, source: FileUse, *, same: bool) -> None:
+    if source.columns and not same:
+        page.blank()
+    _fact(page, "file", [(source.path, "")])
+    facts = [source.format, f"{source.rows:,} rows"]
+    if source.skipped_count:
+        facts.append(f"{source.skipped_count:,} lines skipped")
+    if source.lost_share:
+        facts.append(f"{source.lost_share:.1%} of its bytes damaged")
+    _fact(page, "format", [(" · ".join(facts), "")])
+    if same:
+        _fact(page, "columns", [("as in the first file", "dim")])
+        return
+    used = [use for use in source.columns if use.metric]
+    page.blank()
+    _columns(page, used[:USED_SHOWN])
+    if used[USED_SHOWN:]:
+        page.line((f"and {len(used) - USED_SHOWN:,} more columns like these", "dim"), indent=1)
+    _ignored(page, [use for use in source.columns if not use.metric])
+
+
+def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=QUIET)
+    for title in ("column", "read as"):
+        table.add_column(title, overflow="fold")
+    numbers = ["values", "first", "last", "not finite"]
+    misread = any(use.misread for use in uses)
+    if misread:
+        numbers.append("misread")
+    for title in numbers:
+        table.add_column(title, justify="right", no_wrap=True)
+    for use in uses:
+        counts = [use.nonfinite, use.misread] if misread else [use.nonfinite]
+        cells = [
+            (use.name, ""),
+            _role(use),
+            (f"{use.logged or 0:,}", ""),
+            (_short(use, use.first), ""),
+            (_short(use, use.last), ""),
+            *map(_bad, counts),
+        ]
+        table.add_row(*(styled([cell]) for cell in cells))
+    page.add(Padding(table, (0, 0, 0, 1)))
+
+
+def _bad(count: int) -> Piece:
+    if count:
+        return f"{count:,}", "mark"
+    return "·", "dim"
+
+
+def _role(use: ColumnUse) -> Piece:
+    name = "=" if use.metric == use.name else str(use.metric)
+    if use.why:
+        return f"{name} ({use.why})", "id"
+    return name, "dim" if name == "=" else "id"
+
+
+def _short(use: ColumnUse, value: float | None) -> str:
+    if value is None or use.metric == "batch_id":
+        return "–"
+    if use.metric == "step":
+        return f"{value:,.0f}"
+    return f"{value:.6g}"
+
+
+def _ignored(page: Page, uses: Sequence[ColumnUse]) -> None:
+    """Add the ignored columns, grouped by reason; reasons that are worth a look first."""
+    reasons = Counter(use.why for use in uses)
+    for why, count in sorted(reasons.items(), key=lambda item: item[1]):
+        names = ", ".join([use.name for use in uses if use.why == why][:IGNORED_SHOWN])
+        if count > IGNORED_SHOWN:
+            names += f" and {count - IGNORED_SHOWN:,} more"
+        _fact(page, "ignored", [(names, ""), (f"  ({why})", "dim")])
+
+
+def _steps(page: Page, run: Run) -> None:
+    page.heading("Steps")
+    loss = run.get("loss")
+    if loss is not None and len(loss):
+        origin = ", ".join(dict.fromkeys(source.steps_from for source in run.sources))
+        span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
+        _fact(page, "range", [(span, "number"), (f", from {clean(origin, 60)}", "")])
+    by_interval: dict[str, dict[str, None]] = {}
+    for metric, series in run.series.items():
+        group, slash, _ = metric.partition("/")
+        by_interval.setdefault(interval(series), {})[f"{group}/*" if slash else metric] = None
+    for every, names in by_interval.items():
+        _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
+    if run.ranks:
+        _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
+
+
+def interval(series: Series) -> str:
+    """Return how often a series was logged, in words."""
+    if len(series) < 2:
+        return "once"
+    intervals = np.diff(series.steps)
+    usual = int(median(intervals))
+    even = float(np.mean(intervals == usual))
+    every = "every step" if usual == 1 else f"every {usual:,} steps"
+    if even == 1:
+        return every
+    if even >= 0.9:
+        return f"{every}, mostly"
+    return f"about {every}, unevenly"
+
+
+def _config(page: Page, run: Run) -> None:
+    if not run.config:
+        return
+    page.heading("Configuration")
+    for source in dict.fromkeys(setting.source for setting in run.config.values()):
+        settings = [(key, value.value) for key, value in run.config.items() if value.source == source]
+        text = " · ".join(f"{key}={_value(value)}" for key, value in settings)
+        page.line((text, ""), (f"  from {source}", "dim"), indent=1, hanging=2)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        shown = ", ".join(map(str, value[:LIST_SHOWN]))
+        if len(value) > LIST_SHOWN:
+            return f"{shown} and {len(value) - LIST_SHOWN} more"
+        return shown
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def _gap(gap: Gap) -> str:
+    where = f"steps {gap.first_step:,} to {gap.last_step:,}."
+    if gap.at_end:
+        where = f"from step {gap.first_step:,} to the end."
+    return f"{gap.metric} is missing in {gap.rows:,} rows, {where}"
+
+
+def _skipped(run: Run) -> Iterator[str]:
+    for source in run.sources:
+        prefix = f"{source.path}, " if len(run.sources) > 1 else ""
+        shown = source.skipped[:SKIPPED_SHOWN]
+        for skip in shown:
+            yield f"{prefix}line {skip.line:,} {skip.reason}."
+        if source.skipped_count > SKIPPED_SHOWN:
+            yield f"{prefix}{source.skipped_count - len(shown):,} more lines."
+
+
+def _list(page: Page, title: str, texts: Sequence[str]) -> None:
+    if not texts:
+        return
+    page.heading(title)
+    for text in texts[:LIST_SHOWN]:
+        page.item(("·", "dim"), [(text, "")], indent=1, head_width=2)
+    if len(texts) > LIST_SHOWN:
+        page.line((f"and {len(texts) - LIST_SHOWN:,} more; --json lists all", "dim"), indent=3)
+
+
+def _fact(page: Page, key: str, pieces: Sequence[Piece]) -> None:
+    page.line((f"{key:<{KEY_WIDTH}}", "dim"), *pieces, indent=1, hanging=KEY_WIDTH)
+
+
+def _layout(source: FileUse) -> tuple[tuple[str, str | None], ...]:
+    return tuple((use.name, use.metric) for use in source.columns)
+
+
+def missing(run: Run) -> list[tuple[str, str]]:
+    """Return the metrics that most questions need and this run lacks, each with how to log it."""
+    names = {name.partition("/")[0] for name in run.series}
+    if run.setting("dtype") in UNSCALED:
+        names.add("loss_scale")
+    logs = {metric.name: metric.log for metric in all_metrics()}
+    return [(name, logs[name]) for name in WANTED if name not in names]
+
+
+def inspect_dict(run: Run) -> dict[str, Any]:
+    """Return the report as plain values, a number that is not finite as null."""
+    return {
+        "schema": SCHEMA,
+        "name": run.name,
+        "series": [_series(metric, series) for metric, series in run.series.items()],
+        "ranks": list(run.ranks),
+        "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
+        "gaps": [picked(gap, *gap.__dataclass_fields__) for gap in run.gaps],
+        "resumes": [picked(resume, *resume.__dataclass_fields__) for resume in run.resumes],
+        "sources": [_source_dict(source) for source in run.sources],
+        "missing": [{"metric": name, "log": text} for name, text in missing(run)],
+        "notes": list(run.notes),
+    }
+
+
+def inspect_json(run: Run) -> str:
+    """Return the report as indented JSON with a final newline."""
+    return json.dumps(inspect_dict(run), indent=2, allow_nan=False) + "\n"
+
+
+def _series(metric: str, series: Series) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "column": series.origin,
+        "points": len(series),
+        "first_step": int(series.steps[0]),
+        "last_step": int(series.steps[-1]),
+        "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
+        "nonfinite": int(np.count_nonzero(~np.isfinite(series.values))),
+    }
+
+
+def _source_dict(source: FileUse) -> dict[str, Any]:
+    columns = ("name", "metric", "why", "logged", "first", "last", "nonfinite", "misread")
+    return {
+        **picked(source, "path", "format", "rows", "steps_from"),
+        "columns": [picked(use, *columns) for use in source.columns],
+        "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
+        **picked(source, "skipped_count", "lost_share"),
+    }

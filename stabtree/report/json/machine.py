@@ -1,0 +1,272 @@
+"""A diagnosis as JSON, schema 1. What each key holds is described in `stabtree.report.json.contract`.
+
+Steps are integers, a number that is not finite is null, and within a schema number keys are only added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from stabtree._version import __version__
+from stabtree.common.answer import UNKNOWN
+from stabtree.common.files import Input
+from stabtree.common.lazy import np
+from stabtree.common.text import masked
+from stabtree.report.model.run_facts import logged_at
+from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+
+if TYPE_CHECKING:
+    from stabtree.common.answer import Evidence
+    from stabtree.common.errors import StabtreeError
+    from stabtree.diagnosis.result import Diagnosis, Finding, JudgedCause, Restart
+    from stabtree.diagnosis.visits import Visit
+    from stabtree.facts.replay import Replay, Watch
+    from stabtree.run import Run
+    from stabtree.tree.model import Tree
+
+SCHEMA = 1
+_HIDDEN = re.compile(
+    "(?<=#)#|[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)  # controls, and what turns text around
+
+
+def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the diagnosis as plain values."""
+    run = diagnosis.run
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "stabtree", "version": __version__},
+        "run": _run(run),
+        "tree": diagnosis.tree.name,
+        "rules": _rules(diagnosis),
+        "verdict": str(diagnosis.verdict),
+        "misread": diagnosis.misread,
+        "trees": [picked(tree, "name", "title", "walked", "why") for tree in diagnosis.trees],
+        "path": [visit_dict(visit) for visit in diagnosis.path],
+        "end": picked(diagnosis.end, "id", "of", "title"),
+        "findings": _findings(diagnosis),
+        "timeline": [picked(event, "step", "metric", "text", "first") for event in diagnosis.timeline],
+        "further": [[visit_dict(visit) for visit in visits] for visits in diagnosis.further],
+        "missing": _missing(diagnosis),
+        "log_next": _log_next(diagnosis),
+        "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *run.notes],
+        "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
+        "why_not": diagnosis.why_not.to_dict() if diagnosis.why_not else None,
+    }
+
+
+def _findings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """Return the findings, then those that are ignored."""
+    found = [finding_dict(finding, diagnosis.run) for finding in diagnosis.findings]
+    ignored = [finding_dict(finding, diagnosis.run, ignored=True) for finding in diagnosis.ignored]
+    return [*found, *ignored]
+
+
+def _missing(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """Return the questions without an answer, and what to log for them."""
+    return [
+        {"id": miss.id, "reason": miss.reason, "metric": list(miss.metrics), "log": miss.log}
+        for miss in diagnosis.missing
+    ]
+
+
+def _log_next(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """Return what to log next time."""
+    return [{"metric": list(item.names), **picked(item, "log", "unlocks", "decides")} for item in diagnosis.log_next]
+
+
+def picked(item: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a value by name, tuples as lists and numbers that are not finite as None."""
+    values = {name: getattr(item, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else plain(value) for name, value in values.items()}
+
+
+def error(problem: StabtreeError) -> dict[str, Any]:
+    """Return an error that the user can fix, as plain values."""
+    texts = {"problem": problem.problem, "where": problem.where, "hint": problem.hint}
+    return {"schema": SCHEMA, "error": {name: masked(text) for name, text in texts.items()}}
+
+
+def to_json(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
+    return written(to_dict(diagnosis))
+
+
+def written(value: Any, indent: int | None = 2) -> str:
+    """Return plain values as ASCII JSON with a final newline, in which no service sees a command."""
+    return inert(json.dumps(value, indent=indent, allow_nan=False)) + "\n"
+
+
+def inert(text: str) -> str:
+    """Return JSON with the same values, in which no service sees a command, and a terminal shows nothing hidden."""
+    # `##[...]` and `##vso[...]` are commands to GitHub and Azure anywhere in a line.
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def number(value: float | None) -> float | None:
+    """Return a number fit for JSON: None where it is not finite."""
+    if value is not None and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _run(run: Run) -> dict[str, Any]:
+    first = min((int(s.steps[0]) for s in run.series.values() if len(s)), default=None)
+    return {
+        "name": run.name,
+        "first_step": first,
+        "last_step": run.last_step,
+        "rows": sum(source.rows for source in run.sources),
+        "metrics": sorted(run.series),
+        "config": {key: {"value": plain(item.value), "source": item.source} for key, item in run.config.items()},
+        "inputs": [
+            {"path": item.path, "bytes": item.size, **picked(item, "sha256", "reason")}
+            for item in run.inputs or [Input(source.path, reason="not asked for") for source in run.sources]
+        ],
+    }
+
+
+def _rules(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the rules by which it was judged, so that the same can be asked again."""
+    given = diagnosis.overrides.items()
+    return {
+        "version": diagnosis.tree.version,
+        "sha256": fingerprint(diagnosis.tree),
+        "literal": diagnosis.literal,
+        "set": {id_: {key: plain(value) for key, value in params.items()} for id_, params in given},
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return a setting or a parameter fit for JSON; computed ones are often numbers of numpy."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, StrEnum):
+        return str(value)
+    return value
+
+
+_HASHED: deque[tuple[Tree, str]] = deque(maxlen=8)
+"""The last trees with their hashes: many runs are judged by one tree, and hashing takes as long as judging."""
+
+
+def fingerprint(tree: Tree) -> str:
+    """Return a hash of all that a tree says; its version alone changes nothing."""
+    for known, hashed in [*_HASHED]:
+        if known is tree:
+            return hashed
+    hashed = _hash(tree)
+    _HASHED.append((tree, hashed))
+    return hashed
+
+
+def _hash(tree: Tree) -> str:
+    content = json.dumps(_content(replace(tree, version="")), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _content(value: Any) -> Any:
+    """Return a tree, or a part of it, as plain values."""
+    if is_dataclass(value):
+        return {item.name: _content(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _content(held) for key, held in value.items()}
+    if isinstance(value, tuple):
+        return [_content(held) for held in value]
+    return value
+
+
+def _evidence(items: Sequence[Evidence]) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": item.text,
+            "metric": item.metric or None,
+            "steps": [int(step) for step in item.steps],
+            "observed": number(item.observed),
+            "threshold": number(item.threshold),
+        }
+        for item in items
+    ]
+
+
+def visit_dict(visit: Visit) -> dict[str, Any]:
+    """Return a question of a walk and its answer as plain values."""
+    answer = visit.answer
+    return {
+        "id": visit.question.id,
+        "ask": visit.question.ask,
+        "answer": answer.verdict,
+        "by": visit.given_by,
+        "evidence": _evidence(answer.evidence),
+        "reason": answer.reason if answer.verdict == UNKNOWN else "",
+    }
+
+
+def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
+    """Return a finding as plain values; `ignored` says whether it is ignored or accepted."""
+    leaf, restart, accepted = finding.leaf, finding.restart, finding.accepted
+    time = None if finding.onset_step is None else logged_at(run, finding.onset_step)
+    return {
+        **picked(leaf, "id", "of"),
+        "section": finding.section,
+        **picked(leaf, "severity", "title", "why"),
+        "onset_step": finding.onset_step,
+        "onset_time": time.isoformat() if time else None,
+        "last_good_step": finding.last_good_step,
+        "evidence": _evidence(finding.evidence),
+        "precursors": _evidence(finding.precursors),
+        "causes": [_cause(judged) for judged in finding.causes],
+        "fixes": list(finding.fixes),
+        "first_fixes": [{"fix": fix.text, "reason": fix.reason} for fix in finding.first_fixes],
+        "restart": _restart(restart) if restart else None,
+        "see": list(leaf.see),
+        "page": leaf.page or None,
+        "own_onset_step": finding.own_onset_step,
+        "ignored": ignored,
+        "accepted": picked(accepted, "reason", "since", "source") if accepted else None,
+        "also": [
+            {**picked(item.leaf, "id", "title", "severity"), "onset_step": item.onset_step} for item in finding.also
+        ],
+    }
+
+
+def _cause(judged: JudgedCause) -> dict[str, Any]:
+    return {
+        "id": judged.cause.id,
+        "state": str(judged.state).replace(" ", "_"),
+        "text": judged.cause.text,
+        "evidence": _evidence(judged.evidence),
+        "reason": judged.reason,
+        "fixes": list(judged.cause.fixes),
+    }
+
+
+def _restart(restart: Restart) -> dict[str, Any]:
+    return {
+        "checkpoint_step": restart.checkpoint_step,
+        "checkpoint_every": restart.every,
+        **picked(restart, "assumed", "lost_steps", "fresh_step"),
+        "path": None if restart.checkpoint_step is None else restart.path or None,
+        **picked(restart, "before_step", "lost_hours", "take", "unit"),
+    }
+
+
+def _monitor(replay: Replay) -> dict[str, Any]:
+    counts = picked(replay, "max_consecutive", "every", "steps_in_vain")
+    series = {"loss": _watch(replay.loss), "grad_norm": _watch(replay.grad_norm) if replay.grad_norm else None}
+    return counts | series | picked(replay, "first_ranks", "first_rank_step", "other_ranks")
+
+
+def _watch(watch: Watch) -> dict[str, Any]:
+    steps = picked(watch, "first_step", "total", "longest", "stop_step", "returned_step")
+    return steps | picked(watch, "last_good", "last_good_step")

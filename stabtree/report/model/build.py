@@ -1,0 +1,270 @@
+"""A diagnosis as a report."""
+
+from __future__ import annotations
+
+from itertools import chain, groupby
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import UNKNOWN, YES
+from stabtree.common.text import in_words
+from stabtree.report.model.advice import MAX_TO_DO, do_now
+from stabtree.report.model.events import event_groups
+from stabtree.report.model.monitor import sentences
+from stabtree.report.model.plainly import doubts, recovered, unlogged
+from stabtree.report.model.report import Action, CauseRow, Open, Report, Turn, Walk
+from stabtree.report.model.run_facts import facts
+from stabtree.report.model.words import (
+    answer_word,
+    badge,
+    earlier,
+    headline,
+    ignored_counts,
+    ignored_problems,
+    is_unasked,
+    main_finding,
+    unchecked,
+)
+from stabtree.report.verdicts import BADGES, Tick
+from stabtree.tree.model import Leaf, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.visits import Missing, Visit
+
+FIX_OF_MISREAD = (
+    "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
+)
+
+
+def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
+    """Return what to say about a diagnosis.
+
+    Args:
+        diagnosis: what was found.
+        exit_code: the code that the command will end with, for the last line.
+    """
+    finding = main_finding(diagnosis)
+    others = diagnosis.findings[1:] if finding else diagnosis.findings
+    least = _min_severity(diagnosis).rank
+    also = tuple(item for item in others if item.leaf.severity.rank >= least)
+    actions = _actions(diagnosis, finding, also)
+    return Report(
+        diagnosis=diagnosis,
+        verdict=str(diagnosis.verdict),
+        badge=badge(diagnosis),
+        title=headline(diagnosis),
+        finding=finding,
+        facts=facts(diagnosis.run),
+        why=finding.leaf.why if finding else "",
+        earlier=earlier(diagnosis, finding) if finding else "",
+        plainly=_plainly(diagnosis, finding),
+        misread=_misread(diagnosis),
+        seen_as=tuple(_seen_as(finding)) if finding else (),
+        do_now=actions,
+        events=diagnosis.timeline,
+        event_groups=tuple(event_groups(diagnosis.timeline)),
+        causes=tuple(_causes(finding, actions)) if finding else (),
+        walks=tuple(_walks(diagnosis, finding)),
+        also=also,
+        notes=len(others) - len(also),
+        unchecked=unchecked(diagnosis),
+        open=tuple(_open(diagnosis)),
+        monitor=tuple(sentences(diagnosis.monitor, diagnosis.run.unit)) if diagnosis.monitor else (),
+        ticks=tuple(_ticks(diagnosis)),
+        closing=_closing(diagnosis, finding, exit_code),
+    )
+
+
+def _min_severity(diagnosis: Diagnosis) -> Severity:
+    """Return from which severity on a further finding is named: notes only beside notes."""
+    if diagnosis.verdict != Severity.NOTE or ignored_problems(diagnosis):
+        return Severity.WARNING
+    return Severity.NOTE
+
+
+def _actions(diagnosis: Diagnosis, finding: Finding | None, also: tuple[Finding, ...]) -> tuple[Action, ...]:
+    """Return what to do now; nothing where nothing was found."""
+    if finding is None:
+        return ()
+    doubtful = bool(doubts(diagnosis.run, finding))
+    return _with_second(do_now(finding, diagnosis.timeline, doubtful=doubtful), finding, also)
+
+
+def _plainly(diagnosis: Diagnosis, finding: Finding | None) -> str:
+    """Return what must be known of the finding beside its leaf; empty where there is nothing."""
+    if finding is None:
+        return ""
+    run = diagnosis.run
+    return recovered(run, finding) or unlogged(run, finding) or doubts(run, finding)
+
+
+def _misread(diagnosis: Diagnosis) -> str:
+    """Return how the log was misread, and what helps; empty where it was not."""
+    if not diagnosis.misread:
+        return ""
+    return f"{diagnosis.misread}. {FIX_OF_MISREAD}"
+
+
+def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Finding, ...]) -> tuple[Action, ...]:
+    """Put last what else must be fixed: what a crash hides, or a critical finding that was first."""
+    crashed = finding.leaf.of.startswith("E.")
+    second = next((item for item in also if crashed or _was_first(item, finding)), None)
+    if second is None or not second.advice:
+        return actions
+    title, fix = second.leaf.title, second.advice[0]
+    text = f"Before the restart: {title[:1].lower()}{title[1:]}. {fix.text}"
+    kept = actions[: MAX_TO_DO - 1]
+    last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
+    return (*kept[: len(kept) - len(last)], Action(text, reason=fix.reason, fix=fix.text), *last)
+
+
+def _was_first(other: Finding, finding: Finding) -> bool:
+    """Whether another critical finding began before the main one, and so is not what that led to."""
+    begun = other.onset_step is not None and finding.onset_step is not None and other.onset_step < finding.onset_step
+    return begun and other.leaf.severity is Severity.CRITICAL
+
+
+def _seen_as(finding: Finding) -> Iterator[str]:
+    """Yield what shows the event in other series, or dates it, and where; notes only of a note."""
+    min_rank = min(finding.leaf.severity.rank, Severity.WARNING.rank)
+    series = {item.metric for item in finding.parts[0].evidence}
+    moved = finding.own_onset_step != finding.onset_step
+    for item in finding.also:
+        dates = moved and item.onset_step == finding.onset_step
+        if item.leaf.severity.rank >= min_rank and (dates or not {own.metric for own in item.evidence} <= series):
+            yield f"{item.leaf.id}{_at(item)}"
+
+
+def _at(finding: Finding) -> str:
+    if finding.onset_step is None:
+        return ""
+    return f" at {finding.unit} {finding.onset_step:,}"
+
+
+def _causes(finding: Finding, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
+    numbers = {action.fix: number for number, action in reversed([*enumerate(actions, 1)]) if action.fix}
+    for judged in finding.causes:
+        why = judged.evidence[0].text if judged.evidence else judged.reason
+        first_fix = next(iter(judged.cause.fixes), "")
+        yield CauseRow(judged, why, judged.cause.fixes, numbers.get(first_fix, 0))
+
+
+def _walks(diagnosis: Diagnosis, finding: Finding | None) -> Iterator[Walk]:
+    """Yield the path, and the walk that the verdict rests on where that is another."""
+    yield _walk(diagnosis, diagnosis.path, diagnosis.end)
+    if finding and finding.leaf is not diagnosis.end:
+        walks = [v for v in diagnosis.further if v and v[-1].question.section == finding.section]
+        # A walk from a person's answer shares its section with another one.
+        visits = next((v for v in walks if finding.leaf.id in v[-1].question.go.values()), walks[0])
+        yield _walk(diagnosis, visits, finding.leaf)
+
+
+def _walk(diagnosis: Diagnosis, visits: tuple[Visit, ...], end: Leaf) -> Walk:
+    ends = end.title
+    blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
+    if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
+        ends = "nothing wrong in the little that could be checked"
+    elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+        ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
+    return Walk(tuple(_groups(visits)), ends, end.of, end.id)
+
+
+def _groups(visits: Iterable[Visit]) -> Iterator[tuple[Turn, ...]]:
+    """Yield the turns one by one, neighbouring questions for a person that nobody answered together."""
+    for unasked, group in groupby(visits, key=is_unasked):
+        turns = tuple(map(turn_of, group))
+        if unasked:
+            yield turns
+        else:
+            yield from ((turn,) for turn in turns)
+
+
+def turn_of(visit: Visit) -> Turn:
+    """Return a visit as a turn."""
+    answer, question = visit.answer, visit.question
+    checked = answer.verdict != UNKNOWN
+    evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
+    return Turn(
+        id=question.id,
+        section=question.section,
+        short=question.short or question.ask,
+        ask=question.ask,
+        answer=answer_word(visit),
+        number=next(iter(evidence), "").partition("; ")[0],
+        evidence=evidence,
+        checked=checked,
+        source=" (answered by a person)" if visit.given_by == "person" else "",
+    )
+
+
+def _open(diagnosis: Diagnosis) -> Iterator[Open]:
+    """Yield what was not checked: what to log, and why nothing to log would answer the rest.
+
+    What keeps the run from a verdict and can't be logged goes first.
+    """
+    vital = {miss.id for miss in diagnosis.lacking}
+    reasons = [Open(reason, tuple(ids)) for reason, ids in _reasons(diagnosis, vital).items()]
+    yield from (item for item in reasons if not vital.isdisjoint(item.unlocks))
+    for item in diagnosis.log_next:
+        yield Open(in_words(item.names), item.unlocks, item.log, item.decides)
+    yield from (item for item in reasons if vital.isdisjoint(item.unlocks))
+
+
+def _reasons(diagnosis: Diagnosis, vital: set[str]) -> dict[str, list[str]]:
+    """Return the questions that logging would not answer, by reason; those that keep the run from a verdict first."""
+    found: dict[str, list[str]] = {}
+    for miss in sorted(diagnosis.missing, key=lambda miss: miss.id not in vital):
+        if not miss.metrics:
+            found.setdefault(_reason(diagnosis, miss), []).append(miss.id)
+    return found
+
+
+def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
+    if not diagnosis.tree.questions[miss.id].test:
+        return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
+    return f"nothing to log would help: {miss.reason}"
+
+
+def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
+    """Yield the numbered sections of the main tree, and what became of each."""
+    found = _sections_found(diagnosis)
+    answered = {section.id for section in diagnosis.answered}
+    entered = {visit.question.section for visit in chain(diagnosis.path, *diagnosis.further)}
+    entered.update(item.section.id for item in diagnosis.sections if item.walked)
+    for item in diagnosis.sections:
+        id_ = item.section.id
+        if not id_.isdigit():
+            continue
+        if id_ in found:
+            yield id_, Tick.FOUND
+        elif id_ in answered:
+            yield id_, Tick.PASSED
+        elif id_ in entered:
+            yield id_, Tick.OPEN
+        else:
+            yield id_, Tick.SKIPPED
+
+
+def _sections_found(diagnosis: Diagnosis) -> set[str]:
+    """Return the sections in which something is wrong."""
+    bad = (*diagnosis.findings, *diagnosis.ignored)
+    found = {finding.section for finding in bad if finding.leaf.severity.rank >= Severity.WARNING.rank}
+    if diagnosis.end.severity.rank >= Severity.WARNING.rank:
+        # The path may cross sections: what leads on to the finding did not pass.
+        found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
+    return found
+
+
+def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | None) -> str:
+    parts = [BADGES[badge(diagnosis)].word.lower()]
+    if finding:
+        parts[0] += f": {finding.leaf.id}{_at(finding)}"
+        if finding.restart and finding.restart.checkpoint_step is not None:
+            parts.append(f"restart from {finding.restart.checkpoint_step:,}")
+    if diagnosis.ignored:
+        parts.append(ignored_counts(diagnosis))
+    if exit_code is not None:
+        parts.append(f"exit {exit_code}")
+    return " · ".join(parts)

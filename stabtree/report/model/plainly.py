@@ -1,0 +1,90 @@
+"""What a finding means, in a plain sentence or two below its title: whether it is over, and what to doubt about it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import in_words
+from stabtree.diagnosis.result import STRONG
+from stabtree.facts.registry import finite
+from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.common.lazy import Floats
+    from stabtree.diagnosis.result import Finding
+    from stabtree.run import Run
+
+CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
+RISES = "Q4.5"  # the node of a rise that nothing explains
+EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
+MIN_ROWS = 3  # that make a level
+LEVEL_SHARE = 20  # a level is one of so many parts of the rows
+NEAR_CHANCE = 0.03
+
+
+def recovered(run: Run, finding: Finding) -> str:
+    """Describe how a loss ends that came back from a spike; empty where nothing came back."""
+    series, onset = run.get("loss"), finding.onset_step
+    if finding.leaf.of != CAME_BACK or series is None or onset is None:
+        return ""
+    steps, values = finite(series)
+    rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
+    if len(values) < 2 * rows:
+        return ""
+    before = values[steps < onset][-rows:]
+    begins, ends = median(values[:rows]), median(values[-rows:])
+    if len(before) and ends <= before.max():
+        over = "; nothing to restart" if finding.restart is None else ""
+        return f"It came back: the loss ends at {ends:.4g}{over}."
+    before_that = f"the {begins:.4g} of its first rows" if ends > begins else "where it was before"
+    return f"It came back from its top, but the loss ends at {ends:.4g}, above {before_that}."
+
+
+def unlogged(run: Run, finding: Finding) -> str:
+    """Name what would separate the causes of a rise and was not logged; empty where all of it was."""
+    if finding.leaf.of != RISES:
+        return ""
+    names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
+    if not names:
+        return ""
+    verb = "are" if len(names) > 1 else "is"
+    return f"{in_words(names)} {verb} not logged."
+
+
+def doubts(run: Run, finding: Finding) -> str:
+    """Say why the lowest eval loss may not be the best of a run; empty where nothing speaks against it."""
+    values = _values(run, "eval_loss")
+    if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
+        return ""
+    return " ".join(_doubts(values, run.setting("n_classes") or run.setting("vocab_size"), finding))
+
+
+def _doubts(values: Floats, classes: object, finding: Finding) -> Iterator[str]:
+    lowest = float(values.min())
+    rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
+    at = int(values.argmin())
+    swing = float(np.abs(np.diff(values[at:])).max(initial=0.0))
+    if at == 0:
+        yield "The eval loss is lowest at its very first evaluation: it never got better."
+    elif swing > rise:
+        yield f"The eval loss swings by up to {swing:.3g} between evaluations, its rise at the end is {rise:.3g}."
+    if isinstance(classes, int) and classes > 1:
+        if lowest >= math.log(classes):
+            yield f"It never was below {math.log(classes):.3g}, the loss of a guess."
+    elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
+        yield f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two."
+    likely = next((judged.cause for judged in finding.causes if judged.state in STRONG), None)
+    if likely is not None:
+        yield f"The same picture comes from another cause, rule it out first: {likely.short or likely.text}."
+
+
+def _values(run: Run, metric: str) -> Floats:
+    series = run.get(metric)
+    if series is None:
+        return np.empty(0)
+    return finite(series)[1]

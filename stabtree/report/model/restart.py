@@ -1,0 +1,147 @@
+"""The restart in words: which checkpoint, why that one, and what is run again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import clean
+from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.report.text import counted
+from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Restart
+    from stabtree.report.text import Piece
+
+OPTION = "; --checkpoints DIR names their folder"
+AT_BEST = ", where the run was at its best"
+MIN_HOURS = 0.1  # less is shown in minutes
+
+
+def restart_line(restart: Restart) -> list[Piece]:
+    """Return the advice as a line of pieces: what to do, the checkpoint, and why."""
+    if restart.checkpoint_step is None:
+        return _no_checkpoint(restart)
+    named = f"the checkpoint of {restart.unit} {restart.checkpoint_step:,}"
+    if restart.epoch is not None:
+        named += f", the end of epoch {restart.epoch:,}"
+    if restart.take is Take.BEST:
+        return [("Use ", ""), (named, "number"), (f"{_path(restart)}{_best(restart)}{_source(restart)}", "")]
+    if restart.take is Take.NEWEST:
+        why = "the newest with sound weights, since steps that overflow are skipped"
+    else:
+        older = restart.checkpoint_step < restart.before_step
+        which = f"before {_trouble(restart)}" if older else "the last sound one"
+        why = f"{which}; {_lost(restart)} run again"
+    return [
+        ("Restart from ", ""),
+        (named, "number"),
+        (f"{_path(restart)}, {why}{_source(restart)}{_fresh(restart)}", ""),
+    ]
+
+
+def _trouble(restart: Restart) -> str:
+    """Name the step that the checkpoint must be older than."""
+    return f"{restart.unit} {restart.before_step:,}"
+
+
+def _path(restart: Restart) -> str:
+    if restart.path:
+        return f" ({clean(restart.path)})"
+    return ""
+
+
+def _best(restart: Restart) -> str:
+    """Describe the checkpoint that is nearest to where the run was at its best."""
+    late = (restart.checkpoint_step or 0) - restart.before_step
+    if late == 0:
+        return f"{AT_BEST}; don't train on with the same settings"
+    if late < 0:
+        return f", the last one up to {_trouble(restart)}{AT_BEST}; don't train on with the same settings"
+    past = f"{counted(late, restart.unit)} past its best, at {_trouble(restart)}"
+    return f", the nearest that was kept: it is {past}; keep more of them next time"
+
+
+def _no_checkpoint(restart: Restart) -> list[Piece]:
+    """Say what to do where no checkpoint will do."""
+    trouble = _trouble(restart)
+    if restart.take is Take.BEST:
+        return _train_again(restart)
+    if restart.nothing:
+        return [("Nothing to go back to", "number"), (f": {restart.nothing}. Fix the cause and start again", "")]
+    if restart.source is CheckpointSource.UNCOUNTED:
+        text = ", or from the beginning if none was kept: the log does not count optimizer steps, so none is assumed"
+        return [("Restart from ", ""), (f"the newest checkpoint older than {trouble}", "number"), (text, "")]
+    if restart.assumed:
+        text = f", unless a checkpoint older than {trouble} was kept: none was found with the log{OPTION}"
+    else:
+        text = f": {_too_young(restart)}; the whole run is lost"
+    return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
+
+
+def _too_young(restart: Restart) -> str:
+    """Say why none of the known checkpoints will do."""
+    trouble = _trouble(restart)
+    if restart.listed is None:
+        return f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
+    if not restart.listed:
+        return "no checkpoint was kept"
+    oldest = f"{restart.unit} {restart.listed[0]:,}{_path(restart)}"
+    if len(restart.listed) > 1:
+        return f"none of the {len(restart.listed):,} checkpoints is older than {trouble}, the oldest is of {oldest}"
+    return f"the only checkpoint, of {oldest}, is not older than {trouble}"
+
+
+def _train_again(restart: Restart) -> list[Piece]:
+    """Say what to do where no checkpoint is near to where the run was at its best."""
+    trouble = _trouble(restart)
+    again = f"train again and stop at {trouble}, or keep the best one"
+    if restart.useless is None:
+        return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
+    step, here, best = restart.useless
+    nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {here:.4g}, and {best:.4g} at its lowest"
+    return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
+
+
+def _source(restart: Restart) -> str:
+    """Say how it is known that there is such a checkpoint, where none was seen."""
+    if restart.line is not None:
+        return f" (saved there by line {restart.line:,} of the log; if no later one was written over it)"
+    if restart.path or restart.source is CheckpointSource.LISTED:
+        return ""
+    if restart.assumed:
+        return f" (assuming one {_period(restart)}, since none was found with the log{OPTION})"
+    return f" (the configuration writes one {_period(restart)}; if it was kept)"
+
+
+def _period(restart: Restart) -> str:
+    """Say how often checkpoints are written."""
+    if restart.source is CheckpointSource.EVALS:
+        return "at each evaluation"
+    if restart.source is CheckpointSource.EPOCHS:
+        return "every epoch"
+    if restart.every > 1:
+        return f"every {restart.every:,} {restart.unit}s"
+    return f"every {restart.unit}"
+
+
+def _lost(restart: Restart) -> str:
+    """Return the steps that are lost, with their time where it was logged, and the verb."""
+    hours, time = restart.lost_hours, ""
+    if hours is not None and hours >= MIN_HOURS:
+        time = f" ({hours:,.1f} hours)"
+    elif hours is not None:
+        time = f" ({max(hours * 60, 0.1):.1f} minutes)"
+    verb = "is" if restart.lost_steps == 1 else "are"
+    return f"{counted(restart.lost_steps, restart.unit)}{time} {verb}"
+
+
+def _fresh(restart: Restart) -> str:
+    if restart.fresh_step is None:
+        return ""
+    if restart.fresh_step == restart.checkpoint_step:
+        return ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
+    return (
+        f". Not from {restart.unit} {restart.fresh_step:,}: that one was written right before the loss broke, and may "
+        "hold what broke it"
+    )

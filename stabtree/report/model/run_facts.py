@@ -1,0 +1,71 @@
+"""A run in a line: its steps, its settings, and when a step was logged."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Ints
+    from stabtree.run import Run, Series
+
+CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
+
+
+def facts(run: Run) -> str:
+    """Return the run in a line: its steps, precision, optimizer and rate, and its name."""
+    dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
+    shown_rate = f"lr {rate:g}" if isinstance(rate, float | int) else ""
+    trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
+    return " · ".join([*filter(None, (step_range(run), str(dtype or ""), trained, ranks(run))), run.name])
+
+
+def ranks(run: Run) -> str:
+    """Return how many ranks logged the run; empty where the log names none."""
+    if run.ranks:
+        return f"{len(run.ranks)} ranks"
+    return ""
+
+
+def step_range(run: Run) -> str:
+    """Return the steps of a run, as `steps 0-999`; empty where it has none."""
+    first = first_step(run)
+    if first is None:
+        return ""
+    planned = run.setting("max_steps")
+    total = ""
+    if isinstance(planned, int) and run.last_step is not None and planned > run.last_step + 1:
+        total = f" of {planned:,}"
+    return f"{run.unit}s {first:,}-{run.last_step:,}{total}"
+
+
+def first_step(run: Run) -> int | None:
+    """Return the first step of the loss, of all series where there is no loss; None where nothing was logged."""
+    loss = run.get("loss")
+    logged = list(run.series.values()) if loss is None else [loss]
+    return min((int(series.steps[0]) for series in logged if len(series)), default=None)
+
+
+def logged_at(run: Run, step: int) -> datetime | None:
+    """Return when a step was logged; None where the log has no calendar time at that step."""
+    series = run.get("wall_time")
+    if series is None:
+        return None
+    times = series.values[series.steps == step]
+    if len(times) and CALENDAR[0] <= times[0] < CALENDAR[1]:
+        return datetime.fromtimestamp(float(times[0]), UTC)
+    return None
+
+
+def value_at(series: Series, step: int, missing: str) -> str:
+    """Return the value that was logged at a step; `missing` where none was."""
+    index = int(series.steps.searchsorted(step))
+    if index == len(series) or series.steps[index] != step:
+        return missing
+    return f"{float(series.values[index]):.6g}"
+
+
+def steps_around(series: Series, step: int, before: int, after: int) -> Ints:
+    """Return the logged steps before and after a step, itself included: int64 (at most before + 1 + after,)."""
+    index = int(series.steps.searchsorted(step))
+    return series.steps[max(index - before, 0) : index + after + 1]

@@ -1,0 +1,52 @@
+"""The outputs, in one table: of what kind of result, by name. A new one is a function and a line here or in a tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common import extensions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Output = Callable[..., Any]
+    """Takes a result and the options; returns the text, the bytes of a picture, or pieces of a large result."""
+
+SCREEN, HEADLINE, JSON, HTML, SVG, PNG = "screen", "headline", "json", "html", "svg", "png"
+MARKDOWN, POSTMORTEM, JSONL, CSV = "markdown", "postmortem", "jsonl", "csv"
+GITHUB, GITLAB, JUNIT, SARIF = "github", "gitlab", "junit", "sarif"
+SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
+"""Those that a service reads: they report a log that can't be read too, and name the line where a finding begins."""
+
+RUN, RUNS, RECORDS = "run", "runs", "records"
+COMPARISON, CALIBRATION, CHECK, WATCH = "comparison", "calibration", "check", "watch"
+
+OUTPUTS: dict[str, dict[str, str]] = {
+    RUN: {
+        SCREEN: "stabtree.report.screen.screen:screen",
+        HEADLINE: "stabtree.report.screen.headline:headline",
+        JSON: "stabtree.report.json.machine:to_json",
+        HTML: "stabtree.report.html.page:html",
+        SVG: "stabtree.report.figure.svg:output",
+        PNG: "stabtree.report.figure.png:output",
+        MARKDOWN: "stabtree.report.markdown.page:markdown",
+        POSTMORTEM: "stabtree.report.markdown.postmortem:postmortem",
+    },
+}
+"""The outputs of the core: of one run. Tools add those of their own results, and further ones of one run."""
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """List the outputs that a kind of result has."""
+    return (*OUTPUTS.get(kind, ()), *extensions.table("OUTPUTS").get(kind, ()))
+
+
+def output(kind: str, name: str) -> Output:
+    """Return what writes a kind of result under a name, imported now: `--help` lists the names and needs none of them.
+
+    Raises:
+        KeyError: where there is no such output.
+    """
+    address = OUTPUTS.get(kind, {}).get(name) or extensions.table("OUTPUTS")[kind][name]
+    found: Output = extensions.load(address)
+    return found

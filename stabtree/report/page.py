@@ -1,0 +1,192 @@
+"""A page of styled text for the terminal, built on rich: the styles of every command in one place.
+
+Everything goes through `Text`, never through markup, so nothing that a file holds can style the page.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import clean, inert, to_ascii
+from stabtree.report.verdicts import BADGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from stabtree.report.options import RenderOptions
+    from stabtree.report.text import Line, Piece
+
+QUIET = "color(244)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
+STYLES = {
+    **{verdict: badge.style for verdict, badge in BADGES.items()},
+    "heading": "bold",
+    "id": "cyan",
+    "answer": "bold",
+    "dim": QUIET,
+    "title": "bold",
+    "axis": QUIET,
+    "curve": "cyan",
+    "mark": "bold red",
+    "parting": "bold red",
+    "behind": "green",
+    "restart": "bold green",
+    "first": "bold red",
+    "confirmed": "bold red",
+    "likely": "yellow",
+    "possible": "yellow",
+    "not confirmed": QUIET,
+    "not checkable": QUIET,
+    "ruled out": "green",
+    "number": "bold",
+    "passed": "green",
+    "failed": "bold red",
+    "critical word": "bold red",
+    "warning word": "yellow",
+    "note word": "blue",
+    "ok word": "green",
+    "unknown word": "bold",
+}
+"""Readable on dark and light screens and in both Solarized palettes: of the 16 colours that a terminal may redefine
+none that one of them makes its background, and badges in colours that it may not redefine."""
+
+
+class Page:
+    """Collects renderables and turns them into a string of a given width."""
+
+    def __init__(self, *, width: int, color: bool, ascii: bool = False, links: bool = False) -> None:  # noqa: A002 - as in `RenderOptions`
+        from rich.console import Console
+
+        self.width = width
+        self._ascii = ascii
+        self._links = links and color
+        self._out = io.StringIO()
+        self._console = Console(
+            file=self._out,
+            width=width,
+            color_system="256" if color else None,
+            force_terminal=color,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            _environ={},
+        )
+
+    def add(self, item: RenderableType) -> None:
+        """Add anything that rich can render."""
+        self._console.print(item)
+
+    def line(self, *pieces: Piece, indent: int = 0, hanging: int = 0) -> None:
+        """Add a paragraph of (text, style) pieces, wrapped and indented."""
+        from rich.padding import Padding
+
+        text = self._styled(pieces)
+        if not hanging:
+            self.add(Padding(text, (0, 0, 0, indent)))
+            return
+        margin = indent + hanging
+        wrapped = text.wrap(self._console, max(20, self.width - margin))
+        for part in wrapped:
+            part.rstrip()
+            self.add(Padding(part, (0, 0, 0, indent)))
+            indent = margin
+
+    def item(self, head: Piece, pieces: Iterable[Piece], *, indent: int, head_width: int) -> None:
+        """Add a paragraph with a head of fixed width before it and the text wrapped beside the head."""
+        from rich.text import Text
+
+        label, text = self._styled([head]), self._styled(pieces)
+        if label.cell_len > head_width or "\n" in label.plain:
+            self._grid([(label, text)], indent, (head_width,))
+            return
+        # A grid of one row, laid out by hand: rich takes most of `explain` for making tables.
+        label.pad_right(head_width - label.cell_len)
+        label.pad_left(indent)
+        wrapped = text.wrap(self._console, max(20, self.width - indent - head_width)) or [text]
+        for part in wrapped:
+            part.rstrip()
+            line = label + part
+            line.no_wrap, line.overflow = True, "crop"
+            self.add(line)
+            label = Text(" " * (indent + head_width))
+
+    def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
+        """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
+        self._grid([tuple(self._styled([cell]) for cell in row) for row in rows], indent, widths)
+
+    def _grid(self, rows: Iterable[tuple[Text, ...]], indent: int, widths: tuple[int, ...]) -> None:
+        from rich.padding import Padding
+        from rich.table import Table
+
+        grid = Table.grid(padding=0)
+        for width in widths:
+            grid.add_column(width=width)
+        grid.add_column(width=max(20, self.width - indent - sum(widths)))
+        for row in rows:
+            grid.add_row(*row)
+        self.add(Padding(grid, (0, 0, 0, indent)))
+
+    def heading(self, text: str) -> None:
+        """Add a section heading with space above."""
+        self.blank()
+        self.line((text, "heading"))
+
+    def blank(self) -> None:
+        """Add an empty line."""
+        self._console.print()
+
+    def lines(self, lines: Iterable[Line], indent: int = 0) -> None:
+        """Add lines as they are, without wrapping."""
+        for pieces in lines:
+            text = self._styled([(" " * indent, ""), *pieces])
+            text.truncate(self.width, overflow="crop")
+            self.add(text)
+
+    def listed(self, head: str, items: Iterable[Iterable[Piece]], *, indent: int, head_width: int) -> None:
+        """Add paragraphs beside one head, shown beside the first of them."""
+        for pieces in items:
+            self.item((head, "dim"), pieces, indent=indent, head_width=head_width)
+            head = ""
+
+    def plain(self, text: str) -> str:
+        """Return a text as the page will show it, to be measured."""
+        shown = text if text.isprintable() else clean(text, limit=2000)
+        if self._ascii:
+            return to_ascii(shown)
+        return shown
+
+    def link(self, text: str, target: str) -> Piece:
+        """Return a piece that leads to an address where the terminal can follow it."""
+        web = self._links and target.startswith(("https://", "http://")) and target.isprintable() and " " not in target
+        if web:
+            return text, f"link {target}"
+        return text, ""
+
+    def _styled(self, pieces: Iterable[Piece]) -> Text:
+        if self._ascii:
+            pieces = [(to_ascii(text), style) for text, style in pieces]
+        return styled(pieces)
+
+    def text(self) -> str:
+        """Return the page, without blanks at line ends."""
+        return inert("\n".join(line.rstrip() for line in self._out.getvalue().splitlines()) + "\n")
+
+
+def new_page(options: RenderOptions) -> Page:
+    """Return an empty page."""
+    return Page(width=options.width, color=options.color, ascii=options.ascii, links=options.links)
+
+
+def styled(pieces: Iterable[Piece]) -> Text:
+    """Return pieces as one rich text; control characters are removed."""
+    from rich.text import Text
+
+    text = Text()
+    for piece, style in pieces:
+        text.append(piece if piece.isprintable() else clean(piece, limit=2000), STYLES.get(style, style) or None)
+    return text

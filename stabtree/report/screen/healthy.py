@@ -1,0 +1,155 @@
+"""A healthy run in three lines: the verdict, the path with its closest margin, and what was not checked."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import NO
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.loaders.assemble.choice import ENOUGH
+from stabtree.report.model.run_facts import step_range
+from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
+from stabtree.report.screen.path import chain
+from stabtree.report.text import clipped, counted
+from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stabtree.report.model.report import Report
+    from stabtree.report.page import Page
+    from stabtree.report.text import Line, Piece
+    from stabtree.run import Run
+
+HEAD = 6
+NOT_CHECKED = "Not checked  "
+ROWS_OF_A_LEVEL = 5
+
+
+def healthy(page: Page, report: Report) -> None:
+    """Add three lines."""
+    badge = f" {BADGES[report.badge].word} "
+    room = page.width - len(badge) - 1
+    text = page.plain(report.title)
+    if len(text) > room and report.diagnosis.ignored:
+        text = page.plain(title(report.diagnosis, named=False))
+    pieces: Line = [(badge, report.badge), (" ", ""), (clipped(text, room), "heading")]
+    used = sum(len(text) for text, _ in pieces)
+    for part in _parts(report):
+        width = _width(page, part) + 3
+        if part and used + width <= page.width:
+            pieces += [(" · ", "dim"), *part]
+            used += width
+    page.lines([pieces])
+    _path(page, report)
+    _not_checked(page, report)
+    for text in (report.misread, *report.diagnosis.answer_notes, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
+        if text:
+            page.line((text, ""))
+
+
+def _width(page: Page, pieces: Iterable[Piece]) -> int:
+    return sum(len(page.plain(text)) for text, _ in pieces)
+
+
+def _parts(report: Report) -> Iterator[Line]:
+    """Yield the parts of the first line, each shown while there is room; empty ones among them."""
+    run = report.diagnosis.run
+    yield _plain(step_range(run))
+    ticks: Line = []
+    for id_, tick in report.ticks:
+        ticks += [(f" §{id_} " if ticks else f"§{id_} ", ""), (TICK_SIGNS[tick], TICK_STYLES[tick])]
+    parts = [ticks, _plain(_levels(run))]
+    if run.get("loss") is None:
+        parts.reverse()  # the numbered sections ask for a loss: without one they say nothing of what was judged
+    yield from parts
+    if report.notes:
+        yield _plain(counted(report.notes, "note"))
+    yield _plain(_first_note(report))
+    yield _plain(run.name)
+
+
+def _plain(text: str) -> Line:
+    if text:
+        return [(text, "")]
+    return []
+
+
+def _first_note(report: Report) -> str:
+    notes = [finding for finding in (report.finding, *report.also) if finding]
+    if not notes:
+        return ""
+    text = f"{counted(len(notes), 'note')}: {notes[0].leaf.id}"
+    if notes[0].onset_step is not None:
+        text += f" at {notes[0].onset_step:,}"
+    return text
+
+
+def _levels(run: Run) -> str:
+    """Return the loss at the beginning and at the end; without a loss the series that the run is judged by."""
+    name = next((name for name in ("loss", *ENOUGH) if run.get(name) is not None), "")
+    judged = run.get(name)
+    if judged is None:
+        return ""
+    values = judged.values[np.isfinite(judged.values)]
+    if len(values) < 2:
+        return ""
+    prefix = "" if name == "loss" else "judged by "
+    return f"{prefix}{name} {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
+
+
+def _path(page: Page, report: Report) -> None:
+    """Add the path in one line, in words where they fit, with the answer that was the closest to another one."""
+    share, id_ = max(_shares(report), default=(0.0, ""))
+    whole = f"{share:.0%} of its limit"
+    forms = ((True, whole), (False, whole), (False, f"{share:.0%}"))
+    chains = [_with_margin(chain(report.walks[0], shorts=shorts), id_, margin) for shorts, margin in forms]
+    fit = (pieces for pieces in chains if _width(page, pieces) <= page.width - HEAD)
+    page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=HEAD)
+
+
+def _with_margin(pieces: Line, id_: str, margin: str) -> Line:
+    """Return the pieces of a chain with a margin behind one answer; before it are the id and the question."""
+    if (id_, "id") not in pieces:
+        return pieces
+    end = pieces.index((id_, "id")) + 3
+    return [*pieces[:end], (f" ({margin})", ""), *pieces[end:]]
+
+
+def _shares(report: Report) -> Iterator[tuple[float, str]]:
+    """Yield how much of its threshold each number behind a no reached, and its question."""
+    for visit in report.diagnosis.path:
+        if visit.answer.verdict == NO:
+            for item in visit.answer.evidence:
+                share = _share(item.observed, item.threshold)
+                if share is not None:
+                    yield share, visit.question.id
+
+
+def _share(observed: float | None, threshold: float | None) -> float | None:
+    """Return how far towards its threshold a number came, where both are of one sign."""
+    if observed is None or not threshold or not math.isfinite(observed) or observed * threshold < 0:
+        return None
+    share = observed / threshold
+    if share <= 1:
+        return share
+    return None
+
+
+def _not_checked(page: Page, report: Report) -> None:
+    """Add what was not checked and what to log for it, in a line with how much was noted of the log."""
+    noted = report.diagnosis.run.notes
+    tail = f"{counted(len(noted), 'note')} on the log (--full)" if noted else ""
+    if not report.open:
+        page.lines([[(tail, "")]] if tail else [])
+        return
+    parts = [report.unchecked] if report.unchecked else []
+    names = dict.fromkeys(item.text for item in report.open if item.how)
+    if names:
+        parts.append(f"log {', '.join(names)}")
+    tail = f" · {tail}" if tail else ""
+    text = page.plain("; ".join(parts) or report.open[0].text)
+    text = clipped(text, page.width - len(NOT_CHECKED) - len(page.plain(tail)) - 1)
+    page.lines([[(NOT_CHECKED, "heading"), (text, ""), (tail, "")]])

@@ -1,0 +1,106 @@
+"""The nodes of a tree, found by their ids or by words of their texts."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from stabtree.tree.compose import NOTHING
+from stabtree.tree.document import Entry, Group
+from stabtree.tree.model import Leaf, Question, Signature, Tree
+
+Node = Question | Leaf | Group | Entry
+
+
+def every(tree: Tree) -> list[Node]:
+    """Return all nodes: questions, groups, leaves, entries, and signatures as entries."""
+    signatures = map(_as_entry, tree.signatures)
+    return [
+        *tree.questions.values(),
+        *tree.groups.values(),
+        *tree.leaves.values(),
+        *tree.entries.values(),
+        *signatures,
+    ]
+
+
+def _as_entry(item: Signature) -> Entry:
+    """Return a signature as it is read: what it looks like, what it means, and the leaves that it is a cause of."""
+    return Entry(
+        id=item.id,
+        title=item.text,
+        symptom=item.example,
+        cause=f"a possible cause of {', '.join(item.of)}",
+        fixes=item.fixes,
+        source=item.source,
+        probe=f"tested in the log: {item.test}" if item.test else "no log can test it",
+        see=item.see,
+    )
+
+
+def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
+    """Return the nodes that a word names, and whether it names them by id rather than by their text.
+
+    An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
+    else every node whose texts contain the word.
+    """
+    wanted = _id(word)
+    nodes = every(tree)
+    named = _named(nodes, wanted) or _with_cause(nodes, wanted) or _in_section(nodes, wanted)
+    if named or "§" in word:  # the number of a section occurs in many texts
+        return sorted(named, key=lambda node: not is_named(node, word)), True
+    return [node for node in nodes if all(part in _words(node) for part in wanted.split())], False
+
+
+def _named(nodes: list[Node], wanted: str) -> list[Node]:
+    """Return the nodes with that id, then those that it holds."""
+    exact = [node for node in nodes if wanted in (node.id.lower(), _home(node).lower())]
+    inside = [node for node in nodes if not isinstance(node, Leaf) and node.id.lower().startswith(f"{wanted}.")]
+    found = [*exact, *(node for node in inside if node not in exact)]
+    return [node for node in found if node.id.lower() == wanted or not _is_nothing(node)]
+
+
+def _is_nothing(node: Node) -> bool:
+    """Whether it is the leaf of a check that finds nothing."""
+    return isinstance(node, Leaf) and node.title == NOTHING
+
+
+def _with_cause(nodes: list[Node], wanted: str) -> list[Node]:
+    """Return the leaves with a cause of that id."""
+    leaves = (node for node in nodes if isinstance(node, Leaf))
+    return [leaf for leaf in leaves if any(cause.id.lower() == wanted for cause in leaf.causes)]
+
+
+def _in_section(nodes: list[Node], wanted: str) -> list[Node]:
+    """Return the nodes of a section or a group of the source document, by its number."""
+    number = wanted.removeprefix("q")
+    if not number.replace(".", "").isdigit():
+        return []
+    homes = [(node, _home(node).lower()) for node in nodes]
+    return [node for node, home in homes if home == f"q{number}" or home.startswith(f"q{number}.")]
+
+
+def is_named(node: Node, word: str) -> bool:
+    """Whether a word is the very id of a node."""
+    return node.id.lower() == _id(word)
+
+
+def _id(word: str) -> str:
+    return word.strip().lower().removeprefix("§")
+
+
+def _home(node: Node) -> str:
+    if isinstance(node, Leaf):
+        return node.of
+    return node.id
+
+
+def _words(node: Node) -> str:
+    if isinstance(node, Group):
+        return " ".join((node.id, node.ask, node.why, node.rule)).lower()
+    if isinstance(node, Question):
+        return " ".join((node.id, node.ask, node.why, node.rule, node.person, node.test)).lower()
+    if isinstance(node, Entry):
+        texts = (node.id, node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
+        return " ".join(texts).lower()
+    causes = chain.from_iterable((cause.text, *cause.fixes) for cause in node.causes)
+    return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()

@@ -1,1 +1,0 @@
-"""The outputs that services read."""

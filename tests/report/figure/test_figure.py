@@ -1,0 +1,154 @@
+"""The model of a figure: nothing of a series is lost, whatever it holds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.report.figure.build import Frame, drawn_strip, figure
+from stabtree.report.figure.model import Figure, Mark, Strip, column_of
+from stabtree.report.figure.strips import strips
+from stabtree.report.figure.svg import svg
+from stabtree.report.model.words import main_finding
+from stabtree.run import Gap, Series
+from stabtree.tree.load import load_trees
+from tests.conftest import falling, make_run
+
+COLUMNS = 120
+
+
+def strip_of(values: np.ndarray, columns: int = COLUMNS, gaps: tuple[Gap, ...] = ()) -> Strip:
+    """A series of a value a step, cut into columns."""
+    series = Series("loss", np.arange(len(values)), values, "test")
+    return drawn_strip(series, Frame(0, max(len(values) - 1, 1), columns), gaps=gaps)
+
+
+@pytest.mark.parametrize("row", [0, 1, 499_999, 777_777, 999_999])
+def test_a_single_row_among_a_million_is_not_lost(row: int) -> None:
+    """A spike, a dip and a NaN of one row each stand in their column, and nowhere else."""
+    values = 2 + 0.01 * np.random.default_rng(0).normal(size=1_000_000)
+    column = int(column_of(np.array([row]), 0, 999_999, COLUMNS)[0])
+    values[row] = 9.0
+    spiked = strip_of(values)
+    assert np.flatnonzero(spiked.highs == 9).tolist() == [column]
+    assert spiked.clipped == 9 or spiked.high == 9
+    values[row] = -9.0
+    dipped = strip_of(values)
+    assert np.flatnonzero(dipped.lows == -9).tolist() == [column]
+    assert dipped.clipped_low == -9 or dipped.low == -9
+    for lost in (np.nan, np.inf, -np.inf):
+        values[row] = lost
+        assert np.flatnonzero(strip_of(values).bad).tolist() == [column]
+
+
+def test_the_lowest_and_highest_of_each_column_are_those_of_its_rows() -> None:
+    """As counted one by one."""
+    values = np.random.default_rng(1).normal(size=1000)
+    values[::7] = np.nan
+    found = strip_of(values, 33)
+    places = column_of(np.arange(1000), 0, 999, 33)
+    for column in range(33):
+        own = values[places == column]
+        assert (found.lows[column], found.highs[column]) == (np.nanmin(own), np.nanmax(own))
+
+
+def test_a_line_never_crosses_what_is_not_finite_or_a_gap() -> None:
+    """It stops before, and begins anew after; between rows that are far apart it goes on."""
+    values = falling(COLUMNS)
+    whole = strip_of(values)
+    assert np.flatnonzero(~whole.joined).tolist() == [0]
+    broken = values.copy()
+    broken[40:60] = np.nan
+    assert np.flatnonzero(~strip_of(broken).joined & ~np.isnan(strip_of(broken).highs)).tolist() == [0, 60]
+    gap = Gap("loss", 40, 59, 20, at_end=False)
+    steps = np.concatenate((np.arange(40), np.arange(60, COLUMNS)))
+    series = Series("loss", steps, values[steps], "test")
+    frame = Frame(0, COLUMNS - 1, COLUMNS)
+    assert np.flatnonzero(
+        ~drawn_strip(series, frame, gaps=[gap]).joined & np.isin(np.arange(COLUMNS), steps)
+    ).tolist() == [
+        0,
+        60,
+    ]
+    assert drawn_strip(series, frame).joined[60]
+
+
+def test_marks_are_of_the_finding_and_of_what_moved_first() -> None:
+    """Onset and restart are those that are reported, in order, and all are on the axis."""
+    values = falling(800)
+    values[600:] = np.nan
+    run = make_run({"loss": values, "grad_norm": np.where(np.arange(800) < 560, 1.0, 40.0)}, checkpoint_every=100)
+    found = diagnose(run, load_trees(run))
+    finding = main_finding(found)
+    drawn = figure(found, finding, COLUMNS)
+    assert finding
+    assert drawn
+    assert finding.restart
+    marks = {mark.kind: mark.step for mark in drawn.marks}
+    assert marks["onset"] == finding.onset_step
+    assert marks["restart"] == finding.restart.checkpoint_step
+    assert [mark.step for mark in drawn.marks] == sorted(mark.step for mark in drawn.marks)
+    leaders = [event.metric for event in found.timeline if event.first]
+    assert [strip.metric for strip in drawn.strips if strip.first] == leaders
+
+
+def test_a_late_spike_is_not_flattened_by_the_early_loss() -> None:
+    """With an onset late in the run the axis is that of what came before it, and the early loss is named."""
+    values = np.where(np.arange(1000) < 20, 12.0, 2.0) + 0.05 * np.random.default_rng(0).normal(size=1000)
+    values[800:805] = 2.6
+    series = Series("loss", np.arange(1000), values, "test")
+    flat, shown = (drawn_strip(series, Frame(0, 999, COLUMNS, onset)) for onset in (None, 800))
+    assert flat.high > 11
+    assert shown.high < 4
+    assert shown.clipped == values.max()
+
+
+def test_cutting_takes_time_in_proportion_to_the_rows() -> None:
+    """Ten times the rows take less than forty times as long."""
+
+    def spent(rows: int) -> float:
+        values = np.random.default_rng(0).normal(size=rows)
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            strip_of(values)
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    assert spent(2_000_000) < 40 * spent(200_000)
+
+
+FLOATS = arrays(np.float64, st.integers(1, 60), elements=st.floats(allow_subnormal=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(values=FLOATS, columns=st.integers(1, 40), width=st.integers(20, 120), plain=st.booleans())
+def test_any_series_is_drawn_within_bounds(values: np.ndarray, columns: int, width: int, *, plain: bool) -> None:
+    """The axis is finite and holds what it says, and both drawings come out, the same twice."""
+    before = values.copy()
+    strip = strip_of(values, columns)
+    assert np.array_equal(values, before, equal_nan=True)
+    assert np.isfinite([strip.low, strip.high]).all()
+    assert strip.low <= strip.high
+    good = values[np.isfinite(values)]
+    if len(good):
+        assert np.nanmax(strip.highs) == good.max()
+        assert np.nanmin(strip.lows) == good.min()
+        assert (strip.clipped is None) == (strip.high >= good.max())
+        assert (strip.clipped_low is None) == (strip.low <= good.min())
+    last = max(len(values) - 1, 1)
+    of = Figure(0, last, columns, (replace(strip, first=plain),), (Mark(0, "restart", "0"), Mark(last, "onset", "9")))
+    lines = strips(of, width, ascii=plain)
+    assert len(lines) == 3
+    assert len({sum(len(text) for text, _ in line) for line in lines}) == 1
+    picture = svg(of)
+    assert "nan" not in picture.replace("NaN", "")
+    assert "inf" not in picture.replace("infinite", "")
+    assert picture == svg(of)

@@ -1,0 +1,103 @@
+"""What a finding comes to, below its title: whether a spike is over, and what to doubt of an overfitting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.report.model.build import report
+from stabtree.report.screen.screen import screen
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+from tests.leaves.make import AT, healthy, noisy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.report.model.report import Report
+
+TREES = load_trees()
+SPIKED = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
+FALLING = np.linspace(2.5, 0.1, 600) * noisy(1.0, 600, 0.01)
+EVALS = np.arange(0, 600, 30)
+
+
+def told(loss: np.ndarray, evals: np.ndarray | None = None, **config: Any) -> Report:
+    """The report of a run with a loss in every row and an evaluation now and then."""
+    run = make_run({"loss": loss}, **config)
+    if evals is not None:
+        run = replace(run, series={**run.series, **make_run({"eval_loss": evals}, steps=EVALS).series})
+    return report(diagnose(run, TREES))
+
+
+def test_a_spike_that_is_over_asks_for_no_restart() -> None:
+    """What came back is said to have, with the level at which it ends, and nothing to do begins with a restart."""
+    found = told(SPIKED)
+    assert found.finding is not None
+    assert found.finding.leaf.id == "spike-unexplained"
+    assert found.plainly.startswith("It came back: the loss ends at ")
+    assert found.plainly.endswith("; nothing to restart.")
+    assert found.do_now[0].fix
+    assert found.plainly in " ".join(screen(found.diagnosis).split())
+
+
+def test_a_loss_that_ends_above_its_old_level_is_said_to() -> None:
+    """The top of a spike is over; where the loss then stays above its first rows, that is not called back."""
+    loss = noisy(1.0, 600, 0.01) + np.where(AT >= 300, 9.0 * np.exp(-(AT - 300) / 8), 0.0) + np.where(AT > 360, 0.2, 0)
+    found = told(loss)
+    assert found.finding is not None
+    assert found.finding.leaf.of == "Q2.3"
+    assert "but the loss ends at 1.197, above the 1 of its first rows" in found.plainly
+
+
+@pytest.mark.parametrize(
+    ("evals", "said"),
+    [
+        (np.append(1.5, 1.9 + np.arange(19) / 10), "lowest at its very first evaluation"),
+        (np.append([20.0, 4.0], np.tile([30.0, 8.0], 9)), "swings by up to 26 between evaluations"),
+        (np.append([3.0, 2.5], 2.6 + np.arange(18) / 10), ""),
+    ],
+)
+def test_the_lowest_eval_loss_is_doubted_where_it_says_little(evals: np.ndarray, said: str) -> None:
+    """Then samples are read before its checkpoint is used, and nothing calls that the best of the run."""
+    found = told(FALLING, evals)
+    assert found.finding is not None
+    assert found.finding.leaf.id == "overfitting"
+    assert said in found.plainly
+    assert bool(said) is bool(found.plainly)
+    first = next(place for place, action in enumerate(found.do_now) if "samples" in action.text or not said)
+    back = next(place for place, action in enumerate(found.do_now) if not action.fix)
+    assert (first < back) is bool(said)
+    assert ("at its best" in found.do_now[back].text) is not bool(said)
+
+
+def test_an_eval_loss_that_never_beats_a_guess_is_said_to() -> None:
+    """With ten classes a guess costs 2.3 nats: an eval loss that is lowest above that has learned nothing."""
+    evals = np.append([3.0, 2.5], 2.6 + np.arange(18) / 10)
+    found = told(FALLING, evals, n_classes=10)
+    assert "It never was below 2.3, the loss of a guess." in found.plainly
+
+
+def test_what_was_not_logged_is_not_said_to_explain_nothing() -> None:
+    """A rise beside which nothing was logged is told so; a logged rate is not named."""
+    rising = healthy()["loss"] + np.maximum(AT - 300, 0) / 100
+    assert told(rising).plainly == "lr, weight norm and gradient are not logged."
+    run = make_run({"loss": rising, "lr": np.full(600, 1e-3)})
+    assert report(diagnose(run, TREES)).plainly == "weight norm and gradient are not logged."
+
+
+def test_behind_a_crash_what_else_is_wrong_has_a_line(tmp_path: Path) -> None:
+    """A run that ran out of memory with a loss that never moved is not told only to lower its batch."""
+    log = tmp_path / "train.log"
+    rows = "".join(f"{{'loss': 2.0, 'learning_rate': 0.001, 'epoch': {row}}}\n" for row in range(12))
+    log.write_text(f"{rows}torch.cuda.OutOfMemoryError: CUDA out of memory.\n", encoding="utf-8")
+    found = report(diagnose(load_run(log), TREES))
+    assert found.finding is not None
+    assert found.finding.leaf.id == "cuda-oom"
+    assert len(found.do_now) == 3
+    assert found.do_now[-1].text.startswith("Before the restart: the loss is the same number again and again. ")

@@ -1,0 +1,70 @@
+"""Blocks fold in the order that is given, and no further than it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.report.layout import Pane, fitted
+from stabtree.report.options import RenderOptions
+from stabtree.report.page import new_page
+from stabtree.report.text import clipped, in_lines
+
+if TYPE_CHECKING:
+    from stabtree.report.page import Page
+
+
+def lines(page: Page, count: int, letter: str) -> None:
+    """So many lines of a letter."""
+    for _ in range(count):
+        page.line((letter, ""))
+
+
+def pane(letter: str, *counts: int, close: bool = False) -> Pane:
+    """A part with a form of each length."""
+    return Pane(letter, tuple(partial(lines, count=count, letter=letter) for count in counts), close=close)
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (12, "aaaaa bbbbb"),
+        (11, "aaaaa bbbbb"),
+        (10, "aaa bbbbb"),
+        (8, "aaa bbb"),
+        (6, "a bbb"),
+        (4, "a b"),
+        (1, "a b"),
+    ],
+)
+def test_a_part_folds_only_where_it_must(most: int, told: str) -> None:
+    """In the order given, one form at a time; what has no shorter form stays, however little room there is."""
+    panes = [pane("a", 5, 3, 1), pane("b", 5, 3, 1)]
+    text = fitted(panes, ("a", "b", "a", "b", "b", "nobody"), most, partial(new_page, RenderOptions(width=40)))
+    assert text.replace("\n\n", " ").replace("\n", "") == told
+
+
+def test_an_empty_part_leaves_no_gap() -> None:
+    """Parts are a blank line apart, close ones none, and what draws nothing takes no line at all."""
+    panes = [pane("a", 1), pane("b", 0), pane("c", 1), pane("d", 1, close=True)]
+    assert fitted(panes, (), 40, partial(new_page, RenderOptions(width=40))) == "a\n\nc\nd\n"
+
+
+def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
+    """Whole where it fits; never in the middle of a word, and never wider than its room."""
+    assert clipped("short", 5) == "short"
+    assert clipped("a first clause; and another one", 20) == "a first clause"
+    assert clipped("words that go on and on", 12) == "words that…"
+    assert in_lines("one two three four five", 9, 2) == ["one two", "three…"]
+    assert all(len(line) <= 9 for line in in_lines("one two three four five six seven", 9, 3))
+
+
+@pytest.mark.parametrize(("most", "count"), [(5, 5), (4, 3), (2, 1)])
+def test_a_block_is_no_longer_than_it_may_be_by_itself(most: int, count: int) -> None:
+    """A form that is too long is passed over even where the screen has room; the shortest is always drawn."""
+    made = replace(pane("a", 5, 3, 1), most=most)
+    assert fitted([made], (), 40, partial(new_page, RenderOptions())).split() == ["a"] * count
+    assert fitted([replace(made, most=0)], (), 40, partial(new_page, RenderOptions())).split() == ["a"]

@@ -1,0 +1,193 @@
+"""The JSON contract: every document that `diagnose --json` prints is one of its schema, key for key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
+from stabtree.loaders import load_run, load_runs
+from stabtree.loaders.paths import inputs
+from stabtree.loaders.paths.inputs import hashed, with_inputs
+from stabtree.report.json.contract import schema
+from stabtree.report.json.machine import error, fingerprint, to_dict, to_json
+from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RUNS, output
+from stabtree.tree.load import load_tree, load_trees
+from tests.cli.command import run as command
+from tests.conftest import FIXTURES, ROOT, falling, make_run, series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.run import Run
+
+CASES = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
+REAL = [folder for name in ("logs", "wild") if (folder := ROOT.parent / "shared" / name).is_dir()]
+LARGEST = 100_000  # bytes of a real log: what is larger adds time, not shapes
+VALIDATOR = Draft202012Validator(schema())
+
+
+def wrong(document: Any) -> list[str]:
+    """Where a document leaves the contract, of the kind that it is."""
+    kind = "failure" if "error" in document else "runs" if "runs" in document else "diagnosis"
+    kind = f"{document['event']}_event" if "event" in document else kind
+    one = Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema()["$defs"]})
+    return [f"{list(item.absolute_path)}: {item.message[:300]}" for item in one.iter_errors(document)]
+
+
+def judged(run: Run) -> dict[str, Any]:
+    """A run's document, as it is read back."""
+    document: dict[str, Any] = json.loads(to_json(diagnose(run, load_trees(run))))
+    return document
+
+
+def nodes(part: Any) -> Iterator[dict[str, Any]]:
+    """All parts of a schema."""
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from nodes(inner)
+
+
+def test_the_schema_is_one_and_leaves_nothing_open() -> None:
+    """It is a valid schema; an object lists its keys, each says what it holds, and holds no others than those."""
+    Draft202012Validator.check_schema(schema())
+    objects = [node for node in nodes(schema()) if isinstance(node.get("properties"), dict)]
+    assert len(objects) > 20
+    for node in objects:
+        assert node["additionalProperties"] is False
+        assert node["required"] == list(node["properties"])
+        assert all("description" in held for held in node["properties"].values())
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_a_run_keeps_the_contract(path: Path) -> None:
+    """The document of every fixture is valid, as it is and with the hashes of its files."""
+    run = load_run(path)
+    assert wrong(judged(run)) == []
+    found = judged(with_inputs(run))
+    assert wrong(found) == []
+    VALIDATOR.validate(found)
+    for item in found["run"]["inputs"]:
+        data = Path(item["path"]).read_bytes()
+        assert (item["bytes"], item["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_a_key_too_many_or_too_few_is_seen() -> None:
+    """A document with a key that the schema lacks, or without one that it has, is refused wherever that stands."""
+    found = judged(load_run(FIXTURES / "phase19" / "nan-forward"))
+    for place in (found, found["run"], found["findings"][0], found["findings"][0]["causes"][0], found["monitor"]):
+        place["more"] = 1
+        assert wrong(found)
+        del place["more"]
+        assert not wrong(found)
+    del found["findings"][0]["onset_time"]
+    assert wrong(found)
+
+
+def test_odd_runs_keep_the_contract() -> None:
+    """So do runs of ranks, of settings by hand and of the letter, one that can't be judged, and one that went well."""
+    loss = falling(400)
+    broken = np.where(np.arange(400) > 300, np.nan, loss)
+    whole = make_run({"loss": broken}, dtype="fp16", epochs=float("inf"), checkpoints=(100, 200))
+    ranks = replace(whole, ranks={"0": {"loss": series("loss", loss)}, "1": {"loss": series("loss", broken)}})
+    for run in (whole, ranks, make_run({"loss": loss[:3]}), make_run({}), make_run({"loss": loss})):
+        assert wrong(judged(run)) == []
+    found = diagnose(whole, load_tree(), literal=True, overrides={"Q2.1": {"sigma": np.float64(4.0)}})
+    document = json.loads(to_json(found))
+    assert wrong(document) == []
+    assert document["rules"]["literal"] is True
+    assert document["rules"]["set"] == {"Q2.1": {"sigma": 4.0}}
+
+
+def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
+    """What the command prints for a file that is not there, for several runs, and for a bad one among them."""
+    failed = command("diagnose", str(tmp_path / "none.csv"), "--json")
+    assert wrong(json.loads(failed.stdout)) == []
+    assert wrong(error(StabtreeError("is bad"))) == []
+    (tmp_path / "bad.csv").write_bytes(b"\x00\x01\x02" * 50)
+    paths = [str(FIXTURES / "phase19" / name) for name in ("healthy", "nan-forward")]
+    several_runs = json.loads(command("diagnose", *paths, str(tmp_path / "bad.csv"), "--json").stdout)
+    assert wrong(several_runs) == []
+    VALIDATOR.validate(several_runs)
+    assert [sorted(run) == ["error", "path", "schema", "source"] for run in several_runs["runs"]] == [
+        False,
+        False,
+        True,
+    ]
+    assert all(item["sha256"] for run in several_runs["runs"][:2] for item in run["run"]["inputs"])
+
+
+def test_the_lines_of_a_watch_keep_the_contract(tmp_path: Path) -> None:
+    """Each line of `watch --json` is valid: a finding, a note on what can't be read, and the end."""
+    (tmp_path / "bad.csv").write_bytes(b"\x00\x01\x02" * 500)
+    paths = [str(FIXTURES / "phase19" / "nan-forward"), str(tmp_path / "bad.csv"), str(tmp_path / "none.csv")]
+    done = command("watch", *paths, "--json", "--every", "0.01", "--stall", "0.05s")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {item["event"] for item in told} == {"finding", "note", "end"}
+    for item in told:
+        assert wrong(item) == []
+        VALIDATOR.validate(item)
+        assert wrong({**item, "more": 1})
+
+
+@pytest.mark.skipif(not REAL, reason="the real logs are not here")
+@pytest.mark.parametrize("folder", REAL, ids=lambda folder: folder.name)
+def test_real_logs_keep_the_contract(folder: Path) -> None:
+    """So does whatever a real log leads to, a refusal too; every third of the small ones, for all take minutes."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size <= LARGEST]
+    for path in files[::3]:
+        try:
+            loaded = [(one.name, one.run) for one in load_runs(path)]
+        except StabtreeError as problem:
+            loaded = [(path.name, problem)]
+        outcomes = [Outcome(name, one if isinstance(one, StabtreeError) else diagnose(one)) for name, one in loaded]
+        assert wrong(json.loads(output(RUNS, "json")(outcomes, RenderOptions()))) == [], path
+
+
+def test_the_command_prints_the_schema() -> None:
+    """`stabtree schema` prints it, and nothing else."""
+    assert json.loads(command("schema").stdout) == schema()
+
+
+def test_the_hash_of_the_rules_is_that_of_their_words() -> None:
+    """One tree has one hash; a number or a word that differs gives another, its version alone does not."""
+    tree = load_trees()
+    known = fingerprint(tree)
+    assert known == fingerprint(replace(tree, version="next"))
+    question = tree.questions["Q2.1"]
+    for changed in (replace(question, ask="?"), replace(question, params={**question.params, "min_steps": 1})):
+        assert fingerprint(replace(tree, questions={**tree.questions, "Q2.1": changed})) != known
+    assert to_dict(diagnose(make_run({"loss": falling(100)}), tree))["rules"]["sha256"] == known
+
+
+def test_a_file_that_is_not_hashed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a file that is gone, and one beyond the limit have no hash and a reason; one at the limit has one."""
+    file = tmp_path / "log.csv"
+    file.write_bytes(b"x" * 100)
+    monkeypatch.setattr(inputs, "MAX_HASHED", 100)
+    assert hashed(str(file)).size == 100
+    monkeypatch.setattr(inputs, "MAX_HASHED", 99)
+    for path, reason in ((file, "larger than 99 bytes"), (tmp_path, "a folder"), (tmp_path / "none", "not a file")):
+        item = hashed(str(path))
+        assert (item.size, item.sha256, item.reason) == (None, None, reason)
+
+
+def test_the_onset_has_a_time_where_the_log_has_a_clock() -> None:
+    """A clock of the calendar gives the onset a time in UTC, one that counts from the start of the run none."""
+    run = load_run(FIXTURES / "phase19" / "nan-forward")
+    steps = run.series["loss"].steps
+    for start, told in ((1_700_000_000, "2023-11-14T22:"), (0, None)):
+        clock = series("wall_time", start + 0.5 * np.arange(len(steps)), steps)
+        (first, *_) = judged(replace(run, series={**run.series, "wall_time": clock}))["findings"]
+        assert (first["onset_time"] or "").startswith(told) if told else first["onset_time"] is None

@@ -1,0 +1,145 @@
+"""What `inspect` tells about how a run was read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree.loaders import load_run
+from stabtree.report.inspect import inspect_json, inspect_text, interval, missing
+from tests.conftest import make_run, series
+from tests.loaders.make import text, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def report(folder: Path, content: str, width: int = 100, **options: Any) -> str:
+    """The text for a file."""
+    return inspect_text(load_run(write(folder, content), **options), width=width)
+
+
+def test_every_column_is_accounted_for(tmp_path: Path) -> None:
+    """Used columns stand in a table with their first and last value, others with the reason."""
+    page = report(tmp_path, "step,train/loss,loss,vram,lr\n0,4,5,9,\n10,3,nan,9,\n20,2,4,9,\n")
+    assert "3 rows" in page
+    lines = [line.split() for line in page.splitlines()]
+    assert ["loss", "=", "3", "5", "4", "1"] in lines
+    assert ["ignored", "vram", "(not", "a", "known", "metric)"] in lines
+    assert "train/loss  (loss is read from loss)" in page
+    assert "lr  (never logged)" in page
+    assert "0 to 20, from step" in page
+    assert "every 10 steps: loss" in page
+
+
+def test_what_went_wrong_while_reading_is_told(tmp_path: Path) -> None:
+    """Skipped lines, resumes and gaps are named with their place."""
+    rows = [f"{i},{'' if i > 40 else 5 - i / 20},0.1" for i in [*range(50), *range(30, 70)]]
+    page = report(tmp_path, "step,loss,lr\n" + "\n".join(rows) + "\n71,2")
+    assert "line 92 is cut: the file ends inside this line." in page
+    assert "The log went back from step 40 to 30: 20 rows were replaced by the later ones." in page
+    assert "loss is missing in 29 rows, from step 41 to the end." in page
+
+
+def test_what_cannot_be_checked_says_what_to_log(tmp_path: Path) -> None:
+    """Each absent series comes with how to log it; a loss scale only matters to fp16."""
+    page = report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n")
+    assert "grad_norm: what clip_grad_norm_ returns" in page
+    assert "scaler.get_scale()" in page
+    assert "scaler.get_scale()" not in report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n", dtype="bf16")
+    assert "scheduler" not in page
+
+
+def test_a_run_with_everything_lacks_nothing() -> None:
+    """Nothing is asked for that is there, a group counting for its metric."""
+    names = ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "weight_norm/head", "batch_id")
+    assert missing(make_run({name: [1.0, 2.0] for name in names})) == []
+
+
+def test_what_was_misread_is_counted_for_machines(tmp_path: Path) -> None:
+    """Cells that hold no number, or not the one that was logged, beside the column's other counts."""
+    rows = "".join(f"{i},{'oops' if i in (3, 7) else 2 - i / 50}\n" for i in range(50))
+    found = json.loads(inspect_json(load_run(write(tmp_path, f"step,loss\n{rows}"))))
+    assert [(column["name"], column["misread"]) for column in found["sources"][0]["columns"]] == [
+        ("step", 0),
+        ("loss", 2),
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize("color", [False, True])
+def test_the_report_fits_its_width(tmp_path: Path, width: int, color: bool) -> None:
+    """No line is wider than the terminal, and without colour nothing but text is printed."""
+    write(
+        tmp_path,
+        json.dumps({"metrics_file": "metrics.csv", "dtype": "fp16", "optimizer": {"name": "adamw"}}),
+        "manifest.json",
+    )
+    page = inspect_text(load_run(write(tmp_path, text() + "x" * 300 + "\n")), width=width, color=color)
+    if color:
+        assert "\x1b[" in page
+    else:
+        assert all(len(line) <= width and (line.isprintable() or not line) for line in page.split("\n"))
+
+
+def test_thousands_of_columns_stay_readable(tmp_path: Path) -> None:
+    """Only the first names of many are shown."""
+    names = [f"metric{i}" for i in range(3000)]
+    page = report(tmp_path, "step,loss," + ",".join(names) + "\n" + "0,1," + ",".join(["1"] * 3000) + "\n")
+    assert "metric9 and 2,990 more" in page
+    assert len(page.splitlines()) < 40
+
+
+def test_ranks_are_told(tmp_path: Path) -> None:
+    """Files of several ranks are listed, their columns once."""
+    files = [write(tmp_path, "step,loss\n0,1\n1,1\n", f"rank{i}.csv") for i in range(3)]
+    page = inspect_text(load_run(*files), width=100)
+    assert "3: 0, 1, 2" in page
+    assert page.count("as in the first file") == 2
+
+
+def test_a_file_cannot_style_the_report(tmp_path: Path) -> None:
+    """Markup and escape sequences in names come out as text."""
+    page = report(tmp_path, "step,loss,[red]x[/red],\x1b[31my\n0,1,1,1\n1,1,1,1\n")
+    assert "[red]x[/red]" in page
+    assert "\x1b" not in page
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([3], "once"),
+        ([0, 1, 2], "every step"),
+        ([0, 10, 20], "every 10 steps"),
+        ([*range(0, 300, 10), 295], "every 10 steps, mostly"),
+        ([0, 1, 2, 50, 51, 99], "about every step, unevenly"),
+    ],
+)
+def test_intervals_in_words(steps: list[int], words: str) -> None:
+    """How often a series was logged reads as a phrase."""
+    assert interval(series("loss", [1.0] * len(steps), steps)) == words
+
+
+def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
+    """Machines get everything, with numbers that JSON knows."""
+    found = json.loads(inspect_json(load_run(write(tmp_path, "step,loss,vram\n0,nan,1\n1,inf,1\n2\n"), dtype="fp16")))
+    assert found["schema"] == 1
+    assert found["config"] == {"dtype": {"value": "fp16", "source": "--dtype"}}
+    assert found["series"] == [
+        {
+            "metric": "loss",
+            "column": "loss",
+            "points": 2,
+            "first_step": 0,
+            "last_step": 1,
+            "interval_steps": 1.0,
+            "nonfinite": 2,
+        }
+    ]
+    (source,) = found["sources"]
+    assert [column["first"] for column in source["columns"]] == [0.0, None, None]
+    assert source["steps_from"] == "step"
+    assert [column["misread"] for column in source["columns"]] == [0, 0, 0]
+    assert "NaN" not in json.dumps(found)

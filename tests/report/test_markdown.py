@@ -1,0 +1,185 @@
+"""The report as Markdown: short first, and whatever a log holds stays text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.outcome import Outcome
+from stabtree.loaders import load_run
+from stabtree.report.markdown.page import actions, markdown
+from stabtree.report.markdown.postmortem import postmortem
+from stabtree.report.markdown.text import code, escape, listed, table
+from stabtree.report.model.build import report
+from stabtree.report.model.report import Action
+from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RUNS, output
+from stabtree.tree.load import load_trees
+from tests.conftest import FIXTURES, series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from markdown_it.token import Token
+
+    from stabtree.diagnosis.result import Diagnosis
+
+CASES = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+NOTHING = "\N{ZERO WIDTH SPACE}"
+HOSTILE = "<img src=x onerror=alert(1)> @ann [a](http://b.c) | `x` #12 **y** </details>"
+MARKUP = st.text(st.sampled_from("\\`*_[]<>()#+-.!|~&:$@/=\"'; \n\t1aw")) | st.text()
+
+
+def leaves(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens within blocks, and the blocks."""
+    for token in tokens:
+        yield token
+        yield from leaves(token.children or [])
+
+
+def shown(tokens: list[Token]) -> str:
+    """The text that a reader sees; fails on anything but text."""
+    inner = [token for token in leaves(tokens) if token.type not in ("paragraph_open", "paragraph_close", "inline")]
+    assert {token.type for token in inner} <= {"text", "text_special"}, inner
+    return "".join(token.content for token in inner).replace(NOTHING, "")
+
+
+@given(MARKUP)
+@example("1. no list")
+@example("# no heading #")
+@example("a_b_c _d_ __e__ f_")
+@example("--- \\| ||")
+@example("\\")
+@example("&amp; &#64;ann")
+def test_text_stays_text(text: str) -> None:
+    """Whatever a text holds, a page shows it letter by letter, in a paragraph, in a list and in a table."""
+    plain = clean(text, 1000).replace(NOTHING, "")
+    tokens = PARSER.parse(escape(text))
+    assert shown(tokens) == plain
+    assert len(tokens) == (3 if plain else 0)
+    cells = PARSER.parse(table(("a", "b"), [(escape(text), "end")]))
+    inner = [token for token in cells if token.type == "inline"]
+    assert [shown([token]) for token in inner] == ["a", "b", plain, "end"]
+    items = PARSER.parse(listed([escape(text), "end"]))
+    assert [shown([token]) for token in items if token.type == "inline"] == ([plain] if plain else []) + ["end"]
+
+
+@given(MARKUP)
+@example("https://a.b www.a.b @ann #1 a@b.c :smile: ann@ann")
+def test_nothing_is_made_a_link_or_a_mention(text: str) -> None:
+    """What forges look for in plain text does not stand in what they read: addresses, mentions, numbers, emoji."""
+    made = escape(text)
+    assert not re.search(r"(?<!\\)://|www\.", made, re.IGNORECASE)
+    read = PARSER.render(made).replace("&amp;", "").replace("&quot;", "").replace("&lt;", "").replace("&gt;", "")
+    assert not re.search(r"[@#]\w|:[\w+-]*[a-z][\w+-]*:", read, re.IGNORECASE)
+
+
+def test_a_block_holds_any_fence() -> None:
+    """A command in which backticks stand does not end its block."""
+    (block,) = PARSER.parse(code("a ``` b\n````"))
+    assert (block.type, block.content) == ("fence", "a ``` b ````\n")
+
+
+def test_what_matters_max_is_strong() -> None:
+    """The words around the checkpoint keep their blanks."""
+    assert (
+        next(actions([Action("Restart from step 6 (a_b), now", strong="step 6")]))
+        == "Restart from **step 6** (a_b), now"
+    )
+
+
+def judged(path: Path) -> Diagnosis:
+    """The diagnosis of a run."""
+    run = load_run(path)
+    return diagnose(run, load_trees(run))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_the_page_says_what_the_report_says(path: Path) -> None:
+    """Verdict, do now, causes and last line stand in their order before and after what is folded, which ends."""
+    found = judged(path)
+    told = report(found, exit_code=1)
+    text = markdown(found, RenderOptions(exit_code=1))
+    order = [told.title, *(item.text for item in told.do_now if not item.strong)]
+    order += [row.judged.cause.text for row in told.causes[:1]] + [told.closing]
+    place = 0
+    for words in order:
+        place = text.index(escape(words), place)
+    assert text.count("<details>") == text.count("</details>") > 0
+    assert text.count("\n", 0, text.index("<details>")) < 50
+
+
+def test_a_reason_for_several_things_to_do_is_told_once() -> None:
+    """Fixes that rest on one number have it below the first of them alone."""
+    found = judged(FIXTURES / "phase19" / "fp16-overflow")
+    reasons = {item.reason for item in report(found).do_now if item.reason}
+    assert len(reasons) > 1
+    for page in (markdown(found), postmortem(found)):
+        assert page.count("because") == len(reasons)
+
+
+def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:
+    """Names and notes of a run bring no markup of theirs into either page."""
+    found = judged(FIXTURES / "phase19" / "nan-forward")
+    bad = replace(found, run=replace(found.run, name=HOSTILE, notes=(HOSTILE,)))
+    for made in (markdown, postmortem):
+        tokens = list(leaves(PARSER.parse(made(bad, RenderOptions()))))
+        usual = list(leaves(PARSER.parse(made(found, RenderOptions()))))
+        assert {token.type for token in tokens} == {token.type for token in usual}
+        ours = re.compile(r"</?(details|summary|br)>|The path.*|All fixes.*|Notes on.*|What the NaN.*|Not checked.*")
+        html = [token.content for token in tokens if token.type.startswith("html")]
+        assert not [left for text in html if (left := ours.sub("", text).strip())]
+        links = {token.attrs["href"] for token in tokens if token.type == "link_open"}
+        assert links == ({found.findings[0].leaf.page} if made is markdown else set())
+
+
+def test_several_runs_are_a_table_worst_first() -> None:
+    """A line a run, one that can't be read among them, each with its path as text."""
+    good, bad = judged(FIXTURES / "phase19" / "healthy"), judged(FIXTURES / "phase19" / "nan-forward")
+    broken = StabtreeError("is a | pipe")
+    text = output(RUNS, "markdown")(
+        [Outcome("good", good), Outcome("a|b", broken), Outcome("@bad", bad)], RenderOptions()
+    )
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [row.split(" | ")[0] for row in rows] == ["| verdict", "| ---", "| critical", "| not read", "| ok"]
+    assert "@&#8203;bad" in rows[2]
+    assert {row.count("|") for row in rows} == {5}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
+    """Seven parts in their order, each with a place for people or what the log tells, whatever was found."""
+    found = judged(path)
+    text = postmortem(found, RenderOptions())
+    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)[1:]
+    assert parts[::2] == ["Summary", "Timeline", "Evidence", "Root cause", "Fix", "Prevention", "Follow-ups"]
+    assert all("**To fill in:**" in part for part in parts[1::2])
+    told = report(found)
+    assert all(escape(turn.id) in parts[5] for item in told.walks for turn in item.turns)
+    assert told.finding is None or all(
+        escape(fix) in parts[9] for fix in told.finding.fixes if fix not in {action.fix for action in told.do_now}
+    )
+    assert all(action.fix in found.findings[0].fixes for action in told.do_now if action.fix)
+    for row in told.causes:
+        assert f"| {row.judged.state} | {escape(row.judged.cause.text)}" in parts[7]
+
+
+def test_a_post_mortem_names_the_time_of_the_onset() -> None:
+    """The onset stands with its time of the calendar where the log has one; seconds since the start are none."""
+    found = judged(FIXTURES / "phase19" / "nan-forward")
+    onset = found.findings[0].onset_step or 0
+    for start, told in ((1_700_000_000.0, True), (5.0, False)):
+        times = series("wall_time", [start, start + 60], [onset, onset + 1])
+        run = replace(found.run, series={**found.run.series, "wall_time": times})
+        assert ("2023-11-14 22:13:20 UTC" in postmortem(replace(found, run=run), RenderOptions())) is told

@@ -1,0 +1,283 @@
+"""The report on one screen."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.report.figure.plot import plot
+from stabtree.report.model.build import report
+from stabtree.report.options import Length, RenderOptions
+from stabtree.report.screen.full import full
+from stabtree.report.screen.headline import headline
+from stabtree.report.screen.screen import MAX_LINES, screen
+from stabtree.tree.load import load_trees
+from stabtree.tree.model import Severity
+from tests.conftest import FIXTURES, make_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TREE = load_trees()
+OPTIONS = RenderOptions(width=80, exit_code=1)
+RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
+BRAILLE = re.compile("[\u2801-\u28ff]")
+
+
+def block(shown: list[str], head: str) -> int:
+    """How many lines a part of the screen takes."""
+    start = next((place for place, line in enumerate(shown) if line.startswith(head)), None)
+    if start is None:
+        return 0
+    inside = takewhile(lambda line: line.startswith("  "), shown[start + 1 :])
+    return 1 + sum(1 for _ in inside)
+
+
+def flat(text: str) -> str:
+    """A text without its line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
+def test_every_report_fits_on_a_screen_and_says_what_must_be_said(path: Path) -> None:
+    """At most 40 lines of 80 columns, 3 for a healthy run; verdict, restart, path and last line are never cut."""
+    run = load_run(path)
+    found = diagnose(run, load_trees(run))
+    told, text = report(found, exit_code=1), screen(found, OPTIONS)
+    shown = text.splitlines()
+    assert all(len(line) <= 80 and line == line.rstrip() for line in shown)
+    assert all(
+        turn.id in text for walk in told.walks[: 1 if told.badge == Severity.OK else None] for turn in walk.turns
+    )
+    if told.badge == Severity.OK:
+        assert len(shown) <= 3
+        assert shown[0].startswith(f" OK  {told.title}")
+        assert ("note" in shown[0]) == (found.verdict == Severity.NOTE)
+        return
+    assert len(shown) <= MAX_LINES
+    assert block(shown, "Path") <= 6
+    assert block(shown, "Not checked") <= 2
+    assert flat(told.title) in flat(text)
+    assert shown[-2] == told.closing
+    assert all(flat(action.text) in flat(text) for action in told.do_now if action.strong)
+    causes = text.partition("\nCauses")[2].partition("\nPath")[0]
+    assert not [line for line in causes.splitlines() if line.strip()[:1] in "●◐○?" and "…" in line]
+    for finding in found.findings:
+        if finding.leaf.severity is Severity.CRITICAL:
+            assert finding.leaf.id in text
+            assert finding.onset_step is None or f"{finding.onset_step:,}" in text
+
+
+def made(findings: int, questions: int) -> str:
+    """The screen of a diagnosis with so many findings, each critical, on a path of so many questions."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    main = found.findings[0]
+    others = tuple(
+        replace(main, leaf=replace(main.leaf, id=f"critical-leaf-{n}"), onset_step=100_000 + n, seen_as=())
+        for n in range(1, findings)
+    )
+    turns = tuple(
+        replace(
+            found.path[n % len(found.path)], question=replace(found.path[n % len(found.path)].question, id=f"Q9.{n}")
+        )
+        for n in range(questions)
+    )
+    questions_ = {**found.tree.questions, **{visit.question.id: visit.question for visit in turns}}
+    tree = replace(found.tree, questions=questions_)
+    notes = tuple(f"note {n} on the log" for n in range(5))
+    return screen(
+        replace(found, findings=(main, *others), path=turns, tree=tree, run=replace(run, notes=notes)), OPTIONS
+    )
+
+
+def test_twelve_findings_on_a_path_of_ten_questions_fit() -> None:
+    """Each critical one has its id and its step, every question of the path its id; what can fold has folded."""
+    text = made(12, 10)
+    assert text.count("\n") <= MAX_LINES
+    assert all(f"critical-leaf-{n} at {100_000 + n:,}" in flat(text) for n in range(1, 12))
+    assert all(f"Q9.{n}" in text for n in range(10))
+    assert "the checkpoint of step 600" in flat(text)
+    assert text.splitlines()[-2] == "critical: fp16-overflow at step 730 · restart from 600 · exit 1"
+    assert not BRAILLE.search(text)
+
+
+def test_plots_fold_before_findings_and_findings_before_causes() -> None:
+    """The more there is to say the less is drawn; causes go to three after what else was found is counted."""
+    drawn = [bool(BRAILLE.search(made(count, 5))) for count in (1, 3, 6, 12)]
+    assert drawn[0]
+    assert not drawn[-1]
+    assert drawn == sorted(drawn, reverse=True)
+    for count in range(1, 13):
+        text = made(count, 10)
+        if "more: " in text.partition("Causes")[2].partition("Path")[0]:
+            assert "The run overflowed in fp16 at 100,001" not in flat(text)
+            assert not BRAILLE.search(text)
+
+
+@pytest.mark.parametrize(("good", "said"), [(0, "is NaN from its first row on"), (1, "went NaN")])
+def test_a_headline_says_that_a_loss_was_never_finite(good: int, said: str) -> None:
+    """A run that is broken from its first row did not go NaN; one with a single good row did."""
+    loss = np.full(60, np.nan)
+    loss[:good] = 2.3
+    assert f"The loss {said}" in headline(diagnose(make_run({"loss": loss, "lr": np.full(60, 1e-3)})))
+
+
+def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
+    """A loss of ln(C) is told as that, configured or not; any other flat one is not."""
+    noise = 0.002 * np.random.default_rng(0).standard_normal(400)
+    told = {level: headline(diagnose(make_run({"loss": level + noise}))) for level in (0.6931, 0.8)}
+    told[1.9459] = headline(diagnose(make_run({"loss": 1.9459 + noise}, n_classes=7)))
+    assert "from 0.693 = ln 2, chance for 2 classes" in told[0.6931]
+    assert "from 1.95 = ln 7, chance for 7 classes" in told[1.9459]
+    assert "from where it began" in told[0.8]
+
+
+def test_a_loss_of_one_number_is_told_with_it() -> None:
+    """The headline holds the number and how many rows have it."""
+    values = np.append(np.geomspace(8.0, 2.0, 300), np.full(250, 1.875))
+    assert "The loss is exactly 1.875 in 250 rows" in headline(diagnose(make_run({"loss": values})))
+
+
+def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
+    """Type and text of the exception, without the escape codes and the rank around them, cut behind a word."""
+    rows = [f"step {step} loss {3 - 0.005 * step + 0.02 * (step * 7 % 5):.4f}" for step in range(220)]
+    raised = "[rank0]: RuntimeError: \x1b[31mshape '[-1, 7, 13]' is invalid\x1b[0m for input of size 12544"
+    head = "Traceback (most recent call last)\n"
+    (tmp_path / "a.log").write_text("\n".join([*rows, head + raised]), encoding="utf-8")
+    (tmp_path / "b.log").write_text("\n".join([*rows, head + raised + " and more" * 40]), encoding="utf-8")
+    (tmp_path / "c.log").write_text("\n".join([*rows, head]), encoding="utf-8")
+    whole, long, bare = (screen(diagnose(load_run(tmp_path / name)), OPTIONS) for name in ("a.log", "b.log", "c.log"))
+    assert "The run ended in RuntimeError: shape '[-1, 7, 13]' is invalid for input of size 12544 E." in flat(whole)
+    assert "\x1b" not in whole
+    assert flat(long).startswith("WARNING The run ended in RuntimeError: shape")
+    assert "and more… E.exception" in flat(long)
+    assert "The log ends with an exception" in bare
+
+
+def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
+    """Without figures there is no braille; in ASCII no other sign, no line too wide, and the same path."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    assert BRAILLE.search(screen(found, OPTIONS))
+    assert not BRAILLE.search(screen(found, replace(OPTIONS, plots=False)))
+    for length in Length:
+        plain = screen(found, replace(OPTIONS, ascii=True, length=length))
+        assert plain.isascii()
+        assert all(len(line) <= 80 for line in plain.splitlines())
+        assert all(visit.question.id in plain for visit in found.path)
+    assert headline(found, replace(OPTIONS, ascii=True)).isascii()
+
+
+def test_the_whole_report_shows_the_rows_around_the_onset() -> None:
+    """Five rows of the log: the onset with what the loss was there, two before and two after."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    rows = full(diagnose(run, load_trees(run)), OPTIONS).partition("The rows around it\n")[2].splitlines()[1:6]
+    assert [row.split()[0] for row in rows] == ["728", "729", "730", "731", "732"]
+    assert rows[2].split()[1] == "nan"
+
+
+def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:
+    """A small spike leaves the run healthy on the screen; the verdict itself stays a note."""
+    run = load_run(FIXTURES / "phase19" / "spike-minor")
+    found = diagnose(run, load_trees(run))
+    assert found.verdict == Severity.NOTE
+    assert screen(found, OPTIONS).startswith(" OK  Healthy (1 note)")
+    plateau = load_run(FIXTURES / "phase19" / "plateau")
+    assert not screen(diagnose(plateau, load_trees(plateau)), OPTIONS).startswith(" OK ")
+
+
+def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
+    """Its numbered sections ask for a loss, and tell nothing."""
+    found = diagnose(make_run({"reward": np.linspace(1, 9, 300) + np.tile([-0.5, 0.5], 150)}), TREE)
+    assert "judged by reward 0.607 → 9.39" in screen(found, OPTIONS).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"loss": np.linspace(3, 2, 5)}, "Log too short (5 rows of loss)"),
+        ({"eval_loss": np.linspace(3, 2, 12)}, "No loss in the log"),
+        ({}, "No metric in the log"),
+    ],
+)
+def test_a_run_that_is_not_judged_says_which_kind_it_is(columns: dict[str, object], kind: str) -> None:
+    """Too short, without a loss, without anything."""
+    found = diagnose(make_run(columns), TREE)
+    assert screen(found, OPTIONS).startswith(f" NOT JUDGED  {kind}")
+
+
+def test_no_colour_that_a_palette_hides_is_used() -> None:
+    """No bright black, which Solarized Dark makes its background, and no ANSI white on a badge."""
+    for name in ("fp16-overflow", "healthy", "plateau", "spike-unexplained"):
+        run = load_run(FIXTURES / "phase19" / name)
+        for length in Length:
+            text = screen(diagnose(run, load_trees(run)), replace(OPTIONS, color=True, length=length))
+            codes = {
+                code for found in re.findall(r"\x1b\[([\d;]*)m", text) for code in re.findall(r"38;5;\d+|\d+", found)
+            }
+            assert not codes & {"90", "37", "97", "2"}
+
+
+def test_a_link_is_one_only_where_the_terminal_can_follow_it() -> None:
+    """OSC 8 around addresses where the look has links; nowhere else."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    look = replace(OPTIONS, length=Length.FULL, color=True)
+    assert "\x1b]8;" not in screen(found, look)
+    assert "https://arxiv.org/abs/1710.03740\x1b\\" in screen(found, replace(look, links=True))
+
+
+def test_questions_for_a_person_take_one_line_of_the_report() -> None:
+    """O1=yes asks what else is wrong; what is not answered is listed together, in both lengths."""
+    still = make_run({"loss": 2.3 + np.random.default_rng(0).normal(0, 0.01, 600), "lr": np.full(600, 1e-3)})
+    assert diagnose(still, TREE).findings[0].leaf.id == "flat-from-start"
+    answered = diagnose(still, TREE, answers={"O1": "yes"})
+    told = full(answered, RenderOptions(width=120))
+    assert "10 questions for a person (O6, O10, O11, O13, O17, O18, O19, O20, O21, O26)" in " ".join(told.split())
+    assert sum("O17" in line for line in told.splitlines()) <= 2
+    assert screen(answered, OPTIONS).count("O17") == 1
+
+
+def test_the_whole_report_names_each_column_of_its_rows_in_full() -> None:
+    """A long name of a series keeps its room and its values stand below its end; what has no room is left out whole."""
+    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
+    found = diagnose(run, load_trees(run))
+    for width in (60, 80, 120):
+        lines = full(found, RenderOptions(width=width)).splitlines()
+        place = lines.index("The rows around it") + 1
+        names = lines[place].split()
+        assert names[:3] == ["step", "loss", "weight_norm/blocks"][: len(names)]
+        assert all(name in run.series for name in names[1:])
+        assert {len(line) for line in lines[place : place + 6] if line} == {len(lines[place])}
+
+
+def test_the_plots_of_the_whole_report_share_their_steps() -> None:
+    """What moved first is among them, and the onset stands in one column although eval_loss ends earlier."""
+    run = load_run(FIXTURES / "phase19" / "nan-backward")
+    found = diagnose(run, load_trees(run))
+    leader = next(event.metric for event in found.timeline if event.first)
+    lines = full(found, RenderOptions(width=80)).splitlines()
+    assert f" {leader}" in [line.removesuffix(" (log scale)") for line in lines]
+    feet = [line.index("▲") for line in lines if "▲" in line]
+    assert len(feet) > 1
+    assert len(set(feet)) == 1
+
+
+def test_a_plot_reaches_over_the_steps_that_it_is_given() -> None:
+    """A series of the middle half fills the middle half of the columns, thinned or not."""
+    for many in (40, 100_000):
+        series = make_run({"loss": np.linspace(3, 2, many)}).series["loss"]
+        drawn = plot(series, width=90, height=3, span=(-many // 2, many + many // 2))
+        held = [
+            place for line in drawn for place, sign in enumerate("".join(text for text, _ in line)) if sign > "\u2800"
+        ]
+        assert min(held) == pytest.approx(30, abs=1)
+        assert max(held) == pytest.approx(70, abs=2)
