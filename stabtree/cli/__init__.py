@@ -6,64 +6,67 @@ import errno
 import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.cli.shell.commands import COMMANDS, Program
-from stabtree.cli.shell.help import ROOT_EPILOG
-from stabtree.cli.shell.printing import emit, tell
-from stabtree.cli.shell.routes import HELP, routed
+from stabtree.cli.program.commands import Program, commands
+from stabtree.cli.program.routes import HELP, routed
+from stabtree.cli.shell.printing import emit, notify
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.faults import LOGGER
+from stabtree.common.text import clean, masked
 from stabtree.judging.codes import OUR_FAULT, UNUSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 app = typer.Typer(
     name="stabtree",
     cls=Program,
-    help="Finds out what went wrong in a training run, from its logs.",
+    help="Find out what went wrong in a training run, from its logs.",
+    options_metavar="[-h | --help] [-V | --version]",
+    subcommand_metavar="COMMAND | PATH ...",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": list(HELP)},
-    epilog=ROOT_EPILOG,
+    epilog="`stabtree help COMMAND` shows the options of a command.",
 )
 
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.", is_eager=True),
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit.", is_eager=True),
 ) -> None:
     if version:
-        from stabtree import __version__
+        from stabtree._version import __version__
 
         emit(f"stabtree {__version__}")
         raise typer.Exit
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; it neither exits nor changes anything of the process.
+    """Run the command line and return its exit code, without exiting or changing anything of the process.
 
-    A user's mistake ends in two lines on standard error and code 2, with `--json` in an object on standard output
-    besides; a bug of ours in two lines and code 4, with `--debug` in its traceback.
+    A user's mistake ends in two lines on standard error and code 2, with `--json` also in an object on standard output;
+    a bug of ours in two lines and code 4, with `--debug` in its traceback. A bug in one question fails that question
+    alone, and `--debug` prints its traceback.
 
     Args:
-        argv: what stands after the program's name; `sys.argv[1:]` when not given.
+        argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        words, command = routed(words, COMMANDS), _program()
+        words, command = routed(words, commands()), _program()
         # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
-        with command.make_context("stabtree", words) as context:
+        with _tracebacks(debug=debug), command.make_context("stabtree", words) as context:
             command.invoke(context)
     except typer.Exit as stop:
         return stop.exit_code
@@ -75,38 +78,59 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+@contextmanager
+def _tracebacks(*, debug: bool) -> Iterator[None]:
+    """With `--debug`, print the traceback of each question that fails to standard error."""
+    if not debug:
+        yield
+        return
+    import logging
+
+    logger, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 def _code_of(error: BaseException, words: Sequence[str]) -> int:
-    """The exit code of what stopped a command, and its two lines on standard error."""
-    if isinstance(error, KeyboardInterrupt | BrokenPipeError):  # or the reader has gone (`| head`)
-        return 130 if isinstance(error, KeyboardInterrupt) else 141
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # typer does not know of a full disk
+    """Return the exit code for what stopped a command, after its two lines on standard error."""
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if isinstance(error, BrokenPipeError):  # the reader has gone (`| head`)
+        return 141
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Typer does not know of a full disk
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
     if isinstance(error, StabtreeError):
-        tell(_told(error))
-        return _as_json(error) if _wants_json(words) else UNUSABLE
-    if isinstance(error, typer.TyperException):
-        tell(_usage(error))
+        notify(_message(error))
+        if _wants_json(words):
+            _emit_json(error)
         return UNUSABLE
-    # A bug of ours must not read as something that was found.
+    if isinstance(error, typer.TyperException):
+        notify(_usage_message(error))
+        return UNUSABLE
+    # A bug of ours must not read like a finding.
     problem = f"stabtree itself failed: {type(error).__name__}: {error}"
-    tell(_told(StabtreeError(problem, hint="report it with what --debug prints, and the log if you may")))
+    hint = "report it with what --debug prints, and with the log if you can share it"
+    notify(_message(StabtreeError(problem, hint=hint)))
     return OUR_FAULT
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether JSON was asked for on standard output."""
-    outputs = [*words, *(f"--output={word}" for before, word in pairwise(words) if before == "--output")]
-    return "--json" in words or "--output=json" in outputs
+    """Return whether JSON was asked for on standard output."""
+    return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
-def _as_json(error: StabtreeError) -> int:
-    """Say it to a machine as well."""
-    from stabtree.render.data.machine import error as told
-    from stabtree.render.data.machine import written
+def _emit_json(error: StabtreeError) -> None:
+    from stabtree.report.json.machine import error as as_data
+    from stabtree.report.json.machine import written
 
-    with suppress(StabtreeError, BrokenPipeError):  # its lines on standard error, and the exit code, are left
-        emit(written(told(error), indent=None))
-    return UNUSABLE
+    with suppress(StabtreeError, BrokenPipeError):  # where that fails, standard error and the exit code have to do
+        emit(written(as_data(error), indent=None))
 
 
 @cache
@@ -116,30 +140,40 @@ def _program() -> Program:
     return program
 
 
-def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the words typed, in two lines; a group alone raises its whole help, which is told as it is."""
+def _usage_message(error: typer.TyperException) -> str:
+    """Return what is wrong with the words typed, in two lines; a group without a command shows its whole help."""
     text = error.format_message()
     if text.startswith("Usage: "):
         return f"{text}\n"
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "stabtree"
-    close = list(getattr(error, "possibilities", None) or ())
     problem = text[:1].lower() + text[1:].partition(" (Possible options")[0].removesuffix(".")
-    problem = f"{problem}; did you mean {close[0]}?" if close else problem.replace(". Did you", "; did you")
-    return _told(StabtreeError(problem, hint=f"type `{command} --help`"))
+    close = list(getattr(error, "possibilities", None) or ())
+    if close:
+        problem = f"{problem}; did you mean {close[0]}?"
+    else:
+        problem = problem.replace(". Did you", "; did you")
+    return _message(StabtreeError(problem, hint=f"type `{command} --help`"))
 
 
-def _told(error: StabtreeError) -> str:
-    place = f"{clean(error.where)}: " if error.where else ""
-    # A tree's mistakes are a line each; whatever a file or an option put into one is made safe to print.
-    problem = "\n".join(f"{'  ' if n else ''}{clean(line, 500)}" for n, line in enumerate(error.problem.split("\n")))
-    return f"error: {place}{problem}\n" + (f" next: {clean(error.hint, 500)}\n" if error.hint else "")
+def _message(error: StabtreeError) -> str:
+    """Return an error in its lines; what a file or an option put into it is made safe to print."""
+    place = f"{_safe(error.where, 200)}: " if error.where else ""
+    first, *others = (_safe(line) for line in error.problem.split("\n"))  # a tree's mistakes are a line each
+    lines = [f"error: {place}{first}", *(f"  {line}" for line in others)]
+    if error.hint:
+        lines.append(f" next: {_safe(error.hint)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _safe(text: str, limit: int = 500) -> str:
+    return clean(masked(text[: 8 * limit]), limit)
 
 
 def entry() -> None:
-    """The console script: `main` as a process of its own, without the cost of being long-lived.
+    """Run `main` as the console script, without the cost of a long-lived process.
 
-    Collecting garbage while importing, and taking pandas apart at the end, cost a quarter of a short command.
+    Collecting garbage during imports, and taking pandas apart at the end, cost a quarter of a short command.
     """
     gc.disable()
     code = main()

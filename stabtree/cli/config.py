@@ -1,50 +1,57 @@
-"""`stabtree config`: what is in force here, and where it is from."""
+"""`stabtree info config`: the settings in effect, and where each is from."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from stabtree.cli.options import ConfigOpt, Json  # noqa: TC001 - read when the command is made
+from stabtree.cli.options.output import OutputOptions  # noqa: TC001 - Typer reads it
+from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
+from stabtree.cli.program.expand import Only
 from stabtree.cli.shell.printing import emit, screen
-from stabtree.render.look import LOOK
+from stabtree.report.options import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
     from stabtree.judging.settings import Settings
     from stabtree.tree.model import Tree
 
 
-def config(config: ConfigOpt = None, json: Json = False) -> None:
-    """Show what is in force here: each key of the settings and where it is from, changed thresholds, trees.
+def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOptions, Only("json")]) -> None:
+    """Show the effective settings: each key and where it is from, changed thresholds, trees.
 
-    A threshold that is set stands beside the shipped one, and each tree has a hash of what it says. The first mistake
-    in the file is shown with its place.
+    A changed threshold is shown beside the shipped one, and each tree with a hash of its content. The first mistake in
+    the file is reported with its place.
     """
     from stabtree.diagnosis.ignored import check_ignored
     from stabtree.judging.applied import of_tree
     from stabtree.judging.judge import accepted_by
     from stabtree.judging.overrides import overrides
     from stabtree.judging.settings import read_settings
-    from stabtree.render.trees.config import config_json, config_text, in_force
+    from stabtree.report.trees.config import config_json, config_text, effective_settings
     from stabtree.tree.load import load_preflight, load_tree, load_trees
 
-    settings = read_settings(config)
-    whole = load_tree(settings.tree) if settings.tree else load_trees(None, settings.trees or None)
+    settings = read_settings(read.config)
+    if settings.tree:
+        whole = load_tree(settings.tree)
+    else:
+        whole = load_trees(None, settings.trees or None)
     for walked in (whole, load_preflight(settings.trees or None)):
         held = of_tree(settings, walked)
         overrides(walked, (), held)
         for key, leaves in (("ignore", held.ignore), ("accept", [item.leaf for item in held.accept])):
             with held.blamed(key):
                 check_ignored(walked, leaves)
-    told = in_force(settings, _trees(settings), accepted_by(None, settings))
+    effective = effective_settings(settings, _trees(settings), accepted_by(None, settings))
     width, color = screen()
-    emit(config_json(told) if json else config_text(told, replace(LOOK, width=width, color=color)))
+    options = replace(DEFAULT_OPTIONS, width=width, color=color)
+    emit(config_json(effective) if out.json else config_text(effective, options))
 
 
 def _trees(settings: Settings) -> list[tuple[str, Tree]]:
-    """The trees that are walked, each with its file; no file for one that is shipped."""
-    from stabtree.tree.load import DEFAULT, PREFLIGHT, load_tree, shipped
+    """Return the trees that are walked, each with its file; a shipped one has none."""
+    from stabtree.tree.load import load_tree
+    from stabtree.tree.shipped import DEFAULT, PREFLIGHT, shipped
 
     files = sorted(Path(settings.trees).iterdir()) if settings.trees else []
     own = [str(path) for path in files if path.suffix in (".yaml", ".yml")]

@@ -3,79 +3,120 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import TreeOpt  # noqa: TC001 - typer reads it
+from stabtree.cli.options import values
+from stabtree.cli.options.judge import JudgeOptions
+from stabtree.cli.program.expand import Only
 from stabtree.cli.shell.printing import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
+    from stabtree.report.trees.nodes import Node
     from stabtree.tree.model import Tree
 
-LEAST = 3  # letters of a part of an id that is a word of its own
+MIN_LETTERS = 4  # of a part of an id that is a word of its own
 SECTION = re.compile(r"§.*|[qQ]\d+(?:\.\d*)?")
-IN_FULL = 3  # nodes found by their text are shown whole up to this many, else in a line each
+MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line each
 
 
 def explain(
     node: Annotated[
         str | None,
-        typer.Argument(help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to look for (spike)."),
+        typer.Argument(
+            help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike).",
+            autocompletion=values.nodes,
+        ),
     ] = None,
-    tree: TreeOpt = None,
+    judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Tell all of it: leaves with their causes and fixes, all parameters.")
+        bool, typer.Option("--full", help="Show everything: leaves with their causes and fixes, all parameters.")
     ] = False,
 ) -> None:
     """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
     from stabtree.metrics.table import by_name
-    from stabtree.render.trees import nodes, reference
-    from stabtree.render.trees.metric import about_metric
+    from stabtree.report.trees import nodes, reference
     from stabtree.tree.load import load_defining, load_known, load_tree
 
-    # A node's own trees are enough to explain it; a metric is read by questions of all.
-    alone = load_defining(node) if node and not (all_ or tree or node in by_name()) else None
-    chosen = load_tree(tree) if tree else alone or load_known()
-    width, color = screen()
+    tree = load_tree(judge.tree) if judge.tree else None
+    if tree is None and node and not all_ and node not in by_name():
+        tree = load_defining(node)  # its own trees are enough for a node; questions of all trees read a metric
+    chosen = tree or load_known()
     if all_:
+        width, color = screen()
         emit(reference.explain(chosen, nodes.every(chosen), full=full, width=width, color=color))
         return
     if node is None or not clean(node).strip("§ "):
         raise StabtreeError(
             "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
         )
-    metric = about_metric(chosen, node, width=width, color=color)
-    found, by_id = nodes.find(chosen, node)
+    emit(_explained(chosen, node, full=full))
+
+
+def _explained(tree: Tree, node: str, *, full: bool) -> str:
+    """Return the explanation of what is called so, or of what mentions it.
+
+    Raises:
+        StabtreeError: where there is nothing.
+    """
+    from stabtree.report.trees import nodes
+    from stabtree.report.trees.metric import about_metric
+
+    width, color = screen()
+    metric = about_metric(tree, node, width=width, color=color)
+    found, by_id = nodes.find(tree, node)
     if not found and not metric:
-        hint = _meant(chosen, node) or f"`stabtree tree show {chosen.name}` lists the nodes"
+        hint = _meant(tree, node) or f"`stabtree tree show {tree.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {clean(node, 60)!r} or mentions it", where="explain", hint=hint)
-    parts = [metric] if metric else []
-    if by_id or len(found) <= IN_FULL:
-        told = partial(reference.explain, full=True) if full else reference.one_screen
-        parts += [told(chosen, found, width=width, color=color)] if found else []
-    elif metric and not full:
-        parts.append(reference.by_kind(found, width=width, color=color))
-    else:
-        parts.append("\n" * bool(metric) + reference.listing(found, width=width, color=color))
-    emit("".join(parts))
+    if not found:
+        return metric
+    if by_id or len(found) <= MAX_WHOLE:
+        return metric + _whole(tree, found, node, full=full)
+    return metric + _listed(found, after_metric=bool(metric), full=full)
+
+
+def _whole(tree: Tree, found: list[Node], word: str, *, full: bool) -> str:
+    """Return the nodes in words."""
+    from stabtree.report.trees import reference
+
+    width, color = screen()
+    if full:
+        return reference.explain(tree, found, full=True, width=width, color=color)
+    return reference.one_screen(tree, found, named=word, width=width, color=color)
+
+
+def _listed(found: list[Node], *, after_metric: bool, full: bool) -> str:
+    """Return many nodes in short: below what is known of a metric by their ids alone."""
+    from stabtree.report.trees import reference
+
+    width, color = screen()
+    if not after_metric:
+        return reference.listing(found, width=width, color=color)
+    if full:
+        return "\n" + reference.listing(found, width=width, color=color)
+    return reference.by_kind(found, width=width, color=color)
 
 
 def _meant(tree: Tree, word: str) -> str:
-    """What to type instead of a word that nothing is called: an id, a metric, or a word of one."""
+    """Return a hint of what to type instead of an unknown word: an id, a metric, or a word of one."""
     import difflib  # only a mistake needs it
 
     from stabtree.metrics.table import by_name
 
     if SECTION.fullmatch(word.strip()):
         numbers = [section.id for section in tree.sections if section.id.isdigit()]
-        return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`" if numbers else ""
+        if numbers:
+            return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`"
+        return ""
+    known: dict[str, str] = {}
     ids = [*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *by_name()]
-    known = {part: part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) > LEAST}
-    known |= {id_.lower(): id_ for id_ in ids}
+    for id_ in ids:
+        parts = id_.lower().replace("_", "-").split("-")
+        known.update((part, part) for part in parts if len(part) >= MIN_LETTERS)
+    known.update((id_.lower(), id_) for id_ in ids)
     close = difflib.get_close_matches(word.strip().lower(), known, 1)
     return f"did you mean `stabtree explain {known[close[0]]}`?" if close else ""

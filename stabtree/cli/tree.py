@@ -1,31 +1,34 @@
-"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files, and what they may ask."""
+"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files, and the predicates they ask."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.shell.command import TypedCommand, TypedGroup
+from stabtree.cli.options import values
+from stabtree.cli.program.typed import TypedCommand, TypedGroup
 from stabtree.cli.shell.printing import emit, screen
+from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.judging.codes import FOUND, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tree.model import Cause, Signature
+    from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
 
 tree_app = typer.Typer(cls=TypedGroup, no_args_is_help=True, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A tree that ships with stabtree, or a YAML file.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="A shipped tree, or a YAML file.", autocompletion=values.trees)
+]
 
 
 class GraphFormat(StrEnum):
-    """What `tree graph` can write."""
+    """The languages of `tree graph`."""
 
     MERMAID = "mermaid"
     DOT = "dot"
@@ -34,8 +37,9 @@ class GraphFormat(StrEnum):
 @tree_app.command("list", cls=TypedCommand)
 def list_() -> None:
     """List the trees that ship with stabtree."""
-    from stabtree.render.trees import outline as outlines
-    from stabtree.tree.load import load_tree, shipped
+    from stabtree.report.trees import outline as outlines
+    from stabtree.tree.load import load_tree
+    from stabtree.tree.shipped import shipped
 
     width, color = screen()
     emit(outlines.listing([load_tree(name) for name in shipped()], width=width, color=color))
@@ -44,13 +48,13 @@ def list_() -> None:
 @tree_app.command(cls=TypedCommand)
 def show(
     name: Name = "phase19",
-    thresholds: Annotated[bool, typer.Option("--thresholds", help="The quick-reference table of thresholds.")] = False,
+    thresholds: Annotated[bool, typer.Option("--thresholds", help="Show the table of thresholds instead.")] = False,
     literal: Annotated[
-        bool, typer.Option("--literal", help="The source document's own rules, without the guards against noise.")
+        bool, typer.Option("--literal", help="Show the source document's own rules, without the guards against noise.")
     ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
-    from stabtree.render.trees import outline as outlines
+    from stabtree.report.trees import outline as outlines
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
@@ -65,10 +69,10 @@ def show(
 def graph(
     name: Name = "phase19",
     format_: Annotated[GraphFormat, typer.Option("--format", help="The graph language.")] = GraphFormat.MERMAID,
-    section: Annotated[str, typer.Option("--section", help="One section of a large tree, such as 2 or learning.")] = "",
+    section: Annotated[str, typer.Option("--section", help="Only one section, such as 2 or learning.")] = "",
 ) -> None:
-    """Write a tree, or one section of it, as a graph for Mermaid or Graphviz."""
-    from stabtree.render.trees import graph as graphs
+    """Print a tree, or one section of it, as a graph for Mermaid or Graphviz."""
+    from stabtree.report.trees import graph as graphs
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
@@ -79,23 +83,30 @@ def graph(
 
 @tree_app.command(cls=TypedCommand)
 def schema() -> None:
-    """Write the JSON Schema of tree files, for an editor to check them by."""
+    """Print the JSON Schema of tree files, for an editor to check them."""
     import json
 
     from stabtree.predicates import predicate_names
-    from stabtree.tree.schema import schema as made
+    from stabtree.tree.schema import schema as tree_schema
 
-    emit(json.dumps(made(predicate_names()), indent=1, ensure_ascii=False))
+    emit(json.dumps(tree_schema(predicate_names()), indent=1, ensure_ascii=False))
 
 
 @tree_app.command(cls=TypedCommand)
 def predicates(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One of them, with all that it reads and takes.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Show this one, with the metrics it reads and its parameters.",
+            autocompletion=values.predicates,
+        ),
+    ] = "",
 ) -> None:
-    """List the predicates that a tree may ask, with their verdicts, or show one with its parameters."""
+    """List the predicates that a tree can ask, with their verdicts, or show one with its parameters."""
     from stabtree.common.text import near
     from stabtree.predicates import predicate_named, predicate_names
-    from stabtree.render.trees.predicates import predicate_list, predicate_page
+    from stabtree.report.trees.predicates import predicate_list, predicate_page
 
     width, color = screen()
     names = predicate_names()
@@ -113,52 +124,58 @@ def predicates(
 @tree_app.command(cls=TypedCommand)
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
-    from stabtree.tree.compose import NOTHING
     from stabtree.tree.load import load_tree
-    from stabtree.tree.model import SHORT
 
     tree = load_tree(name)
-    own = {section.id for section in tree.sections if section.tree in ("", tree.name)}
-    questions = {question.id for question in tree.questions.values() if question.section in own}
-    homes = questions | {group.id for group in tree.groups.values() if group.section in own}
-    leaves = [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
-    told = f"{len(questions)} questions and {len(leaves)} leaves"
-    others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
-    emit(f"{clean(tree.name)}: no mistake in {told}{others}")
-    if long := sorted(id_ for id_ in questions if not tree.questions[id_].short):
-        emit(f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most")
-    for note in _cut_on_screen([*tree.signatures, *(cause for leaf in leaves for cause in leaf.causes)]):
+    sections = {section.id for section in tree.sections if section.tree in ("", tree.name)}
+    questions = [question for question in tree.questions.values() if question.section in sections]
+    leaves = _leaves_in(tree, sections)
+    others = ""
+    if tree.uses:
+        others = f", and it uses {', '.join(tree.uses)}"
+    emit(f"{clean(tree.name)}: no mistake in {len(questions)} questions and {len(leaves)} leaves{others}")
+    causes = [*tree.signatures, *chain.from_iterable(leaf.causes for leaf in leaves)]
+    for note in (*_cut_in_path(questions), *_cut_causes(causes), *_cut_fixes(causes)):
         emit(note)
 
 
-def _cut_on_screen(causes: Sequence[Cause | Signature]) -> Iterator[str]:
-    """Notes of the causes that a screen of 80 columns has no room for, and that have no short form."""
-    from stabtree.tree.fixes import plain
-    from stabtree.tree.model import SHORT_CAUSE, SHORT_FIX
+def _leaves_in(tree: Tree, sections: set[str]) -> list[Leaf]:
+    """Return the leaves that questions or groups of these sections lead to and that say something."""
+    from stabtree.tree.compose import NOTHING
 
-    if long := sorted({cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short}):
+    homes = {question.id for question in tree.questions.values() if question.section in sections}
+    homes.update(group.id for group in tree.groups.values() if group.section in sections)
+    return [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
+
+
+def _cut_in_path(questions: Sequence[Question]) -> Iterator[str]:
+    """Yield a note for the questions that have no short form."""
+    from stabtree.tree.model import SHORT
+
+    long = sorted({question.id for question in questions if not question.short})
+    if long:
+        yield f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most"
+
+
+def _cut_causes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
+    """Yield a note for the causes that are too long for 80 columns and have no short form."""
+    from stabtree.tree.model import SHORT_CAUSE
+
+    long = sorted({cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short})
+    if long:
         yield f"note: {', '.join(long)}: no `short`, so a screen may cut the cause; {SHORT_CAUSE} characters at most"
-    mended = [cause for cause in causes if cause.fixes and len(plain(cause.fixes[0])) > SHORT_FIX]
-    if long := sorted({cause.id for cause in mended if not cause.mend}):
+
+
+def _cut_fixes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
+    """Yield a note for the causes whose first fix is too long for 80 columns and has no short form."""
+    from stabtree.tree.fixes import plain
+    from stabtree.tree.model import SHORT_FIX
+
+    fixed = [cause for cause in causes if cause.fixes and not cause.mend]
+    long = sorted({cause.id for cause in fixed if len(plain(cause.fixes[0])) > SHORT_FIX})
+    if long:
         yield f"note: {', '.join(long)}: no `mend`, so a screen may cut the first fix; {SHORT_FIX} characters at most"
 
 
-@tree_app.command(cls=TypedCommand)
-def test(name: Name) -> None:
-    """Run a tree's own tests: logs that lie beside it, each with the leaf that it must reach.
-
-    Exit code 0 means that all passed, 1 that one failed, 2 that the tree or a log can't be read.
-    """
-    from stabtree.diagnosis.why.cases import tried, untested
-    from stabtree.render.trees.cases import cases_text
-    from stabtree.tree.load import load_tree
-
-    tree = load_tree(name)
-    if not tree.tests:
-        hint = "add `tests: [{run: fixtures/run.csv, reaches: LEAF}]` to it"
-        raise StabtreeError("holds no tests", where=clean(name), hint=hint)
-    results = [tried(tree, case, Path(name).parent) for case in tree.tests]
-    width, color = screen()
-    emit(cases_text(tree.name, results, untested(tree), width=width, color=color))
-    if not all(result.passed for result in results):
-        raise typer.Exit(FOUND if any(not (result.passed or result.error) for result in results) else UNUSABLE)
+for _name, _address in extensions.table("TREE_COMMANDS").items():
+    tree_app.command(_name, cls=TypedCommand)(extensions.load(_address))

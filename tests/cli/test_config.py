@@ -157,7 +157,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("accept = [1]", "stabtree.toml: accept:", "write accept"),
         ('accept = [{leaf = "spike-minor"}]', "stabtree.toml: accept: item 1 has no reason", "write accept"),
         ('accept = [{reason = "x"}]', "stabtree.toml: accept: item 1 has no leaf", "write accept"),
-        ('accept = [{leaf = "a", raeson = "x"}]', "item 1 has 'raeson', which is no key", "did you mean 'reason'?"),
+        ('accept = [{leaf = "a", raeson = "x"}]', "item 1 has the unknown key 'raeson'", "did you mean 'reason'?"),
         ('accept = [{leaf = "a", reason = " "}]', "accept: item 1: reason is not a text", 'write reason = "..."'),
         ('accept = [{leaf = "spike-minr", reason = "x"}]', "accept: no finding is called", "the report"),
         ("baseline = 1", "stabtree.toml: baseline: '1' is not a text", "write baseline"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.shell.demo import demo_run
-from stabtree.judging.calibrate.faults import GROUPS, shipped_runs
+from stabtree.cli.demo import demo_run
+from stabtree.common.shipped import shipped_runs
+from stabtree.tools.tune.calibrate.faults import GROUPS
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]

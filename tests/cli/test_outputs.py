@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.cli import main
-from stabtree.render.outputs import OUTPUTS
+from stabtree.report.outputs import OUTPUTS, RUN, names
 from tests.cli.command import COMMAND, environment, failed, process, run
 from tests.conftest import FIXTURES
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.render.look import Look
+    from stabtree.report.options import RenderOptions
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 
@@ -97,13 +97,14 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
         assert device.read() == b""
 
 
+def shout(diagnosis: Diagnosis, look: RenderOptions) -> str:
+    """Write the verdict, as an output of somebody else's would."""
+    return f"{diagnosis.verdict.upper()} {look.width} {look.color}"
+
+
 def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is put into the table can be printed, written, and is named where an output is unknown."""
-
-    def shout(diagnosis: Diagnosis, look: Look, /) -> str:
-        return f"{diagnosis.verdict.upper()} {look.width} {look.color}"
-
-    monkeypatch.setitem(OUTPUTS, "shout", shout)
+    monkeypatch.setitem(OUTPUTS[RUN], "shout", f"{__name__}:shout")
     assert run("diagnose", NAN, "--output", "shout").stdout == "CRITICAL 100 False\n"
     run("diagnose", NAN, "--output", f"shout={tmp_path / 'shout.txt'}")
     assert (tmp_path / "shout.txt").read_text(encoding="utf-8") == "CRITICAL 100 False\n"
@@ -131,7 +132,7 @@ class Sluggish(io.RawIOBase):
         return len(part)
 
 
-@pytest.mark.parametrize("output", list(OUTPUTS))
+@pytest.mark.parametrize("output", names(RUN))
 def test_an_unbuffered_stream_gets_all_of_it(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a write takes a part only, the rest is written too."""
     whole = run("diagnose", NAN, "--output", output).stdout
@@ -139,7 +140,7 @@ def test_an_unbuffered_stream_gets_all_of_it(output: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, "utf-8", write_through=True))  # type: ignore[type-var]
     monkeypatch.setenv("COLUMNS", "100")
     main(["diagnose", NAN, "--output", output])
-    assert stream.held.decode() == whole
+    assert stream.held.decode(errors="replace") == whole
 
 
 def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

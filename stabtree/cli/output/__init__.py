@@ -1,1 +1,1 @@
-"""Where the commands deliver: screens, files, pictures, reports beside a table."""
+"""Where results go: which outputs are wanted, and files written as a whole or not at all."""

@@ -1,1 +1,1 @@
-"""What meets a person at the prompt: what typed words mean, completion, help in groups, progress."""
+"""The terminal: what it can show, results and messages, questions to a person, progress."""

@@ -1,4 +1,4 @@
-"""Whether a terminal takes escape sequences: all do, but for a Windows console that nobody has asked to."""
+"""Whether a terminal takes escape sequences: all do, but a Windows console only when asked to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ VIRTUAL_TERMINAL = 0x0004  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
 def takes_escapes() -> bool:
-    """Whether standard output, a terminal, takes colour; a Windows console is switched to it."""
+    """Return whether standard output, a terminal, takes colour; switch a Windows console to it."""
+    if os.environ.get("TERM") == "dumb":
+        return False
     if os.name != "nt":
         return True
     import ctypes
@@ -18,8 +20,13 @@ def takes_escapes() -> bool:
     return switched(getattr(ctypes, "windll").kernel32)  # noqa: B009 - there is none elsewhere
 
 
+def wants_color() -> bool:
+    """Return whether the user has not turned colours off."""
+    return not os.environ.get("NO_COLOR")
+
+
 def switched(kernel: Any) -> bool:
-    """Whether a console that `kernel` speaks for takes escape sequences, now that it was asked to."""
+    """Ask the console behind `kernel` to take escape sequences, and return whether it does."""
     from ctypes import byref, c_ulong
 
     console, mode = kernel.GetStdHandle(STDOUT), c_ulong()

@@ -1,4 +1,4 @@
-"""How a command prints: what the terminal has room for, and results written to their last byte."""
+"""How a command prints: the width and colours of the terminal, messages, and results written to their last byte."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import time
 from contextlib import suppress
 from typing import IO
 
-from stabtree.cli.shell.console import takes_escapes
+from stabtree.cli.shell.console import takes_escapes, wants_color
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import inert, to_ascii
 
 PAUSE_SECONDS = 0.005
-TOLD = ("error: ", " next: ")
+ERROR_LINES = ("error: ", " next: ")
 
 
 def screen() -> tuple[int, bool]:
-    """Width in columns and whether to colour: what the terminal has, else 100 columns without colour."""
+    """Return the width in columns and whether to colour: of the terminal, else 100 columns without colour."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = (terminal and os.environ.get("TERM") != "dumb" and takes_escapes()) or bool(os.environ.get("FORCE_COLOR"))
+    color = (terminal and takes_escapes()) or bool(os.environ.get("FORCE_COLOR"))
     width = shutil.get_terminal_size((100, 24)).columns
-    return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
+    return max(40, min(width, 160)), color and wants_color()
 
 
-def tell(text: str) -> None:
-    """Say something on standard error; where nobody listens any more, the exit code is left.
+def notify(text: str) -> None:
+    """Print a message to standard error; where that is closed, the exit code has to do.
 
-    A terminal gets lines of its own width; what reads it otherwise gets one line for each of the text.
+    On a terminal long lines are wrapped to its width.
     """
     stream = sys.stderr
     if stream is None:
@@ -45,13 +45,13 @@ def tell(text: str) -> None:
 
 
 def _wrapped(line: str) -> str:
-    """A line in as many as the terminal needs, the further ones below its words."""
+    """Return a line wrapped to the terminal, the further lines below its words."""
     import textwrap
 
     width, _ = screen()
     if len(line) <= width or "\x1b" in line:
         return line
-    below = " " * (len(TOLD[0]) if line.startswith(TOLD) else len(line) - len(line.lstrip()))
+    below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
     return textwrap.fill(
         line,
         width,
@@ -62,10 +62,10 @@ def _wrapped(line: str) -> str:
 
 
 def emit(text: str) -> None:
-    """Print a result to standard output, replacing what its encoding can't carry.
+    """Print a result to standard output, replacing what its encoding can't encode.
 
     Raises:
-        StabtreeError: where it can't be written to its end.
+        StabtreeError: where it can't be written as a whole.
     """
     encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
     text = text if text.endswith("\n") else f"{text}\n"
@@ -77,10 +77,10 @@ def emit(text: str) -> None:
 
 
 def emit_bytes(data: bytes, encoding: str = "utf-8") -> None:
-    """Print bytes to standard output; a stream that takes text alone gets them decoded.
+    """Print bytes to standard output; decoded where the stream takes text alone.
 
     Raises:
-        StabtreeError: where they can't be written to their end.
+        StabtreeError: where they can't be written as a whole.
     """
     if sys.stdout is None:
         raise StabtreeError("standard output is closed", hint="redirect it to a file")

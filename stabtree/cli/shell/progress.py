@@ -1,4 +1,4 @@
-"""What is being done, on standard error, once it has taken a while; a terminal alone is told."""
+"""Progress on standard error, once a command has taken a while; on a terminal alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PATIENCE_SECONDS = 2.0
 
 
 class Busy:
-    """Tells what a command is at, from two seconds after its start on.
+    """Shows what a command is doing, from two seconds after its start.
 
     Args:
-        wanted: False where nothing may be told: for machines, for a line alone, at a prompt.
+        wanted: False where nothing may be shown: for machines, for one line, at a prompt.
     """
 
     def __init__(self, *, wanted: bool) -> None:
@@ -29,24 +29,24 @@ class Busy:
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Tell of one stage while it lasts; the line is gone when it ends."""
+        """Show one stage while it lasts; the line is gone when it ends."""
         if not self._wanted:
             yield
             return
         done = threading.Event()
-        teller = threading.Thread(target=self._tell, args=(clean(what, 60), done), daemon=True)
-        teller.start()
+        thread = threading.Thread(target=self._show, args=(clean(what, 60), done), daemon=True)
+        thread.start()
         try:
             yield
         finally:
             done.set()
-            teller.join()
+            thread.join()
 
-    def _tell(self, what: str, done: threading.Event) -> None:
+    def _show(self, what: str, done: threading.Event) -> None:
         left = self._since + PATIENCE_SECONDS - time.monotonic()
         if done.wait(max(0.0, left)):
             return
-        from rich.console import Console  # only where there is something to tell
+        from rich.console import Console  # only where there is something to show
 
         # A terminal that takes no more, or not these letters, is no reason to fail.
         with suppress(OSError, ValueError), Console(stderr=True).status(f"{what} ...", spinner="line"):

@@ -14,16 +14,23 @@ from unittest import mock
 import pytest
 
 from stabtree.cli import main
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands
 from stabtree.cli.shell.console import VIRTUAL_TERMINAL, switched
-from stabtree.cli.shell.printing import tell
+from stabtree.cli.shell.printing import notify
 from tests.cli.command import COMMAND, environment, run
 from tests.conftest import FIXTURES
 
 RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
 NAN = str(FIXTURES / "phase19" / "nan-forward")
+INFO = ("formats", "config", "schema", "completion")
 TREE = ("list", "show", "graph", "schema", "predicates", "check", "test")
-HELPS = [["-h"], ["tree", "-h"], *([name, "-h"] for name in sorted(COMMANDS)), *(["tree", name, "-h"] for name in TREE)]
+HELPS = [
+    ["-h"],
+    ["tree", "-h"],
+    *([name, "-h"] for name in sorted(commands())),
+    *(["tree", name, "-h"] for name in TREE),
+]
+HELPS += [["info", name, "-h"] for name in INFO]
 LISTS = [["formats"], *(["tree", *words] for words in (["list"], ["show"], ["show", "--thresholds"], ["predicates"]))]
 MISTAKES = [
     ["nosuch"],
@@ -182,5 +189,5 @@ def test_without_standard_error_the_exit_code_is_left(words: str, code: int) -> 
 
 def test_a_terminal_is_told_below_the_words(capsys: pytest.CaptureFixture[str]) -> None:
     """What is not a terminal gets each line as it is, however long."""
-    tell("note: " + "word " * 60)
+    notify("note: " + "word " * 60)
     assert capsys.readouterr().err.count("\n") == 1

@@ -30,7 +30,11 @@ def all_of(package: str) -> list[str]:
     """The modules of a package but those that start a program, and those that need a trainer."""
     place = importlib.import_module(package).__path__
     names = [found.name for found in pkgutil.walk_packages(place, f"{package}.", onerror=lambda _: None)]
-    return [name for name in names if not any(word in name for word in ("__main__", ".integrations.", ".torch_stats"))]
+    return [
+        name
+        for name in names
+        if not any(word in name for word in ("__main__", ".callbacks.", ".integrations.", ".torch_stats"))
+    ]
 
 
 def imported(names: list[str]) -> None:
