@@ -1,4 +1,4 @@
-"""stabtree: tells what went wrong in a training run, from the logs it left behind.
+"""Find out what went wrong in a training run, from the logs it left behind.
 
 >>> import stabtree
 >>> diagnosis = stabtree.diagnose("metrics.csv")  # doctest: +SKIP
@@ -13,22 +13,29 @@ from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
-    from stabtree.common.monitor import NaNMonitor, NonFiniteError
-    from stabtree.comparing.compare import compare
-    from stabtree.comparing.result import Comparison
+    from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, unknown
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.walk import diagnose
-    from stabtree.fleet.scan import Fleet, scan
-    from stabtree.judging.stable import assert_stable
-    from stabtree.live.in_loop import TrainingStoppedError
-    from stabtree.live.recorder import Recorder
     from stabtree.loaders import load_run, load_runs
+    from stabtree.predicates.registry import predicate
     from stabtree.run import Run, Series
+    from stabtree.tools.ci.stable import assert_stable
+    from stabtree.tools.compare.compare import compare
+    from stabtree.tools.compare.result import Comparison
+    from stabtree.tools.fleet.scan import Fleet, scan
+    from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
+    from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
+    from stabtree.tools.live.recorder.recorder import Recorder
     from stabtree.tree.load import load_tree, load_trees
 
 __all__ = [
+    "NO",
+    "UNKNOWN",
+    "YES",
+    "Answer",
     "Comparison",
     "Diagnosis",
+    "Evidence",
     "Finding",
     "Fleet",
     "NaNMonitor",
@@ -42,32 +49,43 @@ __all__ = [
     "assert_stable",
     "compare",
     "diagnose",
+    "inapplicable",
     "load_run",
     "load_runs",
     "load_tree",
     "load_trees",
+    "predicate",
     "scan",
+    "unknown",
 ]
 
 _HOMES = {
-    "Comparison": "stabtree.comparing.result",
+    "NO": "stabtree.common.answer",
+    "UNKNOWN": "stabtree.common.answer",
+    "YES": "stabtree.common.answer",
+    "Answer": "stabtree.common.answer",
+    "Evidence": "stabtree.common.answer",
+    "inapplicable": "stabtree.common.answer",
+    "unknown": "stabtree.common.answer",
+    "predicate": "stabtree.predicates.registry",
+    "Comparison": "stabtree.tools.compare.result",
     "Diagnosis": "stabtree.diagnosis.result",
     "Finding": "stabtree.diagnosis.result",
     "Run": "stabtree.run",
     "Series": "stabtree.run",
-    "NaNMonitor": "stabtree.common.monitor",
-    "NonFiniteError": "stabtree.common.monitor",
+    "NaNMonitor": "stabtree.tools.live.monitor",
+    "NonFiniteError": "stabtree.tools.live.monitor",
     "load_run": "stabtree.loaders",
     "load_runs": "stabtree.loaders",
     "load_tree": "stabtree.tree.load",
     "load_trees": "stabtree.tree.load",
-    "compare": "stabtree.comparing.compare",
+    "compare": "stabtree.tools.compare.compare",
     "diagnose": "stabtree.diagnosis.walk",
-    "Fleet": "stabtree.fleet.scan",
-    "scan": "stabtree.fleet.scan",
-    "assert_stable": "stabtree.judging.stable",
-    "Recorder": "stabtree.live.recorder",
-    "TrainingStoppedError": "stabtree.live.in_loop",
+    "Fleet": "stabtree.tools.fleet.scan",
+    "scan": "stabtree.tools.fleet.scan",
+    "assert_stable": "stabtree.tools.ci.stable",
+    "Recorder": "stabtree.tools.live.recorder.recorder",
+    "TrainingStoppedError": "stabtree.tools.live.recorder.in_loop",
 }
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
@@ -16,29 +18,35 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from stabtree.common.files import Input
     from stabtree.common.lazy import Floats, Ints
 
+__all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", "Setting"]
+
+
+# A row of configuration with this key begins another run of a Recorder in the same file; other readers ignore it.
+NEW_RUN = "recorder_run"
 CONFIG = "config"
-OTHERS = ("lines", "rerun", CONFIG)  # what a section may wait for besides metrics
+OTHERS = ("lines", "rerun", CONFIG)  # what a section may need besides metrics
 PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
-ROW_NUMBER = "row number"  # what `steps_from` says where no column holds the steps
+ROW_NUMBER = "row number"  # the value of `steps_from` if no column holds the steps
 IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
-NAMING = frozenset({"name", "checkpoints", "rank"})  # settings that name a run and say nothing of its training
-LOGGING = frozenset(  # those that change nothing of what is trained
-    {
+NAMING = frozenset({"name", "checkpoints", "rank"})  # settings that name a run and don't affect its training
+LOGGING = frozenset(  # settings that don't change what is trained
+    (
         *("log_interval", "checkpoint_every", "save_strategy", "save_total_limit", "always_save_checkpoint"),
         *("seed", "overlap_comm"),
-    }
+    )
 )
-RESTLESS = {  # losses by the setting `loss_kind` that tell little by moving
+RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
     "adversarial": "adversaries are trained against each other: their loss",
     "policy": "the loss of a policy",
     "value": "the loss of value estimates, whose targets move,",
 }
-FRAME_KEY = "stabtree"  # under which a frame keeps in its `attrs` what its cells can't tell of the run
+FRAME_KEY = "stabtree"  # of what a frame keeps of its run in `attrs`, because cells can't hold it
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -67,7 +75,7 @@ class Series:
         return f"Series({self.metric!r}, {len(self.steps):,} values{where})"
 
     def before(self, step: int) -> Series:
-        """Its rows before a step."""
+        """Return its rows before a step."""
         keep = self.steps < step
         return replace(self, steps=self.steps[keep], values=self.values[keep])
 
@@ -96,7 +104,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """A place where the log went back: a resume from a checkpoint. The later rows were kept.
+    """A point where the log went back: a resume from a checkpoint. The later rows were kept.
 
     Attributes:
         from_step: the last step before the log went back.
@@ -125,100 +133,6 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A line of a file that could not be read, and why."""
-
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """How one column of a file was used.
-
-    Attributes:
-        name: the column as the file spells it.
-        metric: the metric, `step`, `epoch` or `rank` that it was read as; None when ignored.
-        why: for an ignored column the reason, for a used one what was special about it.
-        logged: cells that hold a value; None for a column that was not read.
-        first: first finite value.
-        last: last finite value.
-        nonfinite: cells that hold a NaN or an infinity.
-        misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
-        filled: cells that hold anything.
-    """
-
-    name: str
-    metric: str | None
-    why: str = ""
-    logged: int | None = None
-    first: float | None = None
-    last: float | None = None
-    nonfinite: int = 0
-    misread: int = 0
-    filled: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class FileUse:
-    """How one file was read.
-
-    Attributes:
-        path: the file as it was named.
-        format: the loader's name, with what it found (`csv, ';' separated, utf-16`).
-        rows: data rows read.
-        columns: every column of the file, in its order.
-        skipped: the first lines that could not be read (at most 20).
-        skipped_count: how many there were in all.
-        steps_from: what the steps were read from.
-        lost_share: the share of its bytes that are damaged, of a file that is read in records.
-    """
-
-    path: str
-    format: str
-    rows: int
-    columns: tuple[ColumnUse, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    skipped_count: int = 0
-    steps_from: str = ""
-    lost_share: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A file that was read, as it can be known again.
-
-    Attributes:
-        path: the file as it was named.
-        size: its bytes; None where it was not hashed.
-        sha256: the hash of the file as it is stored; None where it was not hashed.
-        reason: why it was not hashed.
-    """
-
-    path: str
-    size: int | None = None
-    sha256: str | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line of a text log that holds no metrics but may tell of an error or a warning.
-
-    Attributes:
-        line: its 1-based number in the file.
-        text: the line, made safe to print and cut.
-        at_end: whether no row of metrics came after it.
-        source: whether it stands further in, as the source does that a traceback quotes.
-    """
-
-    line: int
-    text: str
-    at_end: bool = False
-    source: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """A training run.
 
@@ -232,14 +146,14 @@ class Run:
         resumes: where the log went back.
         sources: how each file was read.
         notes: all that loading changed, assumed or ignored, in words.
-        lines: lines of a text log that may tell of errors, in their order; a selection where there are many.
+        lines: lines of a text log that may report errors, in their order; a selection if there are many.
         rerun: another run of the same training, to compare with.
         step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
             or tokens.
-        checkpoints: the checkpoints that lie with the log or in the folder that the user named: their paths by step.
+        checkpoints: the checkpoints beside the log or in the folder that the user named: their paths by step.
         epoch_ends: the epochs that end in a log of steps, by the last step that was logged in each.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
-        written: series as they were logged, where loading took their values for others (a loss of 0 for a NaN).
+        written: series as they were logged, if loading took their values for others (a loss of 0 for a NaN).
         places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
     """
@@ -263,9 +177,9 @@ class Run:
     places: Mapping[int, int] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
-        """Whether a metric was logged, whole or by group; of `lines` and `rerun` whether there are any.
+        """Return whether a metric was logged, whole or by group, or whether there are any `lines` or a `rerun`.
 
-        `config` stands for a run that has not begun: there is nothing but its configuration.
+        `config` means a run that has not begun: there is nothing but its configuration.
         """
         if name == CONFIG:
             return bool(self.config) and not self.series
@@ -274,32 +188,33 @@ class Run:
         return name in self.series or any(key.startswith(f"{name}/") for key in self.series)
 
     def get(self, metric: str) -> Series | None:
-        """The series of a metric, None when it was not logged."""
+        """Return the series of a metric, None if it was not logged."""
         return self.series.get(metric)
 
     def group(self, metric: str) -> dict[str, Series]:
-        """The series of a grouped metric by group, in the order in which they were logged."""
+        """Return the series of a grouped metric by group, in the order in which they were logged."""
         prefix = f"{metric}/"
         return {key[len(prefix) :]: s for key, s in self.series.items() if key.startswith(prefix)}
 
     def to_frame(self) -> pd.DataFrame:
-        """All series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged.
+        """Return all series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged.
 
-        Its `attrs` tell `stabtree.diagnose` which these are, and the configuration, so that the verdict is that of the
-        run; of several ranks it holds the mean, and of a text log no lines.
+        Its `attrs` keep which these are, and the configuration, so that `stabtree.diagnose` gives the verdict of the
+        run. It holds the mean of several ranks, and no lines of a text log.
         """
         import pandas as pd
 
         frame = pd.DataFrame({name: pd.Series(one.values, index=one.steps) for name, one in self.series.items()})
         frame.index.name = "step"
         steps = frame.index.to_numpy(dtype="int64")
+        not_logged = ((name, _not_logged(one, steps)) for name, one in self.series.items())
         # Plain values alone, as whoever writes the frame to a file needs, and no more: pandas copies them often.
         frame.attrs[FRAME_KEY] = {
             "config": {
                 "name": [self.name, "name"],
                 **{key: [_plain(one.value), one.source] for key, one in self.config.items()},
             },
-            "not_logged": {name: text for name, one in self.series.items() if (text := _not_logged(one, steps))},
+            "not_logged": dict(filter(itemgetter(1), not_logged)),
             "steps_from": next((source.steps_from for source in self.sources), ""),
             "resumes": [[item.from_step, item.to_step, item.replaced_rows] for item in self.resumes],
             "epoch_ends": [list(item) for item in self.epoch_ends.items()],
@@ -308,41 +223,40 @@ class Run:
         return frame
 
     def __repr__(self) -> str:
-        last = f", up to step {self.last_step:,}" if self.last_step is not None else ""
+        last = "" if self.last_step is None else f", up to step {self.last_step:,}"
         return f"Run({self.name!r}{last}: {', '.join(self.series) or 'nothing logged'})"
 
     def setting(self, key: str) -> ConfigScalar | None:
-        """A value of the configuration, None when it is not known; numbers of steps as the log counts them."""
+        """Return a value of the configuration, None if it is not known; numbers of steps as the log counts them."""
         found = self.config.get(key)
         if found and key in IN_STEPS and isinstance(found.value, int):
             return found.value * self.step_size
         return found.value if found else None
 
     def unlike(self, other: Run) -> list[str]:
-        """The settings in which another run differs, those that only one of them says included."""
-        keys = dict.fromkeys((*self.config, *other.config))
-        told = [[None if (one := run.config.get(key)) is None else one.value for run in (self, other)] for key in keys]
-        return [key for key, (a, b) in zip(keys, told, strict=True) if a != b and key not in NAMING]
+        """Return the settings in which another run differs, with those that only one of them has."""
+        own, others = ({key: one.value for key, one in run.config.items()} for run in (self, other))
+        return [key for key in {**own, **others} if own.get(key) != others.get(key) and key not in NAMING]
 
     def trained_otherwise(self, other: Run) -> list[str]:
-        """The settings known of both that make another run no repetition of this one; a seed does not."""
+        """Return the settings known of both that make another run no repetition of this one; a seed does not."""
         return [key for key in self.unlike(other) if key in self.config.keys() & other.config.keys() - LOGGING]
 
     @property
     def moves_by_nature(self) -> str:
-        """Why the loss of this run need not fall and may burst; nothing where it should fall as any loss does."""
+        """Why the loss of this run need not fall and may burst; nothing if it should fall as any loss does."""
         if self.has("reward") or self.has("reward_function"):
             return "a reward is logged: the loss of reinforcement learning"
         return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
     def by_row(self) -> bool:
-        """Whether the steps are numbers of rows, since no column holds any."""
+        """Whether the steps are row numbers, since no column holds any."""
         return any(source.steps_from == ROW_NUMBER for source in self.sources)
 
     @property
     def unit(self) -> str:
-        """What one of the steps is called; a row where they are numbers of rows."""
+        """What to call one of the steps; a row if they are row numbers."""
         return "row" if self.by_row else "step"
 
     @property
@@ -352,9 +266,11 @@ class Run:
 
     @property
     def planned_step(self) -> float:
-        """The last step that the run was to make, in what its steps count; infinity where nothing says so."""
+        """The last step that the run was to make, in what its steps count; infinity if it is not known."""
         planned = self.setting("epochs" if self.by_epoch else "max_steps")
-        return planned - 1 if isinstance(planned, int | float) else math.inf
+        if isinstance(planned, int | float):
+            return planned - 1
+        return math.inf
 
     @property
     def last_step(self) -> int | None:
@@ -367,7 +283,7 @@ def _plain(value: ConfigScalar) -> str | float | bool | list[int]:
 
 
 def _not_logged(series: Series, steps: Ints) -> str:
-    """The steps at which a series was not logged, as `3-99 101-199`: one text, which is copied at no cost."""
+    """Return the steps at which a series was not logged as `3-99 101-199`: one text, which is cheap to copy."""
     edges = np.diff(np.isin(steps, series.steps, invert=True).astype(np.int8), prepend=0, append=0)
     first, last = steps[np.flatnonzero(edges == 1)], steps[np.flatnonzero(edges == -1) - 1]
     return " ".join(f"{begin}-{end}" for begin, end in zip(first.tolist(), last.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What a predicate says: a verdict and the numbers behind it."""
+"""The answer of a predicate: a verdict and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Evidence:
         steps: where, at most a handful of steps.
         observed: the number that was compared; None where it is not finite or not a number.
         threshold: what it was compared with.
-        brief: what a leaf's `headline` says of it, a few words; empty where there is nothing to say.
+        brief: a few words for the `headline` of a leaf; empty if there is nothing to add.
     """
 
     text: str
@@ -40,12 +40,12 @@ class Answer:
         verdict: `yes`, `no`, `unknown`, or a label that the predicate declares (`fp16`, ...).
         evidence: never empty unless the verdict is unknown.
         reason: why it is unknown.
-        missing: the metrics and settings that would have answered it; what the run holds of them is not advised.
+        missing: the metrics and settings that would have answered it; those that the run has are not advised.
         onset_step: first step of what was found.
         last_good_step: last logged step before anything unusual.
-        applies: whether the question has a meaning for this run, where it is unknown.
+        applies: of an unknown answer, whether the question has a meaning for this run.
         storm: whether the loss stopped being finite: a checkpoint from right before may hold what broke it.
-        contrary: of a no, whether what was seen speaks against it; else the log merely does not show it.
+        contrary: of a no, whether the log contradicts it; otherwise the log merely does not show it.
     """
 
     verdict: str
@@ -60,10 +60,10 @@ class Answer:
 
 
 def unknown(reason: str, *missing: str) -> Answer:
-    """The honest answer where the data can't tell, with the metrics to log and the settings to name."""
+    """Return the answer if the data can't decide, with the metrics to log and the settings to name."""
     return Answer(UNKNOWN, reason=reason, missing=missing)
 
 
 def inapplicable(reason: str) -> Answer:
-    """The answer where the question has no meaning for the run, and nothing that is logged could give it one."""
+    """Return the answer if the question has no meaning for the run, whatever else it logged."""
     return Answer(UNKNOWN, reason=reason, applies=False)

@@ -2,7 +2,7 @@
 
 
 class StabtreeError(Exception):
-    """Something that the user can mend: a bad file, a bad option, a bad tree.
+    """Something that the user can fix: a bad file, a bad option, a bad tree.
 
     Anything else that escapes from stabtree is a bug of ours and keeps its traceback.
 
@@ -16,20 +16,22 @@ class StabtreeError(Exception):
         self.problem = problem
         self.where = where
         self.hint = hint
-        super().__init__(f"{where}: {problem}" if where else problem)
+        super().__init__(": ".join(filter(None, (where, problem))))
 
     def __str__(self) -> str:
         """The problem, where it is, and what to do: all that a traceback shows."""
-        return f"{self.args[0]}; {self.hint}" if self.hint else str(self.args[0])
+        if self.hint:
+            return f"{self.args[0]}; {self.hint}"
+        return str(self.args[0])
 
 
 class SeveralRunsError(StabtreeError):
-    """One run was asked for where there are several.
+    """One run was asked for, but there are several.
 
     Attributes:
         names: the runs within the file or folder, by name; empty where they are files of their own.
         files: the files that are a run each.
-        unseen: how many more files there are that nobody looked at.
+        unseen: the number of further files that were not opened.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class SeveralRunsError(StabtreeError):
 
 
 class NoLogError(StabtreeError):
-    """A folder in which no log lies."""
+    """A folder without a log."""
 
 
 class NoRowsError(StabtreeError):

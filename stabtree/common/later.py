@@ -1,4 +1,4 @@
-"""What is worked out only where somebody looks at it."""
+"""Values that are computed when they are first used."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Later(Sequence[T]):
-    """A tuple that is made when it is first looked at, and kept; it equals that tuple, and is pickled as one.
+    """A tuple that is made when it is first used, and kept; it equals that tuple, and is pickled as one.
 
     Args:
-        make: makes it.
+        make: makes the tuple.
     """
 
     __slots__ = ("_made", "_make")
@@ -30,11 +30,11 @@ class Later(Sequence[T]):
         return self._made
 
     @overload
-    def __getitem__(self, place: int) -> T: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
-        return self._all()[place]
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self._all()[index]
 
     def __len__(self) -> int:
         return len(self._all())

@@ -1,75 +1,87 @@
-"""Arrays in, arrays out. Knows nothing of training.
-
-All functions take finite float64 arrays unless they say otherwise, run in linear time (sorting apart)
-and leave their arguments alone.
-"""
+"""Functions of finite float64 arrays, in linear time but for sorting; they leave their arguments alone."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
 
-NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the same slope for a normal sample
+NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the decay of a normal sample
 CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
-SOME = 1000  # values that are looked at before all of them are
+SOME = 1000  # values that are checked before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
-LARGEST = 1e100  # what is larger is taken for this, so that squares and ratios stay finite
+LARGEST = 1e100  # larger values are clipped to this, so that squares and ratios stay finite
 
 
 def median(values: Floats | Ints) -> float:
-    """The median of all values, NaN where there is none or one of them is NaN."""
-    return float(row_medians(values.ravel())) if values.size else math.nan
+    """Return the median of all values, NaN if there is none or one of them is NaN."""
+    if values.size:
+        return float(row_medians(values.ravel()))
+    return math.nan
 
 
 def row_medians(values: Floats | Ints) -> Floats:
-    """The medians along the last axis, of at least one value each.
+    """Return the medians along the last axis, of at least one value each.
 
-    What numpy's own gives; that one imports masked arrays first, which takes a tenth of a small diagnosis.
+    Gives what `np.median` gives; that one imports masked arrays first, which takes a tenth of a small diagnosis.
     """
     size = values.shape[-1]
     middle = size // 2
-    ends = (middle, size - 1) if size % 2 else (middle - 1, middle, size - 1)
-    parted = np.partition(values, ends, axis=-1)
-    found = parted[..., middle] if size % 2 else (parted[..., middle - 1] + parted[..., middle]) / 2
+    found: Any
+    if size % 2:
+        parted = np.partition(values, (middle, size - 1), axis=-1)
+        found = parted[..., middle]
+    else:
+        parted = np.partition(values, (middle - 1, middle, size - 1), axis=-1)
+        found = (parted[..., middle - 1] + parted[..., middle]) / 2
     answer: Floats = np.where(np.isnan(parted[..., -1]), np.nan, found)
     return answer
 
 
 def quantiles(values: Floats, *shares: float) -> list[float]:
-    """The quantiles of at least one value, interpolated linearly, as numpy's own gives them (see `row_medians`)."""
-    places = [share * (len(values) - 1) for share in shares]
-    below = [int(place) for place in places]
-    above = [min(place + 1, len(values) - 1) for place in below]
+    """Return the quantiles of at least one value, interpolated linearly as by `np.quantile` (see `row_medians`)."""
+    positions = [share * (len(values) - 1) for share in shares]
+    below = [int(position) for position in positions]
+    above = [min(index + 1, len(values) - 1) for index in below]
     parted = np.partition(values, sorted({*below, *above}))
     found = []
-    for place, low, high in zip(places, below, above, strict=True):
-        a, b, part = float(parted[low]), float(parted[high]), place - low
-        found.append(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
+    for position, low, high in zip(positions, below, above, strict=True):
+        a, b, part = float(parted[low]), float(parted[high]), position - low
+        if part >= 0.5:
+            found.append(b - (b - a) * (1 - part))
+        else:
+            found.append(a + (b - a) * part)
     return found
 
 
 def true_at_end(flags: Bools) -> int:
-    """How many of the last values are true."""
+    """Return how many of the last values are true."""
     wrong = np.flatnonzero(~flags)
-    return len(flags) - (int(wrong[-1]) + 1 if len(wrong) else 0)
+    if not len(wrong):
+        return len(flags)
+    return len(flags) - 1 - int(wrong[-1])
+
+
+def is_counter(values: Floats) -> bool:
+    """Whether values only ever rise, as a count from the beginning on does; a flag of each row goes back to 0."""
+    return bool((np.diff(values) >= 0).all())
 
 
 def change_noise(values: Floats) -> float:
-    """Standard deviation of one value, by neighbours' changes: outliers and a steady trend leave it alone."""
+    """Return the standard deviation of one value, by neighbours' changes: outliers and a trend don't affect it."""
     changes = np.diff(values)
     return NORMAL_MAD * median(np.abs(changes - median(changes))) / 2**0.5
 
 
 def resolution(values: Floats) -> float:
-    """The power of ten that all values are whole multiples of, as far as they were printed with so few digits; else 0.
+    """Return the power of ten that all values are multiples of, if they were printed with so few digits; else 0.
 
     A loss printed as 0.0123 has one of 1e-4. No value but 0 gives 0 as well.
     """
@@ -78,27 +90,30 @@ def resolution(values: Floats) -> float:
         return 0.0
     top = math.floor(math.log10(float(sizes.max())))
     for power in range(top, top - 8, -1):
-        # The first few tell of nearly every power that it is none.
+        # The first few rule out nearly every wrong power.
         if _whole(sizes[:SOME] / 10.0**power) and _whole(sizes / 10.0**power):
             return float(10.0**power)
     return 0.0
 
 
 def _whole(values: Floats) -> bool:
-    """Whether all are whole numbers, but for the error of a division."""
+    """Return whether all are whole numbers, but for the error of a division."""
     return bool((np.abs(values - np.round(values)) <= 1e-9 * np.maximum(values, 1.0)).all())
 
 
 def interval(steps: Ints) -> float:
-    """Median distance between neighbouring steps; 1 for fewer than two steps."""
+    """Return the median distance between neighbouring steps; 1 for fewer than two steps."""
     if len(steps) < 2:
         return 1.0
     mean = (int(steps[-1]) - int(steps[0])) / (len(steps) - 1)
-    return mean if mean == 1.0 else median(np.diff(steps))  # steps increase: a mean of 1 means all are 1
+    # steps increase: a mean of 1 means all are 1
+    if mean == 1.0:
+        return mean
+    return median(np.diff(steps))
 
 
 def _sums(part: Floats, rows: int, size: int) -> Floats:
-    """Sums of `rows` neighbours, `size` of them.
+    """Return sums of `rows` neighbours, `size` of them.
 
     Adds up doubled partial sums, so a huge value spoils only the windows that hold it; a running
     cumulative sum would lose the digits of every window after it.
@@ -116,9 +131,9 @@ def _sums(part: Floats, rows: int, size: int) -> Floats:
 
 
 def _slopes(part: Floats, rows: int, size: int) -> Floats:
-    """Least-squares slope per row of `rows` neighbours, `size` of them, added up as in `_sums`."""
+    """Return the least-squares slopes per row of `rows` neighbours, `size` of them, added up as in `_sums`."""
     total, weighted = np.zeros(size), np.zeros(size)
-    inner = np.zeros(len(part))  # sums of row times place within the doubled parts, places counted from their start
+    inner = np.zeros(len(part))  # sums of row times index within the doubled parts, indices counted from their start
     width, start = 1, 0
     while True:
         if rows & width:
@@ -137,7 +152,7 @@ def _slopes(part: Floats, rows: int, size: int) -> Floats:
 
 
 def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,).
+    """Return mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,).
 
     Entry i belongs to `values[rows + i]`, which is itself not in the window. With `detrend` (rows > 2) the
     deviation is that from the window's straight line, so that a loss that falls steeply does not pass for a noisy one.
@@ -162,7 +177,7 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
 
 
 def t_tail(height: float, dof: int) -> float:
-    """Probability that Student's t with `dof` degrees of freedom (1 or more) exceeds a height.
+    """Return the probability that Student's t with `dof` degrees of freedom (1 or more) exceeds a height.
 
     Abramowitz and Stegun 26.7.3 and 26.7.4; the normal distribution from 200 degrees on.
     """
@@ -195,12 +210,12 @@ class Tail(NamedTuple):
     rows: int
 
     def expected(self, height: float) -> float:
-        """Scores above `height` to expect by chance."""
+        """Return the number of scores above `height` to expect by chance."""
         own = 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
         return self.size * max(own, t_tail(height / math.sqrt(1 + 1 / self.rows), max(self.rows - 2, 1)))
 
     def height(self, expected: float) -> float:
-        """The height above which chance puts `expected` scores; infinite for none."""
+        """Return the height above which chance puts `expected` scores; infinite for none."""
         if expected <= 0:
             return math.inf
         low, high = 0.0, max(1.0, self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0)))
@@ -208,25 +223,30 @@ class Tail(NamedTuple):
             low, high = high, 2 * high + 1
         for _ in range(50):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.expected(middle) > expected else (low, middle)
+            if self.expected(middle) > expected:
+                low = middle
+            else:
+                high = middle
         return high
 
 
 def upper_tail(scores: Floats, rows: int) -> Tail:
-    """The tail of at least two scores, without what is on trial: the highest one, and the last twentieth.
+    """Return the tail of at least two scores, without the ones to be tested: the highest, and the last twentieth.
 
     In a log of 60 rows the highest score alone would move the 99th percentile up to itself, and a run that blows
     up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
     """
-    early = scores[: len(scores) - len(scores) // 20] if len(scores) >= 40 else scores
-    places = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
-    others = early[places + (places >= np.argmax(early))]
+    early = scores
+    if len(scores) >= 40:
+        early = scores[: len(scores) - len(scores) // 20]
+    indices = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
+    others = early[indices + (indices >= np.argmax(early))]
     at90, at99 = quantiles(others, 0.90, 0.99)
     return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 
 
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
-    """Medians of `count` equal consecutive blocks that end with the last value, and the index at which each starts.
+    """Return medians of `count` equal consecutive blocks up to the last value, and the index at which each starts.
 
     Up to `count - 1` values at the beginning are left out, and of a block of thousands a median needs only some.
     """
@@ -237,13 +257,13 @@ def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
 
 
 def medians_of_three(values: Floats) -> Floats:
-    """Each of at least three values as the median of it and its neighbours; the two at the ends as the mean of two."""
+    """Return the median of each of at least three values and its neighbours; at both ends the mean of two."""
     inner = row_medians(np.lib.stride_tricks.sliding_window_view(values, 3))
     return np.concatenate(([np.mean(values[:2])], inner, [np.mean(values[-2:])]))
 
 
 def kendall_z(values: Floats) -> float:
-    """Mann-Kendall trend score: about standard normal without a trend, positive for a rise.
+    """Return the Mann-Kendall trend score: about standard normal without a trend, positive for a rise.
 
     Quadratic in time: for a few hundred values (block medians), not for raw rows.
     Source: Mann 1945, Kendall 1975; ties corrected as usual.
@@ -261,19 +281,19 @@ def kendall_z(values: Floats) -> float:
 
 
 def ends_and_trend(values: Floats, levels: int) -> tuple[float, float, float]:
-    """The level at the beginning, the level at the end, and the z of the trend of block medians."""
+    """Return the level at the beginning, the level at the end, and the z of the trend of block medians."""
     medians, _ = blocks(values, min(max(levels, 1), max(1, len(values) // 3)))
     return median(medians[:3]), median(medians[-3:]), kendall_z(medians)
 
 
 def span(values: Floats) -> float:
-    """The range from the 2nd to the 98th percentile: all that a series covers but its outliers."""
+    """Return the range from the 2nd to the 98th percentile: all that a series covers but its outliers."""
     high, low = quantiles(values[:: 1 + len(values) // SAMPLE], 0.98, 0.02)
     return high - low
 
 
 def stretches(flags: Bools) -> list[tuple[int, int]]:
-    """Runs of true values as (first index, index after the last)."""
+    """Return runs of true values as (first index, index after the last)."""
     padded = np.concatenate(([False], flags, [False]))
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -10,29 +10,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-MOST_DIGITS = 17  # a float has no more
+MAX_DIGITS = 17  # a float has no more
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
 
 def clean(text: object, limit: int = 200) -> str:
-    r"""One line of `text` without escape sequences and control characters, cut to `limit` characters.
+    r"""Return `text` as one line without escape sequences and control characters, cut to `limit` characters.
 
     >>> clean("a\x1b[31mred\x1b[0m\tcell\0")
     'ared cell'
     """
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
     head = str(text)[: 4 * limit + 1000]
-    flat = "".join(
-        char if char.isprintable() else " " if char.isspace() else "" for char in _ESCAPES.sub("", head)
-    ).strip()
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    flat = "".join(map(_printable, _ESCAPES.sub("", head))).strip()
+    if len(flat) <= limit:
+        return flat
+    return flat[: limit - 1] + "…"
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if char.isspace() else ""
 
 
 _COMMANDS = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
 
 
 def inert(text: str) -> str:
-    r"""Lines in which no CI service sees a command: one reads `::name::` at their start, others `##[name]` anywhere.
+    r"""Return lines without commands of CI services: some read `::name::` at their start, others `##[name]` anywhere.
 
     >>> inert("found in\n  ::set-output name=a::b ##[add-mask]c")
     'found in\n  : :set-output name=a::b # #[add-mask]c'
@@ -40,32 +46,40 @@ def inert(text: str) -> str:
     return _COMMANDS.sub(r"\g<0> ", text)
 
 
-# A password may hold slashes; a number before one is the port of a host.
+# A password may hold slashes; a number before one is the port of a host. A path of the system has one slash of two.
 _LOGIN = re.compile(
-    r"(?<=://)(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
+    r"(?:(?<=://)|(?<=[\w+]{2}:/)(?!/))"
+    r"(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
 )
-_SIGNED = re.compile(r"(?i)([?&](?:x-amz-[a-z-]+|x-goog-[a-z-]+|awsaccesskeyid|signature|sig|token|key)=)[^&\s]+")
+_HIDDEN_NAMES = r"token|key|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth|x-amz-|x-goog-"
+_SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)[^&;\s\"'<>`]+")
 
 
 def masked(text: str) -> str:
-    """A text without the passwords and signatures of the addresses in it.
+    """Return a text without the passwords, tokens and signatures of the addresses in it.
 
     >>> masked("ftp://me:secret@host/runs and s3://bucket/a@b")
     'ftp://***@host/runs and s3://bucket/a@b'
+    >>> masked("simplecache::http:/me:secret@host/a?access_token=secret&part=1")
+    'simplecache::http:/***@host/a?access_token=***&part=1'
     """
-    return _SIGNED.sub(r"\1***", _LOGIN.sub("***", text)) if "://" in text else text
+    if ":/" in text:
+        return _SIGNED.sub(r"\1***", _LOGIN.sub("***", text))
+    return text
 
 
 _STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")
 
 
 def counting(text: str, unit: str) -> str:
-    """A sentence of ours whose numbers of steps count something else.
+    """Return a sentence of ours whose numbers of steps count something else.
 
     >>> counting("up to 4 at step 812, 3 steps before", "row")
     'up to 4 at row 812, 3 rows before'
     """
-    return text if unit == "step" else _STEPS.sub(unit, text)
+    if unit == "step":
+        return text
+    return _STEPS.sub(unit, text)
 
 
 _SPELLED = {
@@ -86,7 +100,7 @@ _SPELLED = {
 
 
 def to_ascii(text: str) -> str:
-    """A text in ASCII alone, for what can show nothing else: signs spelled out, letters without their accents.
+    """Return a text in ASCII, for outputs that show nothing else: signs spelled out, letters without accents.
 
     >>> to_ascii("2.1σ · 14.1 → 3×10² …")
     '2.1sigma - 14.1 -> 3x10^2 ~'
@@ -94,18 +108,19 @@ def to_ascii(text: str) -> str:
     if text.isascii():
         return text
     spelled = unicodedata.normalize("NFKD", "".join(_SPELLED.get(char, char) for char in text))
-    return "".join(char if char.isascii() else "?" for char in spelled if not unicodedata.combining(char))
+    plain_letters = "".join(char for char in spelled if not unicodedata.combining(char))
+    return plain_letters.encode("ascii", "replace").decode()
 
 
 def stays_inside(name: str) -> bool:
-    """Whether a file's name, relative to a folder, stays within it as far as its words say; a link may yet lead out."""
+    """Return whether a relative file name stays inside its folder; a link may still lead out."""
     if not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
         return False
     return ".." not in name.replace("\\", "/").split("/")
 
 
 def docstring(function: Callable[..., Any]) -> str:
-    """The docstring of a function, from its source where Python was told to leave docstrings out (`-OO`)."""
+    """Return the docstring of a function, from its source if Python leaves docstrings out (`-OO`)."""
     if function.__doc__:
         return function.__doc__.strip()
     import ast
@@ -116,45 +131,48 @@ def docstring(function: Callable[..., Any]) -> str:
         source = dedent(getsource(function))
         # `ast.parse` leaves them out as well, since 3.14.
         tree = compile(source, "source", "exec", ast.PyCF_ONLY_AST, optimize=0)
-    except (OSError, SyntaxError):  # no source lies beside the bytecode
+    except (OSError, SyntaxError):  # there is no source beside the bytecode
         return ""
     made = tree.body[0] if isinstance(tree, ast.Module) else tree
-    return ast.get_docstring(made) or "" if isinstance(made, ast.FunctionDef) else ""
+    if isinstance(made, ast.FunctionDef):
+        return ast.get_docstring(made) or ""
+    return ""
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A did-you-mean clause for a name, empty where nothing is near."""
+    """Return a did-you-mean clause for a name, empty if no known name is close."""
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    if found:
+        return f"; did you mean {found[0]!r}?"
+    return ""
 
 
 def plain(text: str) -> bool:
-    """Whether a text can only be a number as all programs write it: Python alone takes `1_234` and `٣` for numbers."""
+    """Return whether a text has no number that only Python reads, such as `1_234` and `٣`."""
     return text.isascii() and "_" not in text
 
 
 def against(value: float, limit: float, form: str = ".3g") -> str:
-    """A number in few digits, or in as many as tell it from a limit that it did not reach or is beyond.
+    """Format a number in few digits, or in as many as show on which side of a limit it is.
 
     Args:
         value: the number.
-        limit: what it was compared with, which stands beside it.
-        form: the least digits, as in a format: `.3g`, `.1f` or `.0%`.
+        limit: what it was compared with, which is shown beside it.
+        form: the format with the fewest digits: `.3g`, `.1f` or `.0%`.
 
     >>> against(29.996, 30.0), against(0.7996, 0.8, ".0%"), against(30.0, 30.0)
     ('29.996', '79.96%', '30')
     """
-    digits, kind = int(form[1:-1]), form[-1]
-    while digits < MOST_DIGITS:
-        shown = f"{value:.{digits}{kind}}"
-        if all(
-            _side(_read(shown), other) == _side(value, limit) for other in (limit, _read(f"{limit:.{digits}{kind}}"))
-        ):
+    shown, side = f"{value:{form}}", _side(value, limit)
+    for digits in range(int(form[1:-1]), MAX_DIGITS + 1):
+        precise = f".{digits}{form[-1]}"
+        shown = f"{value:{precise}}"
+        number = _read(shown)
+        if _side(number, limit) == _side(number, _read(f"{limit:{precise}}")) == side:
             return shown
-        digits += 1
-    return f"{value:.{digits}{kind}}"
+    return shown
 
 
 def _side(value: float, limit: float) -> int:
@@ -166,9 +184,21 @@ def _read(shown: str) -> float:
 
 
 def in_words(names: Sequence[str]) -> str:
-    """All names, of which there is at least one.
+    """Join names, of which there is at least one.
 
     >>> in_words(["lr"]), in_words(["lr", "loss", "step"])
     ('lr', 'lr, loss and step')
     """
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def first_few(names: Sequence[object], count: int, limit: int = 60) -> str:
+    """Return the first names, safe to print and each cut to `limit` characters, and how many more there are.
+
+    >>> first_few(["lr", "loss", "step"], 2), first_few(["lr"], 2)
+    ('lr, loss and 1 more', 'lr')
+    """
+    shown = ", ".join(clean(name, limit) for name in names[:count])
+    if len(names) > count:
+        return f"{shown} and {len(names) - count} more"
+    return shown

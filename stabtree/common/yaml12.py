@@ -12,8 +12,8 @@ from typing import Any
 
 from stabtree.common.errors import StabtreeError
 
-MOST_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
-DEEPEST = 50
+MAX_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
+MAX_DEPTH = 50
 
 # Far below what the parser's stack holds, far above what brackets in a tree's texts add up to unbalanced.
 BRACKETS = 500
@@ -44,7 +44,7 @@ class Document:
         self.count = 0
 
     def line(self, *path: str | int) -> int:
-        """The line of a path, or of its nearest ancestor that has one."""
+        """Return the line of a path, or of its nearest ancestor that has one."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -54,7 +54,7 @@ def parse(text: str, where: str) -> Document:
     """Parse one YAML document.
 
     Raises:
-        StabtreeError: where the text is no YAML, nests too deeply or grows too large.
+        StabtreeError: if the text is not YAML, nests too deeply or grows too large.
     """
     import yaml
 
@@ -66,10 +66,10 @@ def parse(text: str, where: str) -> Document:
         node = yaml.compose(text, Loader=loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{where}:{mark.line + 1}" if mark else where
+        location = f"{where}:{mark.line + 1}" if mark else where
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
         raise StabtreeError(
-            f"not valid YAML: {problem}", where=place, hint="correct that line, then `stabtree tree check FILE`"
+            f"not valid YAML: {problem}", where=location, hint="correct that line, then `stabtree tree check FILE`"
         ) from None
     if node is not None:
         document.value = _convert(node, (), document, where)
@@ -77,10 +77,13 @@ def parse(text: str, where: str) -> Document:
 
 
 def _too_deep(text: str) -> bool:
-    """Whether brackets or dashes nest so deeply that the C parser, which recurses, would run out of stack."""
+    """Return whether brackets or dashes nest so deeply that the C parser, which recurses, would run out of stack."""
     depth = deepest = 0
     for mark in _MARKS.findall(text):
-        depth += 1 if mark in "[{" else -1
+        if mark in "[{":
+            depth += 1
+        else:
+            depth -= 1
         deepest = max(deepest, depth)
     return deepest > BRACKETS or bool(_DASHES.search(text)) or bool(_INDENT.search(text))
 
@@ -88,7 +91,7 @@ def _too_deep(text: str) -> bool:
 def _convert(node: Any, path: Path, document: Document, where: str) -> Any:
     line = node.start_mark.line + 1
     document.count += 1
-    if document.count > MOST_NODES or len(path) > DEEPEST:
+    if document.count > MAX_NODES or len(path) > MAX_DEPTH:
         raise StabtreeError(
             "the file grows too large or nests too deeply", where=f"{where}:{line}", hint="use fewer aliases"
         )
@@ -96,7 +99,7 @@ def _convert(node: Any, path: Path, document: Document, where: str) -> Any:
     if node.id == "scalar":
         return _scalar(node)
     if node.id == "sequence":
-        return [_convert(item, (*path, place), document, where) for place, item in enumerate(node.value)]
+        return [_convert(item, (*path, index), document, where) for index, item in enumerate(node.value)]
     found: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if key_node.id != "scalar":
@@ -117,4 +120,6 @@ def _scalar(node: Any) -> Any:
         return _WORDS[text.lower()]
     if _INT.match(text) and len(text) < 20:
         return int(text)
-    return float(text) if _FLOAT.match(text) else text
+    if _FLOAT.match(text):
+        return float(text)
+    return text

@@ -1,11 +1,12 @@
-"""Which sections and trees a run is walked through, why the others are not, and what keeps it from being called ok."""
+"""Which sections and trees a run is walked through, why not the others, and what it lacks to be called ok."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.visits import Walked, WalkedTree
+from stabtree.diagnosis.visits import Missing, Walked, WalkedTree
 from stabtree.run import CONFIG
 from stabtree.tree.document import Part
 from stabtree.tree.model import Severity
@@ -13,34 +14,46 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.diagnosis.visits import Missing, Visit
+    from stabtree.common.faults import Fault
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Section, Tree
 
+# What a section may wait for besides metrics: what to say where it is absent, and where it is there.
+_PRESENCE = {
+    "lines": ("the log is no text log, or has no such lines", "the log is a text log with lines to read"),
+    CONFIG: ("it is a run with a log, not a configuration alone", "a configuration alone was given"),
+    "rerun": ("no rerun was given (--rerun)", "a rerun was given"),
+}
+
 
 def walked(run: Run, section: Section) -> Walked:
-    """Whether a section is walked: always, or because one of its metrics was logged."""
+    """Return whether a section is walked, and why: always, or because one of its metrics was logged."""
     if not section.when:
         return Walked(section, True, "always")
-    here = [name for name in section.when if run.has(name)]
-    return Walked(section, bool(here), _presence((here or section.when)[0], here=bool(here)))
+    for name in section.when:
+        if run.has(name):
+            return Walked(section, True, _presence(name, here=True))
+    return Walked(section, False, _presence(section.when[0], here=False))
 
 
 def walked_trees(tree: Tree, sections: Sequence[Walked]) -> tuple[WalkedTree, ...]:
-    """What was walked of each of the trees that were put together."""
-    found = []
-    for part in tree.parts or (Part(tree.name, tree.title),):
-        own = [item for item in sections if item.section.tree in ("", part.name)]
-        count = sum(item.walked for item in own)
-        if part.loaded and not own:
-            continue  # it adds causes to the leaves of others, and is never walked itself
-        why = f"{count} of {len(own)} sections"
-        if not part.loaded:
-            why = _presence(part.when[0], here=False)
-        elif own and not count:
-            why = own[0].why
-        found.append(WalkedTree(part.name, part.title, part.loaded and count > 0, why))
-    return tuple(found)
+    """Return what was walked of each of the composed trees."""
+    parts = tree.parts or (Part(tree.name, tree.title),)
+    found = [_walked_tree(part, [item for item in sections if item.section.tree in ("", part.name)]) for part in parts]
+    return tuple(item for item in found if item)
+
+
+def _walked_tree(part: Part, sections: Sequence[Walked]) -> WalkedTree | None:
+    """Return what was walked of a tree; None for one that only adds causes to the leaves of others."""
+    if not part.loaded:
+        return WalkedTree(part.name, part.title, False, _presence(part.when[0], here=False))
+    if not sections:
+        return None
+    count = sum(item.walked for item in sections)
+    why = f"{count} of {len(sections)} sections" if count else sections[0].why
+    return WalkedTree(part.name, part.title, count > 0, why)
 
 
 def lacking_for_ok(
@@ -50,11 +63,11 @@ def lacking_for_ok(
     visits: Iterable[Visit],
     missing: tuple[Missing, ...],
 ) -> tuple[Missing, ...]:
-    """What keeps a run from being called ok: the entry questions of what applies to it that have no answer.
+    """Return the questions without an answer that keep a run from being called ok.
 
-    Any leaf that says ok may ask for them, whichever of them was reached. Where nothing was logged that they ask
-    for, all of them lack; a tree that asks for nothing judges a run by any answer at all. Questions for a
-    person lack where a walk went past them to an ok with no answer at all.
+    Those are the questions that the leaves which say ok need, whichever of them was reached, as far as their section
+    applies to the run; all of them if none applies. A tree whose leaves need none judges a run by any answer at all.
+    Questions for a person count where a walk went past them to an ok with no answer at all.
 
     Args:
         run: the run.
@@ -63,33 +76,59 @@ def lacking_for_ok(
         visits: all questions that were asked.
         missing: those of them that could not be answered.
     """
-    end, waved = ends[0][1], _waved_through(ends)
-    leaves = tree.leaves.values()
-    needs = {need for leaf in leaves if leaf.severity is Severity.OK or leaf is end for need in leaf.needs}
-    here = {need for need in needs if walked(run, tree.section(tree.questions[need].section)).walked}
+    needs = _needs(tree, ends[0][1])
     if needs:
-        return tuple(item for item in missing if item.id in (here or needs) | waved)
-    blind = all(visit.answer.verdict == UNKNOWN for visit in visits)
-    return tuple(item for item in missing if blind or item.id in waved)
+        applying = {id_ for id_ in needs if walked(run, tree.section(tree.questions[id_].section)).walked}
+        needed = applying or needs
+    else:
+        needed = {item.id for item in missing} if _all_unknown(visits) else set()
+    needed |= _skipped_to_ok(ends)
+    return tuple(item for item in missing if item.id in needed)
 
 
-def _waved_through(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
-    """The questions for a person of walks that ended in ok without a single answer."""
-    return {
-        visit.question.id
-        for visits, leaf in ends
-        if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in visits)
-        for visit in visits
-        if not visit.question.test and UNKNOWN not in visit.question.go
-    }
+def _needs(tree: Tree, end: Leaf) -> set[str]:
+    """Return the questions that the end of the path and the leaves that say ok need."""
+    ok = (leaf for leaf in tree.leaves.values() if leaf.severity is Severity.OK)
+    return set(end.needs).union(*(leaf.needs for leaf in ok))
+
+
+def _skipped_to_ok(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
+    """Return the questions for a person of walks that ended in ok without a single answer."""
+    found: set[str] = set()
+    for visits, leaf in ends:
+        if leaf.severity is Severity.OK and _all_unknown(visits):
+            questions = (visit.question for visit in visits)
+            found.update(item.id for item in questions if not item.test and UNKNOWN not in item.go)
+    return found
+
+
+def _all_unknown(visits: Iterable[Visit]) -> bool:
+    return all(visit.answer.verdict == UNKNOWN for visit in visits)
+
+
+def with_faults(diagnosis: Diagnosis, faults: Iterable[Fault]) -> Diagnosis:
+    """Return the diagnosis with these faults, besides those that it has."""
+    new = tuple(fault for fault in faults if fault not in diagnosis.faults)
+    if not new:
+        return diagnosis
+    failed = {fault.id for fault in new}
+    lacking = [Missing(fault.id, fault.reason, (), "") for fault in new]
+    run = diagnosis.run
+    return replace(
+        diagnosis,
+        run=replace(run, notes=(*(fault.note for fault in new), *run.notes)),
+        faults=(*diagnosis.faults, *new),
+        lacking=(*lacking, *(item for item in diagnosis.lacking if item.id not in failed)),
+        verdict=diagnosis.verdict if _is_alarm(diagnosis) else UNKNOWN,
+    )
+
+
+def _is_alarm(diagnosis: Diagnosis) -> bool:
+    return diagnosis.verdict in (Severity.WARNING, Severity.CRITICAL)
 
 
 def _presence(name: str, *, here: bool) -> str:
-    """Whether a section's metric, or what else it waits for, was there."""
-    if name == "lines":
-        return f"the log is {'a text log with lines to read' if here else 'no text log, or has no such lines'}"
-    if name == CONFIG:
-        return "a configuration alone was given" if here else "it is a run with a log, not a configuration alone"
-    if name == "rerun":
-        return "a rerun was given" if here else "no rerun was given (--rerun)"
+    """Return whether a section's metric, or what else it waits for, was there."""
+    if name in _PRESENCE:
+        return _PRESENCE[name][here]
     return f"{name} was {'' if here else 'not '}logged"

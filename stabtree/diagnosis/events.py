@@ -1,13 +1,14 @@
-"""One event is one finding: what several leaves tell of it is put together."""
+"""One event is one finding: merges the findings of several leaves that describe the same event."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.diagnosis.causes import by_strength
-from stabtree.diagnosis.fixes import advised
+from stabtree.diagnosis.fixes import leaf_fixes, ranked_fixes
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts import facts_of
@@ -19,64 +20,74 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stabtree.common.answer import Evidence
-    from stabtree.diagnosis.fixes import Filling
+    from stabtree.diagnosis.fixes import FixFormatter
     from stabtree.diagnosis.result import Finding, Restart
     from stabtree.facts.registry import Facts
 
 
-class Seen(NamedTuple):
-    """A finding, and what its onset stands on.
+class FindingWithContext(NamedTuple):
+    """The finding of one walk, with what it takes to merge it with others.
 
     Attributes:
         finding: the finding.
         storm: whether the loss went NaN.
-        by_levels: whether its onset is that of a level, and not of a row.
-        filling: what fills its fixes.
-        reasons: what speaks for its own fixes.
+        by_levels: whether its onset is that of a level and not of a row.
+        formatter: fills in its fixes.
+        reasons: the evidence that speaks for its own fixes.
     """
 
     finding: Finding
     storm: bool
     by_levels: bool
-    filling: Filling
+    formatter: FixFormatter
     reasons: tuple[Evidence, ...]
 
 
-def one_each(seen: Iterable[Seen], facts: Facts) -> list[Finding]:
-    """The findings, one for each event, worst first.
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by severity; equally severe ones keep their order."""
+    return sorted(findings, key=lambda finding: -finding.leaf.severity.rank)
 
-    Findings tell of one event where their leaves share a kind of it, and both last to the end of the log, both begin
-    at the same time (within one level of the loss, or with no row between them that could tell them apart), or both
-    speak of the highest row of the loss.
+
+def merge_events(found: Iterable[FindingWithContext], facts: Facts) -> list[Finding]:
+    """Merge the findings of the same event; return one finding for each event, worst first.
+
+    Findings are of one event if their leaves share a kind of it, and both last to the end of the log, or both begin
+    at the same time (within one level of the loss, or with no row between them that could separate them), or both
+    name the highest row of the loss.
 
     Args:
-        seen: all that was found; of equally bad ones the first gives the event its leaf.
-        facts: what is found in the run.
+        found: all findings; of equally bad ones the first gives the event its leaf.
+        facts: the facts of the run.
     """
-    groups: list[list[Seen]] = []
-    for item in sorted(seen, key=lambda item: -item.finding.leaf.severity.rank):
-        same = [group for group in groups if any(_one_event(item, other, facts) for other in group)]
-        if not same:
-            groups.append([item])
-            continue
-        first, *others = same
-        first += [*(other for group in others for other in group), item]
-        groups = [group for group in groups if all(group is not other for other in others)]
-    return [group[0].finding if len(group) == 1 else _joined(group, facts) for group in groups]
+    groups: list[list[FindingWithContext]] = []
+    for item in sorted(found, key=lambda item: -item.finding.leaf.severity.rank):
+        merged: list[FindingWithContext] = []
+        apart = []
+        for group in groups:
+            if not any(_is_one_event(item, other, facts) for other in group):
+                apart.append(group)
+            elif merged:
+                merged += group
+            else:
+                merged = group
+                apart.append(merged)
+        merged.append(item)
+        groups = apart if len(merged) > 1 else [*apart, merged]
+    return [_merge(group, facts) for group in groups]
 
 
-def _one_event(one: Seen, other: Seen, facts: Facts) -> bool:
+def _is_one_event(one: FindingWithContext, other: FindingWithContext, facts: Facts) -> bool:
     if not set(one.finding.leaf.events) & set(other.finding.leaf.events):
         return False
     if one.finding.leaf.lasting and other.finding.leaf.lasting:
         return True
-    if all(_holds_peak(item, facts) for item in (one, other)):
+    if _holds_peak(one, facts) and _holds_peak(other, facts):
         return True
-    return not (one.by_levels or other.by_levels) and _at_once(one.finding, other.finding, facts)
+    return not (one.by_levels or other.by_levels) and _begin_together(one.finding, other.finding, facts)
 
 
-def _holds_peak(item: Seen, facts: Facts) -> bool:
-    """Whether the highest row of the loss is named as what was found, or lies in a rise that no earlier row shows."""
+def _holds_peak(item: FindingWithContext, facts: Facts) -> bool:
+    """Return whether the highest row of the loss is what was found, or is part of a rise that no earlier row shows."""
     loss, onset = facts.run.get("loss"), item.finding.onset_step
     if loss is None or onset is None:
         return False
@@ -87,78 +98,94 @@ def _holds_peak(item: Seen, facts: Facts) -> bool:
     return any(evidence.metric == "loss" and peak in evidence.steps[1:2] for evidence in item.finding.evidence)
 
 
-def _at_once(one: Finding, other: Finding, facts: Facts) -> bool:
+def _begin_together(one: Finding, other: Finding, facts: Facts) -> bool:
+    """Return whether two onsets are within one level of the loss, or no row of a series that shows them is between."""
     if one.onset_step is None or other.onset_step is None:
         return False
     early, late = sorted((one.onset_step, other.onset_step))
     loss = facts.run.get("loss")
-    if loss is not None and late - early <= facts.get("levels").length(loss):
+    if loss is not None and late - early <= facts.sure("levels").length(loss):
         return True
-    logged = [facts.run.get(finding.metric) for finding in (one, other)]
-    return any(not ((item.steps > early) & (item.steps < late)).any() for item in logged if item is not None)
+    for finding in (one, other):
+        series = facts.run.get(finding.metric)
+        if series is not None and not ((series.steps > early) & (series.steps < late)).any():
+            return True
+    return False
 
 
-def _joined(group: Sequence[Seen], facts: Facts) -> Finding:
-    """One finding of several: the first one's leaf, the earliest onset, and what each of them knows."""
+def _merge(group: Sequence[FindingWithContext], facts: Facts) -> Finding:
+    """Merge the findings of one event: the leaf of the first, the earliest onset, and the evidence of all."""
+    if len(group) == 1:
+        return group[0].finding
     findings = [item.finding for item in group]
     head, *others = group
-    # "Nothing to do" of a note is not to be read under a failure.
-    least = min(Severity.WARNING.rank, head.finding.leaf.severity.rank)
-    heavy = [item for item in others if item.finding.leaf.severity.rank >= least]
-    begins = _begins(group, facts)
-    causes = by_strength(head.finding.causes, (judged for item in heavy for judged in item.finding.causes))
-    told = [(item.finding.leaf, item.reasons, item.filling) for item in heavy]
-    restart, onset = _restart(group, begins, facts), begins.onset_step
-    asked = onset is not None and any(item.leaf.restart for item in findings)
-    filling = replace(head.filling, has_older=restart is None or restart.checkpoint_step is not None)
+    grave = _as_grave(head, others)
+    begins = _earliest(group, facts)
+    onset, restart = begins.onset_step, _restart(group, begins, facts)
+    start = onset if any(item.leaf.restart for item in findings) else None
+    causes = by_strength(head.finding.causes, chain.from_iterable(item.finding.causes for item in grave))
+    formatter = replace(head.formatter, has_older=restart is None or restart.checkpoint_step is not None)
+    more = chain.from_iterable(leaf_fixes(item.finding.leaf, item.reasons, item.formatter) for item in grave)
     return replace(
         head.finding,
         onset_step=onset,
         last_good_step=begins.last_good_step,
-        evidence=tuple(dict.fromkeys(evidence for item in findings for evidence in item.evidence)),
+        evidence=tuple(dict.fromkeys(chain.from_iterable(item.evidence for item in findings))),
         causes=causes,
-        advice=advised(head.finding.leaf, causes, head.reasons, filling, also=told),
-        precursors=precursors(facts, onset) if asked and onset is not None else (),
+        advice=ranked_fixes(head.finding.leaf, causes, head.reasons, formatter, more),
+        precursors=precursors(facts, start),
         restart=restart,
         seen_as=tuple(findings),
     )
 
 
-def _restart(group: Sequence[Seen], begins: Finding, facts: Facts) -> Restart | None:
-    """The restart from before the whole event, as the leaf that it begins with asks for it."""
+def _as_grave(head: FindingWithContext, others: Sequence[FindingWithContext]) -> list[FindingWithContext]:
+    """Return the others but the notes of a failure: their "nothing to do" is not to be read under it."""
+    min_rank = min(Severity.WARNING.rank, head.finding.leaf.severity.rank)
+    return [item for item in others if item.finding.leaf.severity.rank >= min_rank]
+
+
+def _restart(group: Sequence[FindingWithContext], begins: Finding, facts: Facts) -> Restart | None:
+    """Return the restart from before the whole event, as the leaf that it begins with asks for it."""
     takes = {item.finding.leaf.take for item in group if item.finding.restart}
     if not takes or begins.onset_step is None:
         return None
-    take = begins.leaf.take if begins.restart else takes.pop() if len(takes) == 1 else Take.BEFORE
+    take = Take.BEFORE
+    if begins.restart:
+        take = begins.leaf.take
+    elif len(takes) == 1:
+        take = takes.pop()
     storm = any(item.storm for item in group)
-    return advise(facts.get("checkpoints"), begins.onset_step, begins.last_good_step, storm=storm, take=take)
+    return advise(facts.sure("checkpoints"), begins.onset_step, begins.last_good_step, storm=storm, take=take)
 
 
-def _begins(group: Sequence[Seen], facts: Facts) -> Finding:
-    """The one of the earliest onset.
+def _earliest(group: Sequence[FindingWithContext], facts: Facts) -> Finding:
+    """Return the finding with the earliest onset; the first one if none has an onset.
 
-    The lowest level of a loss that jumped lies anywhere before the jump. It is the onset only where the loss had risen
-    by then: where the rise would have been found had the log ended before the jump.
+    The lowest level of a loss that jumped is anywhere before the jump. It is the onset only if the loss had risen by
+    then: if the rise would have been found had the log ended before the jump.
     """
     known = [item for item in group if item.finding.onset_step is not None]
-    sure = [item for item in known if item is group[0] or not _passes(item.finding)]
+    sure = [item for item in known if item is group[0] or not _may_pass(item.finding)]
     dated = sorted(sure or known, key=_onset)
     if not dated:
         return group[0].finding
-    exact = next((item for item in dated if not item.by_levels), dated[0])
-    early = dated[0] is exact or _risen_before(_onset(exact), facts)
-    return dated[0].finding if early else exact.finding
+    exact = min(dated, key=lambda item: item.by_levels)
+    if dated[0] is exact or _had_risen(_onset(exact), facts):
+        return dated[0].finding
+    return exact.finding
 
 
-def _passes(finding: Finding) -> bool:
-    """Whether it may stand on a row that the rise only passes: what knows where a loss began to rise has a restart."""
+def _may_pass(finding: Finding) -> bool:
+    """Return whether a finding may be dated by a row that the rise only passes: a leaf that knows has a restart."""
     return "rise" in finding.leaf.events and not finding.leaf.restart
 
 
-def _risen_before(step: int, facts: Facts) -> bool:
+def _had_risen(step: int, facts: Facts) -> bool:
+    """Return whether a rise is found in the log up to a step."""
     before = {name: series.before(step) for name, series in facts.run.series.items()}
-    return isinstance(facts_of(replace(facts.run, series=before), facts.params).get("rise"), Rise)
+    return isinstance(facts_of(replace(facts.run, series=before), facts.params, facts.faults).get("rise"), Rise)
 
 
-def _onset(item: Seen) -> int:
+def _onset(item: FindingWithContext) -> int:
     return item.finding.onset_step or 0

@@ -1,4 +1,4 @@
-"""What a user lets count for nothing, a leaf or one finding of it: found and told, but no part of the verdict."""
+"""Findings that a user ignores or accepts: they are reported, but do not count towards the verdict."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Why a finding counts for nothing though nobody ignores its leaf: it is known.
+    """Why a finding does not count, though nobody ignores its leaf: it is known.
 
     Attributes:
-        reason: why it is accepted, as somebody wrote; may be empty.
-        since: since when, as somebody wrote; may be empty.
-        source: the file that says so.
+        reason: why it is accepted, in the user's words; may be empty.
+        since: since when, in the user's words; may be empty.
+        source: the file that accepts it.
     """
 
     reason: str = ""
@@ -30,25 +30,29 @@ class Accepted:
 
     @property
     def text(self) -> str:
-        """What every output says of it.
+        """The sentence that every output shows.
 
-        >>> Accepted("the loader is being mended", "March", "base.json").text
-        'known since March, the loader is being mended (base.json)'
+        >>> Accepted("the loader is being fixed", "March", "base.json").text
+        'known since March, the loader is being fixed (base.json)'
         """
-        known = f"known since {self.since}" if self.since else "" if self.reason else "known"
-        told = ", ".join(filter(None, [known, self.reason]))
-        return f"{told} ({self.source})"
+        known = "" if self.reason else "known"
+        if self.since:
+            known = f"known since {self.since}"
+        return f"{', '.join(filter(None, [known, self.reason]))} ({self.source})"
 
 
 def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:
-    """Check that leaves which are to be ignored exist.
+    """Check that the leaves to ignore exist.
 
     Raises:
         StabtreeError: for one that the tree does not have.
     """
     for id_ in leaves:
-        if id_ not in tree.leaves:
-            close = near(id_, tree.leaves)
-            nodes = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
-            hint = f"the findings of {id_} are {', '.join(nodes)}" if nodes else "the report and --json name them"
-            raise StabtreeError(f"no finding is called {clean(id_, 60)!r}{close}", where="--ignore", hint=hint)
+        if id_ in tree.leaves:
+            continue
+        hint = "the report and --json name them"
+        findings = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
+        if findings:
+            hint = f"the findings of {id_} are {', '.join(findings)}"
+        problem = f"no finding is called {clean(id_, 60)!r}{near(id_, tree.leaves)}"
+        raise StabtreeError(problem, where="--ignore", hint=hint)

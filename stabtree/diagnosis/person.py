@@ -1,4 +1,4 @@
-"""What a person answers: checked, believed, and held against the log."""
+"""The answers that a person gives: checked, applied, and compared with the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
             hint = f"type --answer Q1.2=fp16; ids: `stabtree tree show {tree.name}`"
             raise StabtreeError(f"there is no question {id_!r}{near(id_, tree.questions)}", where="--answer", hint=hint)
         known = [*tree.questions[id_].go, *tree.questions[id_].words]
-        if word not in {*known, UNKNOWN}:
+        if word not in (*known, UNKNOWN):
             raise StabtreeError(
                 f"{word!r} is not an answer to {id_}{near(word, known)}",
                 where="--answer",
@@ -38,36 +38,41 @@ def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
             )
 
 
-def told(question: Question, word: str, against: str = "") -> Visit:
-    """The visit of a question that a person answered, in the verdict's or in other words."""
+def answered_visit(question: Question, word: str, against: str = "") -> Visit:
+    """Return the visit of a question that a person answered, by the verdict or another word for it."""
     text = against or f"{word}, as answered"
     return Visit(question, Answer(question.words.get(word, word), (Evidence(text),), reason=text), "person")
 
 
-def contradiction(question: Question, word: str, data: Answer) -> str:
-    """What is to be said aloud where the log answers otherwise; empty where it does not."""
-    if data.verdict in (UNKNOWN, question.words.get(word, word)) or word == UNKNOWN:
+def contradiction(question: Question, word: str, ask: Callable[[Question], Answer], tree: Tree) -> str:
+    """Return how the log contradicts a person's answer, by this question or by the one it names; empty if it does not.
+
+    Args:
+        question: the question.
+        word: the person's answer.
+        ask: returns the log's answer to a question.
+        tree: the tree.
+    """
+    verdict, data = question.words.get(word, word), ask(question)
+    if word != UNKNOWN and data.verdict not in (UNKNOWN, verdict):
+        return f"answered {word}; the log says {data.verdict.replace('_', ' ')}: {data.evidence[0].text}"
+    id_, _, other_verdict = question.against.get(verdict, "").partition("=")
+    if not id_:
         return ""
-    return f"answered {word}; the log says {data.verdict.replace('_', ' ')}: {data.evidence[0].text}"
-
-
-def denied(question: Question, word: str, ask: Callable[[str], Answer]) -> str:
-    """What is to be said aloud where another question's answer from the log rules a person's out; else empty."""
-    id_, _, verdict = question.against.get(question.words.get(word, word), "").partition("=")
-    data = ask(id_) if id_ else None
-    if data is None or data.verdict != verdict:
+    other = ask(tree.questions[id_])
+    if other.verdict != other_verdict:
         return ""
-    return f"answered {word}; the log says otherwise: {data.evidence[0].text}"
+    return f"answered {word}; the log says otherwise: {other.evidence[0].text}"
 
 
-def believing(run: Run, question: Question, word: str) -> Run:
-    """The run with what a person said of it, for all that ask for the same setting."""
+def with_answer(run: Run, question: Question, word: str) -> Run:
+    """Return the run with the setting that a person's answer is, for all questions that ask for it."""
     predicate = predicate_named(question.test)
     if predicate is None or not predicate.sets or word == UNKNOWN:
         return run
     return replace(run, config={**run.config, predicate.sets: Setting(word, f"answered to {question.id}")})
 
 
-def can_tell(question: Question) -> bool:
-    """Whether it is a question that a person can answer without the log."""
+def person_can_answer(question: Question) -> bool:
+    """Return whether a person can answer a question without the log."""
     return bool(question.person) or not question.test

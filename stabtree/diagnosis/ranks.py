@@ -1,4 +1,4 @@
-"""The ranks of a run, one by one: what a mean over them hides."""
+"""Judge the ranks of a run one by one: a mean over them may hide a failure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Evidence
+from stabtree.diagnosis.coverage import with_faults
+from stabtree.diagnosis.events import worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stabtree.common.faults import Fault
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
 
 def with_worst_rank(whole: Diagnosis, judge: Callable[[Run], Diagnosis]) -> Diagnosis:
-    """The diagnosis of a run, with what is found on the rank that is worse off than the mean over all ranks.
+    """Add the findings of the worst rank, where it is worse than the mean over all ranks.
 
     Args:
         whole: the diagnosis of the mean.
-        judge: diagnoses the run of one rank as the whole was.
+        judge: diagnoses the run of one rank with the same options.
     """
     worst, where = whole, ""
+    faults: list[Fault] = []
     for rank, series in whole.run.ranks.items():
         alone = judge(replace(whole.run, series=series, ranks={}))
+        faults += alone.faults
         if _badness(alone) > max(_badness(worst), 0):
             worst, where = alone, rank
     if not where:
-        return whole
+        return with_faults(whole, faults)
     known = {finding.leaf.id for finding in whole.reached}
     text = f"on rank {where} alone; the mean over {len(whole.run.ranks)} ranks does not show it"
     added = [
@@ -35,14 +40,17 @@ def with_worst_rank(whole: Diagnosis, judge: Callable[[Run], Diagnosis]) -> Diag
         for finding in worst.findings
         if finding.leaf.id not in known
     ]
-    waived = {finding.leaf.id for finding in whole.ignored}
-    ignored = (*whole.ignored, *(finding for finding in worst.ignored if finding.leaf.id not in waived))
-    findings = sorted([*whole.findings, *added], key=lambda finding: -finding.leaf.severity.rank)
-    return replace(whole, findings=tuple(findings), ignored=ignored, verdict=worst.verdict)
+    ignored_ids = {finding.leaf.id for finding in whole.ignored}
+    ignored = (*whole.ignored, *(finding for finding in worst.ignored if finding.leaf.id not in ignored_ids))
+    findings = tuple(worst_first([*whole.findings, *added]))
+    joined = replace(whole, findings=findings, ignored=ignored, verdict=worst.verdict)
+    return with_faults(joined, faults)
 
 
 def _badness(diagnosis: Diagnosis) -> int:
-    """How bad a verdict is; one that could not be given is below every other."""
-    if diagnosis.verdict == UNKNOWN or not diagnosis.findings:
-        return -1 if diagnosis.verdict == UNKNOWN else 0
+    """Return the rank of the worst finding, 0 without one; -1 for a verdict of unknown."""
+    if diagnosis.verdict == UNKNOWN:
+        return -1
+    if not diagnosis.findings:
+        return 0
     return diagnosis.findings[0].leaf.severity.rank

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Finding, Restart
 from stabtree.facts.checkpoints import ASSUMED
@@ -20,12 +20,12 @@ FROM_THE_START = "the trouble is there from the first rows"
 def advise(
     known: Checkpoints, onset_step: int, last_good_step: int | None, *, storm: bool, take: Take = Take.BEFORE
 ) -> Restart | None:
-    """The checkpoint that a leaf asks for; None where no restart is of use, since the run got over it.
+    """Return the checkpoint that a leaf asks for; None if no restart is of use, since the run recovered.
 
     Args:
-        known: where the run's checkpoints are.
+        known: the checkpoints of the run.
         onset_step: the first step of the trouble.
-        last_good_step: the last logged step before it; found in the loss when not given.
+        last_good_step: the last logged step before it; found in the loss when None.
         storm: whether the loss went NaN. Then a checkpoint from the last `fresh_steps` steps up to the last good
             one is passed over, as long as there is an older one.
         take: which checkpoint that is.
@@ -34,77 +34,99 @@ def advise(
         return _best(known, onset_step)
     if take is Take.UNLESS_OVER and known.is_over(onset_step - 1 if last_good_step is None else last_good_step):
         return None
-    trouble, good = onset_step, last_good_step
-    before = known.step_before(trouble)
+    found = _last_good(known, onset_step, last_good_step, storm=storm, take=take)
+    nothing = _why_nothing(known, found, take)
+    if nothing:
+        return replace(_restart(known, None, onset_step), nothing=nothing)
+    good = found or 0
+    newest, trouble = _newest_sound(known, onset_step, good, take)
+    if newest is None and known.begins_by(onset_step):
+        return replace(_restart(known, None, trouble), nothing=FROM_THE_START)
+    if not storm:
+        return _restart(known, newest, trouble, take)
+    return _restart_before_storm(known, newest, good, trouble, take)
+
+
+def _restart_before_storm(known: Checkpoints, newest: int | None, good: int, trouble: int, take: Take) -> Restart:
+    """Return the newest checkpoint that is not too fresh, as long as there is one."""
+    older = known.newest(good - known.fresh_steps)
+    if older == newest:
+        return _restart(known, newest, trouble, take)
+    return replace(_restart(known, newest if older is None else older, trouble, take), fresh_step=newest)
+
+
+def _last_good(
+    known: Checkpoints, onset_step: int, last_good_step: int | None, *, storm: bool, take: Take
+) -> int | None:
+    """Return the last step at which the run was sound; None if the log has none."""
+    good = last_good_step
     if take is Take.NEWEST:
         good = known.last_finite if storm else known.last_step
     elif good is None or good == onset_step:  # a rise begins at the lowest level of the loss, which is sound itself
-        good = before
-    good = known.begins_late if good is None else good
-    if nothing := _nothing(known, good, take):
-        return _made(known, None, trouble, nothing=nothing)
-    good = good or 0
-    newest = known.newest(good)
-    if newest is None and (take is Take.LOW or good == before):
-        # Between the best and the trouble a run may have lost most of it already.
-        newest = _between(known, good, trouble if good == before else (good + trouble) // 2 + 1)
-    elif take not in (Take.NEWEST, Take.LOW) and newest != known.newest(trouble - 1):
-        trouble = known.step_after(good) or trouble
-    if newest is None and known.begins_by(onset_step):
-        return _made(known, None, trouble, nothing=FROM_THE_START)
-    older = known.newest(good - known.fresh_steps) if storm else newest
-    chosen = newest if older is None else older
-    told = take if take is Take.NEWEST else Take.BEFORE
-    return _made(known, chosen, trouble, take=told, fresh_step=newest if newest != older else None)
+        good = known.step_before(onset_step)
+    return known.begins_late if good is None else good
 
 
-def _nothing(known: Checkpoints, good: int | None, take: Take) -> str:
-    """Why the log has nothing to go back to; empty where it may have."""
+def _why_nothing(known: Checkpoints, good: int | None, take: Take) -> str:
+    """Return why the log has nothing to go back to; empty if it may have."""
     if known.loss is not None and good is None:
-        return "the run is broken from its first row" if known.last_finite is None else FROM_THE_START
+        if known.last_finite is None:
+            return "the run is broken from its first row"
+        return FROM_THE_START
     if good is not None and take is Take.LOW and known.untrained(good):
         return "at its best the model was not trained yet"
     return ""
 
 
-def _between(known: Checkpoints, good: int, trouble: int) -> int | None:
-    """The oldest checkpoint after the last good step, if it was written before the trouble showed."""
-    later = known.oldest(good)
-    return later if later is not None and later < trouble else None
+def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) -> tuple[int | None, int]:
+    """Return the newest checkpoint that is sound, None without one, and the step that it must be older than."""
+    newest = known.newest(good)
+    at_onset = good == known.step_before(onset_step)
+    if newest is None and (take is Take.LOW or at_onset):
+        # Between the best and the trouble a run may have lost most of it already.
+        end = onset_step if at_onset else (good + onset_step) // 2 + 1
+        later = known.oldest(good)
+        return later if later is not None and later < end else None, onset_step
+    if take not in (Take.NEWEST, Take.LOW) and newest != known.newest(onset_step - 1):
+        return newest, known.step_after(good) or onset_step
+    return newest, onset_step
 
 
 def _best(known: Checkpoints, best_step: int) -> Restart:
-    """The checkpoint that is nearest to where the run was at its best; none where most of that is lost in it."""
+    """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
     chosen = known.best(best_step)
-    if chosen is not None and (useless := known.useless(chosen, best_step)):
-        return _made(known, None, best_step, take=Take.BEST, useless=useless)
-    return _made(known, chosen, best_step, take=Take.BEST)
+    useless = known.useless(chosen, best_step) if chosen is not None else None
+    if useless is not None:
+        chosen = None
+    return replace(_restart(known, chosen, best_step, Take.BEST), useless=useless)
 
 
-def _made(known: Checkpoints, chosen: int | None, trouble: int, *, take: Take = Take.BEFORE, **more: Any) -> Restart:
-    """The advice to take a checkpoint, with all that is known of it."""
-    lost = take is not Take.BEST
+def _restart(known: Checkpoints, chosen: int | None, trouble: int, take: Take = Take.BEFORE) -> Restart:
+    """Return the advice to take a checkpoint, with all that is known of it."""
+    lost_steps, lost_hours = 0, None
+    if take is not Take.BEST:
+        lost_steps = (known.last_step or trouble) - (chosen or 0)
+        lost_hours = known.hours_since(chosen or 0)
     return Restart(
         checkpoint_step=chosen,
-        told=known.told,
+        source=known.source,
         every=known.every,
-        lost_steps=(known.last_step or trouble) - (chosen or 0) if lost else 0,
+        lost_steps=lost_steps,
         path=known.paths.get(min(known.paths, default=0) if chosen is None else chosen, ""),
         before_step=trouble,
-        lost_hours=known.hours_since(chosen or 0) if lost else None,
-        take=take,
-        listed=None if known.told in ASSUMED else known.steps,
+        lost_hours=lost_hours,
+        take=take if take in (Take.BEST, Take.NEWEST) else Take.BEFORE,
+        listed=None if known.source in ASSUMED else known.steps,
         unit=known.unit,
         epoch=known.epochs.get(chosen or 0),
         line=known.lines.get(chosen or 0),
-        **more,
     )
 
 
 def before_all_trouble(findings: Sequence[Finding], known: Checkpoints) -> list[Finding]:
-    """The findings, none with a checkpoint that lies inside the trouble of an earlier one.
+    """Replace each restart from inside the trouble of an earlier finding by one from before it.
 
-    That is a critical one, or one of the same kind of event that the loss had not come back from.
+    That finding is a critical one, or one of the same kind of event that the loss had not recovered from.
     """
     return [_before_its_beginning(finding, findings, known) for finding in _before_critical(findings)]
 
@@ -113,38 +135,46 @@ def _before_its_beginning(finding: Finding, findings: Sequence[Finding], known: 
     own = finding.restart
     if own is None or own.nothing or own.take in (Take.BEST, Take.NEWEST):
         return finding
-    kinds = {kind for part in finding.parts for kind in part.leaf.events}
-    least = Severity.WARNING.rank
-    parts = [part for other in findings for part in other.parts if part.leaf.severity.rank >= least]
-    told = [part.onset_step for part in parts if kinds.intersection(part.leaf.events)]
-    onsets = [step for step in told if step is not None and step < own.before_step]
-    first = min((step for step in onsets if not known.is_back(step, own.before_step)), default=None)
-    if first is None:
+    open_ = [step for step in _onsets_of_kind(finding, findings) if _is_open(step, own, known)]
+    if not open_:
         return finding
+    first = min(open_)
     restart = advise(known, first, None, storm=False)
     if restart is not None and restart.nothing == FROM_THE_START:
         restart = replace(restart, nothing=f"the loss is up from step {first:,} on")
     return replace(finding, restart=restart)
 
 
+def _onsets_of_kind(finding: Finding, findings: Sequence[Finding]) -> list[int]:
+    """Return the onsets of all that is no note and shares a kind of event with a finding."""
+    kinds = {kind for part in finding.parts for kind in part.leaf.events}
+    onsets = []
+    for part in (part for other in findings for part in other.parts):
+        is_note = part.leaf.severity.rank < Severity.WARNING.rank
+        if part.onset_step is not None and not is_note and kinds.intersection(part.leaf.events):
+            onsets.append(part.onset_step)
+    return onsets
+
+
+def _is_open(onset_step: int, restart: Restart, known: Checkpoints) -> bool:
+    """Return whether trouble that began earlier was not over where a restart goes back to."""
+    return onset_step < restart.before_step and not known.is_back(onset_step, restart.before_step)
+
+
 def _before_critical(findings: Sequence[Finding]) -> list[Finding]:
-    restarts = [
-        f.restart for f in findings if f.leaf.severity is Severity.CRITICAL and f.onset_step is not None and f.restart
+    critical = [
+        finding.restart
+        for finding in findings
+        if finding.leaf.severity is Severity.CRITICAL and finding.onset_step is not None and finding.restart
     ]
-    moved: list[Finding] = []
-    for finding in findings:
-        own = finding.restart
-        earlier = [
-            restart
-            for restart in restarts
-            if own is not None
-            and restart is not own
-            # A checkpoint from after the onset may lie inside what came later.
-            and (own.take is Take.NEWEST or restart.before_step < max(own.before_step, (own.checkpoint_step or 0) + 1))
-        ]
-        if own is not None and earlier:
-            first = min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)
-            moved.append(replace(finding, restart=first))
-        else:
-            moved.append(finding)
-    return moved
+    return [replace(finding, restart=_oldest(finding.restart, critical)) for finding in findings]
+
+
+def _oldest(own: Restart | None, critical: Sequence[Restart]) -> Restart | None:
+    """Return the restart with the oldest checkpoint: the own one, or one from before earlier critical trouble."""
+    if own is None:
+        return None
+    # A checkpoint from after the onset may be inside what came later.
+    end = max(own.before_step, (own.checkpoint_step or 0) + 1)
+    earlier = [other for other in critical if own.take is Take.NEWEST or other.before_step < end]
+    return min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)

@@ -8,127 +8,157 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.later import Later
 from stabtree.common.text import counting
-from stabtree.diagnosis.result import CauseState, Happening
+from stabtree.diagnosis.result import STRONG, Happening
 from stabtree.facts.movers import LOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.answer import Evidence
+    from stabtree.common.faults import Fault
     from stabtree.diagnosis.result import Finding
-    from stabtree.facts.movers import Movers
+    from stabtree.facts.movers import Move, Movers
     from stabtree.facts.registry import Facts
 
-SETS_ITSELF = "lr"  # a schedule moves it, none of the other series
+RATE = "lr"  # a schedule moves it, none of the other series
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
-def precursors(facts: Facts, onset_step: int) -> Later[Evidence]:
-    """What had left its normal course before a step and had not come back, each with its lead."""
+def precursors(facts: Facts, onset_step: int | None) -> Sequence[Evidence]:
+    """Return what had left its normal course before a step and had not come back, each with its lead."""
+    if onset_step is None:
+        return ()
 
     def made() -> tuple[Evidence, ...]:
-        moves = (move for move in facts.get("movers").by(onset_step) if move.step < onset_step)
+        moves = (move for move in facts.sure("movers").by(onset_step) if move.step < onset_step)
         found = [move.before(onset_step) for move in moves if move.metric != "loss"]
         return tuple(replace(item, text=counting(item.text, facts.run.unit)) for item in found)
 
-    return Later(made)
+    return Later(lambda: facts.faults.attempt("fact", "movers", made, lambda _fault: ()))
 
 
 def timeline(facts: Facts, finding: Finding) -> Later[Happening]:
-    """What moved before and right after the onset of a finding, what shows its causes, and the onset itself."""
+    """Return the onset of a finding, what moved before and right after it, and what shows its causes, by step."""
 
     def made() -> tuple[Happening, ...]:
-        events = _timeline(facts.get("movers"), finding)
+        if finding.onset_step is None:
+            return ()
+        events = _timeline(facts.sure("movers"), finding, finding.onset_step)
         return tuple(replace(event, unit=finding.unit, text=counting(event.text, finding.unit)) for event in events)
 
-    return Later(made)
+    def onset_alone(_fault: Fault | None) -> tuple[Happening, ...]:
+        if finding.onset_step is None:
+            return ()
+        text = f"onset of: {finding.leaf.title}; an internal fault of stabtree hides what else moved"
+        return (Happening(finding.onset_step, finding.metric, text, unit=finding.unit),)
+
+    return Later(lambda: facts.faults.attempt("fact", "movers", made, onset_alone))
 
 
-def _timeline(movers: Movers, finding: Finding) -> tuple[Happening, ...]:
-    onset = finding.onset_step
-    if onset is None:
-        return ()
-    own = finding.own_onset_step  # the event may have begun long before what it is told as
-    moves = {move.metric: move for at in (own, onset) if at is not None for move in movers.around(at)}
-    events = [_dated(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()]
-    events.sort(key=lambda event: event.step)
+def _timeline(movers: Movers, finding: Finding, onset: int) -> tuple[Happening, ...]:
+    events = _with_causes(_moves_around(movers, finding, onset), finding, onset)
     earliest = {event.metric: event.step for event in reversed(events)}
-    for item in _shown(finding):
-        # What shows a cause may reach back to where no course was yet known that a series could leave.
-        if item.metric and item.steps and item.steps[0] < min(earliest.get(item.metric, onset), onset):
-            earliest[item.metric] = item.steps[0]
-            events.append(_told(item))
-    marked = _with_first(sorted(events, key=lambda event: event.step))
-    rate = movers.rate(onset) if _by_rate(finding) and SETS_ITSELF not in earliest else None
+    marked = _mark_first(events)
+    rate = movers.rate(onset) if RATE not in earliest and _is_by_rate(finding) else None
     if rate is not None:
         # A schedule that goes on as it did has not left its course, and so was not the first to.
-        marked = (Happening(rate.step, rate.metric, rate.text), *marked)
-        marked = tuple(sorted(marked, key=lambda event: event.step))
+        marked = tuple(_by_step([Happening(rate.step, rate.metric, rate.text), *marked]))
+    shown = _onset(finding, onset, earliest)
+    return _insert(marked, shown) if shown else marked
+
+
+def _onset(finding: Finding, onset: int, earliest: Mapping[str, int]) -> Happening | None:
+    """Return the onset as an entry of its own; None if a move of its series shows it."""
     seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
     if seen and earliest.get(seen.metric, onset + 1) > onset:
-        return _placed(marked, _told(seen))
+        return _happening(seen)
     begins = next((item for item in finding.parts if item.onset_step == onset), finding)
     if begins.metric in earliest:
-        return marked
-    return _placed(marked, Happening(onset, begins.metric, f"onset of: {begins.leaf.title}"))
+        return None
+    return Happening(onset, begins.metric, f"onset of: {begins.leaf.title}")
 
 
-def _dated(event: Happening, movers: Movers, finding: Finding) -> Happening:
-    """What was lost for good, from the row on at which the finding says that it broke."""
+def _with_causes(events: list[Happening], finding: Finding, onset: int) -> list[Happening]:
+    """Add the evidence of causes that reaches back to where no course was yet known that a series could leave."""
+    found = list(events)
+    earliest = {event.metric: event.step for event in reversed(events)}
+    for item in _evidence_of_causes(finding):
+        if item.metric and item.steps and item.steps[0] < min(earliest.get(item.metric, onset), onset):
+            earliest[item.metric] = item.steps[0]
+            found.append(_happening(item))
+    return _by_step(found)
+
+
+def _moves_around(movers: Movers, finding: Finding, onset: int) -> list[Happening]:
+    """Return the moves around both the onset of the event and that of the finding's own leaf, by step."""
+    moves: dict[str, Move] = {}
+    for step in (finding.own_onset_step, onset):
+        if step is not None:
+            moves |= {move.metric: move for move in movers.around(step)}
+    return _by_step(
+        _date_loss(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()
+    )
+
+
+def _by_step(events: Iterable[Happening]) -> list[Happening]:
+    return sorted(events, key=lambda event: event.step)
+
+
+def _date_loss(event: Happening, movers: Movers, finding: Finding) -> Happening:
+    """Move the loss of a series for good to the row at which the finding says that it broke."""
     if event.text != LOST:
         return event
-    broke = (
-        item.steps[0]
-        for item in finding.evidence
-        if item.metric == event.metric
-        and len(item.steps) == 2
-        and item.steps[0] < event.step <= item.steps[1]
-        and movers.lost(event.metric, item.steps[0])
-    )
-    first = next(broke, None)
-    return event if first is None else replace(event, step=first, text=f"{LOST}, for good from step {event.step:,} on")
+    for item in finding.evidence:
+        if item.metric != event.metric or len(item.steps) != 2:
+            continue
+        first, last = item.steps
+        if first < event.step <= last and movers.lost(event.metric, first):
+            return replace(event, step=first, text=f"{LOST}, for good from step {event.step:,} on")
+    return event
 
 
-def _told(item: Evidence) -> Happening:
-    """What was seen, without what explains it."""
+def _happening(item: Evidence) -> Happening:
+    """Turn evidence into an entry of the timeline, without its explanation."""
     return Happening(item.steps[0], item.metric, re.split(r"; | \(", item.text)[0])
 
 
-def _placed(events: Sequence[Happening], event: Happening) -> tuple[Happening, ...]:
-    """Events by step with one more, before those of the same step; none that comes after it was first."""
-    place = sum(other.step < event.step for other in events)
-    later = [replace(other, first=False) if other.step > event.step else other for other in events[place:]]
-    return (*events[:place], event, *later)
+def _insert(events: Sequence[Happening], event: Happening) -> tuple[Happening, ...]:
+    """Insert an event before those of the same step; none that comes after it was the first to move."""
+    index = sum(other.step < event.step for other in events)
+    later = [replace(other, first=other.first and other.step == event.step) for other in events[index:]]
+    return (*events[:index], event, *later)
 
 
-def _by_rate(finding: Finding) -> bool:
-    """Whether a rate that rises is what was found, or the rate is a cause that the log shows."""
-    seen = (item for item in finding.evidence if item.metric == SETS_ITSELF and item.threshold is not None)
-    if any(item.observed is not None and item.observed > (item.threshold or 0.0) for item in seen):
-        return True
-    shown = (item.cause for item in finding.causes if item.state in (CauseState.CONFIRMED, CauseState.LIKELY))
-    return any("learning rate" in cause.text for cause in shown)
+def _is_by_rate(finding: Finding) -> bool:
+    """Return whether the finding is a rate that rises, or the log shows that the rate is its cause."""
+    for item in finding.evidence:
+        if item.metric != RATE or item.observed is None or item.threshold is None:
+            continue
+        if item.observed > item.threshold:
+            return True
+    return any("learning rate" in item.cause.text for item in finding.causes if item.state in STRONG)
 
 
-def _shown(finding: Finding) -> Iterator[Evidence]:
-    """What the log shows of the causes that it proves or makes likely."""
+def _evidence_of_causes(finding: Finding) -> Iterator[Evidence]:
+    """Yield the evidence of the causes that the log confirms or makes likely."""
     for judged in finding.causes:
-        if judged.state in (CauseState.CONFIRMED, CauseState.LIKELY):
+        if judged.state in STRONG:
             yield from judged.evidence
 
 
-def leader(movers: Movers, onset_step: int) -> str:
-    """The series that moved before a step, and before all others; empty where the log can't tell."""
+def first_mover(movers: Movers, onset_step: int) -> str:
+    """Return the series that moved before a step and before all others; empty if the log can't tell."""
     moves = [Happening(move.step, move.metric, move.text) for move in movers.by(onset_step) if move.step < onset_step]
-    return next((event.metric for event in _with_first(moves) if event.first), "") if moves else ""
+    return next((event.metric for event in _mark_first(moves) if event.first), "")
 
 
-def _with_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
-    """Events by step, marked the one that moved first where the log can tell."""
+def _mark_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
+    """Mark the event, of those sorted by step, that was the first to move, if the log can tell; put it first."""
     earliest = [event for event in events if event.step == events[0].step]
-    leading = [event for event in earliest if event.metric == SETS_ITSELF]
-    leading = leading or [event for event in earliest if event.metric.partition("/")[0] not in FOLLOWS] or earliest
+    free = [event for event in earliest if event.metric.partition("/")[0] not in FOLLOWS]
+    leading = [event for event in earliest if event.metric == RATE] or free or earliest
     if len(leading) != 1:
         return tuple(events)
-    marked = replace(leading[0], first=True)
-    return (marked, *(event for event in events if event is not leading[0]))
+    others = list(events)
+    first = others.pop(others.index(leading[0]))
+    return (replace(first, first=True), *others)

@@ -1,4 +1,4 @@
-"""The way of a walk: the questions it asked, those it could not answer, the sections and trees it went through."""
+"""The course of a walk: the questions it asked, those without an answer, the sections and trees it went through."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Missing:
     Attributes:
         id: the question's id.
         reason: why it has no answer.
-        metrics: what the run lacks for it: metrics, and settings of its manifest; empty where no log would help.
+        metrics: the metrics and settings that the run lacks for it; empty where no log would help.
         log: how to log them.
         applies: whether the question has a meaning for this run at all.
     """
@@ -40,7 +40,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class LogNext:
-    """Something to log next time, and what it would be good for.
+    """Something to log next time, and what it would decide.
 
     Attributes:
         names: metrics, or settings to name in the manifest.

@@ -25,6 +25,7 @@ from stabtree.facts.registry import Fact, Facts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stabtree.common.faults import FaultRecord
     from stabtree.facts.registry import Param
     from stabtree.run import Run
 
@@ -49,14 +50,17 @@ FACTS: dict[str, Fact] = {
 """By name, in no order: what one of them asks for is found first."""
 
 
-def facts_of(run: Run, params: Mapping[str, Mapping[str, Param]] = MappingProxyType({})) -> Facts:
-    """The facts of a run, found as they are asked for.
+def facts_of(
+    run: Run, params: Mapping[str, Mapping[str, Param]] = MappingProxyType({}), faults: FaultRecord | None = None
+) -> Facts:
+    """Return the facts of a run, each found when it is first asked for.
 
     Args:
         run: the run.
         params: the parameters of each fact, by its name; those that are asked for must be given.
+        faults: where faults are recorded; a record of its own when not given.
     """
-    return Facts(run, FACTS, params)
+    return Facts(run, FACTS, params, faults)
 
 
 __all__ = ["FACTS", "Fact", "Facts", "facts_of"]

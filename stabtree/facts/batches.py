@@ -20,7 +20,7 @@ class Repeats(NamedTuple):
     Attributes:
         rows: how many rows of the window are early repeats, of `window_rows`.
         last: row of the last one.
-        first: row of the first one of the unbroken stretch that ends with it, which may lie before the window.
+        first: row of the first one of the unbroken stretch that ends with it, which may come before the window.
         stuck: whether they are more than the turn of a reshuffled epoch explains.
     """
 
@@ -60,7 +60,7 @@ class Batches(NamedTuple):
     skip_rows: int
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
-        """The early repeats in the window before a step and at it, None where there are none."""
+        """Return the early repeats in the window before a step and at it, None where there are none."""
         start = int(np.searchsorted(self.series.steps, step - window_steps))
         end = min(int(np.searchsorted(self.series.steps, step)) + self.ahead_rows, len(self.series))
         early = (self.early | self.rewound)[:end]
@@ -73,7 +73,7 @@ class Batches(NamedTuple):
         return Repeats(inside, end - start, int(rows[-1]), int(rows[breaks[-1] + 1 if len(breaks) else 0]), stuck)
 
     def fresh(self, loss: Series) -> Series:
-        """The loss without the steps at which a stuck loader fed a batch again: what it falls there is memorised."""
+        """Return the loss without the steps at which a stuck loader repeated a batch: a fall there is memorisation."""
         long = [(start, end) for start, end in stretches(self.early) if end - start >= max(self.skip_rows, 1)]
         if not long:
             return loss
@@ -96,7 +96,7 @@ def batches(
     skip_rows: int,
     rewound_rows: Count,
 ) -> Batches:
-    """Which batches came back early: within `recent_steps`, although `others` times as many had been seen.
+    """Find which batches came back early: within `recent_steps`, although `others` times as many had been seen.
 
     A loader that goes back feeds them again in their order: where `rewound_rows` neighbours or more come back after one
     and the same number of rows, it may be any number, if `others` times as many had been seen, or if batches come later
@@ -121,7 +121,7 @@ def batches(
 
 
 def _pass_starts(batch_id: Series) -> Ints:
-    """The first row of the pass over all batches that each row belongs to, (n,); a pass ends once it had each."""
+    """Return the first row of the pass over all batches that each row is in, (n,); a pass ends once it had each."""
     everything = len(np.unique(batch_id.values))
     starts = np.zeros(len(batch_id), dtype=np.int64)
     seen: set[float] = set()
@@ -135,7 +135,7 @@ def _pass_starts(batch_id: Series) -> Ints:
 
 
 def _since(batch_id: Series) -> tuple[Ints, Ints]:
-    """Steps and rows since the same batch was last seen, 0 for the first time: two of (n,)."""
+    """Return steps and rows since the same batch was last seen, 0 for the first time: two of (n,)."""
     order = np.lexsort((batch_id.steps, batch_id.values))
     same = batch_id.values[order][1:] == batch_id.values[order][:-1]
     steps = np.zeros(len(batch_id), dtype=np.int64)

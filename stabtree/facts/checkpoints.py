@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 HOUR = 3600.0
-LEAST_LEVEL_ROWS, MOST_LEVEL_ROWS = 3, 15  # the rows of a level: a twentieth of all, within these
+MIN_LEVEL_ROWS, MAX_LEVEL_ROWS = 3, 15  # the rows of a level: a twentieth of all, within these
 
 
-class Told(StrEnum):
-    """What tells where the checkpoints are."""
+class CheckpointSource(StrEnum):
+    """Where the steps of the checkpoints were found."""
 
     LISTED = "listed"  # a folder, or a list of their steps
-    LOGGED = "logged"  # the log says of each that it was saved
+    LOGGED = "logged"  # the log reports each save
     CONFIGURED = "configured"
     EVALS = "evals"  # an assumption: trainers save what they evaluate
     EPOCHS = "epochs"  # an assumption: else at the end of an epoch
@@ -33,30 +33,32 @@ class Told(StrEnum):
     UNCOUNTED = "uncounted"  # the log does not count optimizer steps: none is assumed
 
 
-ASSUMED = frozenset((Told.EVALS, Told.EPOCHS, Told.NOTHING, Told.UNCOUNTED))
+ASSUMED = frozenset(
+    (CheckpointSource.EVALS, CheckpointSource.EPOCHS, CheckpointSource.NOTHING, CheckpointSource.UNCOUNTED)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Where checkpoints are, and which of them are too fresh.
+    """Where checkpoints are, and which of them are too recent to trust.
 
     Attributes:
-        told: what tells of them.
+        source: where they were found.
         steps: their steps; None where they come at even distances without an end.
         every: steps between two of them; 0 where none is known or assumed.
         paths: those that were seen, by step.
-        epochs: which epoch ended, by step, where the log tells.
+        epochs: which epoch ended, by step, where the log shows it.
         lines: the line of the log that says that it was saved, by step.
-        fresh_steps: a checkpoint from so few steps before the loss goes NaN holds the state that was about to break it.
+        fresh_steps: a checkpoint from so few steps before the loss goes NaN has the state that was about to break it.
         loss: the loss, in which the last step before some other is looked up.
-        eval_loss: the eval loss, which tells how good a checkpoint is.
+        eval_loss: the eval loss, which shows how good a checkpoint is.
         last_step: the last step of the log.
         clock: wall-clock time in seconds, where it was logged.
         by_epoch: whether the log counts epochs.
         unit: what the log counts: `step`, `epoch` or `row`.
     """
 
-    told: Told
+    source: CheckpointSource
     steps: tuple[int, ...] | None
     every: int
     paths: Mapping[int, str]
@@ -71,36 +73,36 @@ class Checkpoints:
     unit: str
 
     def newest(self, limit: int) -> int | None:
-        """The newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
+        """Return the newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
         known = [limit // self.every * self.every] if self.steps is None else [s for s in self.steps if s <= limit]
         first = int(self.loss.steps[0]) if self.by_epoch and self.loss is not None and len(self.loss) else 1
         return max((step for step in known if step >= first), default=None)
 
     def before(self, onset_step: int, last_good_step: int | None) -> int | None:
-        """The newest checkpoint from before some trouble, None when there is none."""
+        """Return the newest checkpoint from before an onset, None when there is none."""
         good = last_good_step if last_good_step is not None else self.step_before(onset_step)
         return None if good is None else self.newest(good)
 
     def oldest(self, after: int) -> int | None:
-        """The oldest checkpoint after a step that the run came to."""
+        """Return the oldest checkpoint after a step that the run reached."""
         known = [(after // self.every + 1) * self.every] if self.steps is None else [s for s in self.steps if s > after]
         end = self.last_step if self.last_step is not None and self.steps is None else None
         return min((step for step in known if end is None or step <= end), default=None)
 
     def best(self, step: int) -> int | None:
-        """Of the checkpoints on both sides of a step the one with the lower eval loss, else the older one."""
+        """Return whichever checkpoint next to a step has the lower eval loss, else the older one."""
         sides = [side for side in (self.newest(step), self.oldest(step)) if side is not None]
         return min(sides, key=lambda side: self.eval_at(side) or 0.0, default=None)
 
     def eval_at(self, step: int) -> float | None:
-        """The eval loss at a step, between two evaluations what lies between them."""
+        """Return the eval loss at a step, interpolated between two evaluations."""
         if self.eval_loss is None:
             return None
         steps, values = finite(self.eval_loss)
         return float(np.interp(step, steps, values)) if len(steps) else None
 
     def useless(self, step: int, best_step: int) -> tuple[int, float, float] | None:
-        """A checkpoint's step, its eval loss and the best, where half of all gained is lost, more than scatter."""
+        """Return step, eval loss and best where a checkpoint has lost half of all gained, and more than the scatter."""
         here, best, first = self.eval_at(step), self.eval_at(best_step), self.eval_at(0)
         if self.eval_loss is None or here is None or best is None or first is None:
             return None
@@ -108,17 +110,17 @@ class Checkpoints:
         return (step, here, best) if here - best > max((first - best) / 2, scatter) else None
 
     def step_after(self, step: int) -> int | None:
-        """The first step of the loss after some other."""
+        """Return the first step of the loss after a given one."""
         after = self.loss.steps[self.loss.steps > step] if self.loss is not None else None
         return int(after[0]) if after is not None and len(after) else None
 
     def step_before(self, step: int) -> int | None:
-        """The last step of the loss before some other."""
+        """Return the last step of the loss before a given one."""
         before = self.loss.steps[self.loss.steps < step] if self.loss is not None else None
         return int(before[-1]) if before is not None and len(before) else None
 
     def is_over(self, good: int) -> bool:
-        """Whether the loss ends no higher than it was up to some step."""
+        """Return whether the loss ends no higher than it was up to a step."""
         found = self._levels(good)
         if self.loss is None or found is None or not np.isfinite(self.loss.values[-1]):
             return False
@@ -127,7 +129,7 @@ class Checkpoints:
         return len(before) > 0 and len(after) >= rows and median(after[-rows:]) <= median(before)
 
     def is_back(self, since: int, by: int) -> bool:
-        """Whether a twentieth of the loss from some step on, and before another, is no higher than the last before it.
+        """Return whether a twentieth of the loss between two steps is no higher than the last twentieth before them.
 
         Nothing is known to be up without a loss; a loss that begins there must come down to its first row.
         """
@@ -135,7 +137,7 @@ class Checkpoints:
         if found is None:
             return True
         steps, values, _ = found
-        rows = max(LEAST_LEVEL_ROWS, len(values) // 20)
+        rows = max(MIN_LEVEL_ROWS, len(values) // 20)
         between = values[(steps >= since) & (steps < by)]
         if len(between) < rows:
             return False
@@ -145,20 +147,20 @@ class Checkpoints:
 
     @property
     def begins_late(self) -> int | None:
-        """The first step of a log that begins in the midst of a run with older checkpoints; else None."""
+        """The first step of a log that begins in the middle of a run with older checkpoints; else None."""
         if self.loss is None or len(self.loss) < 2 or not np.isfinite(self.loss.values[0]):
             return None
         first = int(self.loss.steps[0])
         return first if first > 2 * interval(self.loss.steps) and self.newest(first) is not None else None
 
     def begins_by(self, step: int) -> bool:
-        """Whether no more than one level of the loss was logged before a step."""
+        """Return whether no more than one level of the loss was logged before a step."""
         if self.loss is None:
             return False
         return int(np.searchsorted(self.loss.steps, step)) <= _level_rows(len(self.loss))
 
     def _levels(self, step: int) -> tuple[Ints, Floats, int] | None:
-        """The steps and values of the loss, and how many rows make a level; None without rows after a step."""
+        """Return the steps and values of the loss and the rows of a level; None where no row follows the step."""
         if self.loss is None:
             return None
         steps, values = finite(self.loss)
@@ -166,7 +168,7 @@ class Checkpoints:
         return (steps, values, rows) if len(steps) and steps[-1] > step else None
 
     def untrained(self, step: int) -> bool:
-        """Whether the model was not trained yet at a step: by more than two rows before the first loss."""
+        """Return whether a step is more than one row before the first loss: the model was not trained yet."""
         if self.loss is None or len(self.loss) < 2:
             return False
         return bool(step < self.loss.steps[0] - median(np.diff(self.loss.steps)))
@@ -181,9 +183,9 @@ class Checkpoints:
         return int(self.loss.steps[end - 1]) if end else None
 
     def hours_since(self, step: int) -> float | None:
-        """The hours that were spent after a step, pauses in which the clock began anew left out; None without a clock.
+        """Return the hours spent after a step, without pauses in which the clock restarted; None without a clock.
 
-        Rows of the same time, or a clock that never moves, tell nothing.
+        Rows of the same time, or a clock that never moves, are not counted.
         """
         if self.clock is None:
             return None
@@ -203,16 +205,18 @@ def checkpoints(
     assumed_every_steps: Count,
     fresh_steps: int,
 ) -> Checkpoints:
-    """Where checkpoints lie, else where the log or the configuration says so, else where trainers write them.
+    """Find where checkpoints are: as listed, logged or configured, else where trainers usually write them.
 
-    That is where the run was evaluated, else at the end of an epoch; a log that tells neither gets one every
+    That is where the run was evaluated, else at the end of an epoch; a log that shows neither gets one every
     `assumed_every_steps`. Of a log of epochs one is assumed after each, of one that counts rows, tokens or samples
     none: no trainer writes a checkpoint every so many of those. A trainer that keeps a few only has deleted the older
     ones.
     """
-    told, steps, every = _known(run) or _said(run, eval_loss) or _likely(run, loss, eval_loss, assumed_every_steps)
+    source, steps, every = (
+        _recorded(run) or _configured(run, eval_loss) or _assumed(run, loss, eval_loss, assumed_every_steps)
+    )
     return Checkpoints(
-        told=told,
+        source=source,
         steps=steps,
         every=every,
         paths=run.checkpoints,
@@ -229,68 +233,68 @@ def checkpoints(
 
 
 def _level_rows(count: int) -> int:
-    return max(LEAST_LEVEL_ROWS, min(MOST_LEVEL_ROWS, count // 20))
+    return max(MIN_LEVEL_ROWS, min(MAX_LEVEL_ROWS, count // 20))
 
 
-_Where = tuple[Told, "tuple[int, ...] | None", int]
+_Source = tuple[CheckpointSource, "tuple[int, ...] | None", int]
 
 
-def _known(run: Run) -> _Where | None:
-    """The checkpoints that somebody lists, or the log says to have been saved."""
+def _recorded(run: Run) -> _Source | None:
+    """Return the checkpoints that are listed, or that the log reports as saved."""
     listed = run.setting("checkpoints")
     if isinstance(listed, tuple):
-        return Told.LISTED, listed, _distance(listed)
+        return CheckpointSource.LISTED, listed, _distance(listed)
     if run.setting("save_strategy") in ("no", "none"):
-        return Told.CONFIGURED, (), 1
+        return CheckpointSource.CONFIGURED, (), 1
     if run.saved:
-        return Told.LOGGED, _kept(run, run.saved), _distance(run.saved)
+        return CheckpointSource.LOGGED, _kept(run, run.saved), _distance(run.saved)
     return None
 
 
-def _said(run: Run, eval_loss: Series | None) -> _Where | None:
-    """Where the configuration has them written."""
+def _configured(run: Run, eval_loss: Series | None) -> _Source | None:
+    """Return the checkpoints that the configuration asks for."""
     period = run.setting("checkpoint_every")
     if run.setting("save_strategy") == "epoch" and run.epoch_ends:
-        return Told.CONFIGURED, _kept(run, run.epoch_ends), _distance(run.epoch_ends)
+        return CheckpointSource.CONFIGURED, _kept(run, run.epoch_ends), _distance(run.epoch_ends)
     if isinstance(period, int) and period >= 1 and not run.by_epoch:
         known = range(period, (run.last_step or 0) + 1, period)
         limited = isinstance(run.setting("save_total_limit"), int)
-        return Told.CONFIGURED, _kept(run, known) if limited else None, period
+        return CheckpointSource.CONFIGURED, _kept(run, known) if limited else None, period
     always = run.setting("always_save_checkpoint")
     if isinstance(always, bool) and eval_loss is not None:
         steps, values = finite(eval_loss)
-        least = np.minimum.accumulate(values) if len(values) else values
+        lowest = np.minimum.accumulate(values) if len(values) else values
         saved = [
-            step for step, value, best in zip(steps.tolist(), values, least, strict=True) if always or value <= best
+            step for step, value, best in zip(steps.tolist(), values, lowest, strict=True) if always or value <= best
         ]
-        return Told.CONFIGURED, tuple(saved), _distance(saved)
+        return CheckpointSource.CONFIGURED, tuple(saved), _distance(saved)
     return None
 
 
-def _likely(run: Run, loss: Series | None, eval_loss: Series | None, assumed_every_steps: int) -> _Where:
-    """Where trainers write them if nobody says otherwise."""
+def _assumed(run: Run, loss: Series | None, eval_loss: Series | None, assumed_every_steps: int) -> _Source:
+    """Return where trainers usually write checkpoints when nothing is configured."""
     if run.by_epoch:
-        return Told.EPOCHS, None, 1
+        return CheckpointSource.EPOCHS, None, 1
     if run.by_row:
-        return Told.UNCOUNTED, (), 0
+        return CheckpointSource.UNCOUNTED, (), 0
     rows = len(loss) if loss is not None else 0
     if eval_loss is not None and 1 < len(eval_loss) < rows:
         steps = tuple(eval_loss.steps.tolist())
-        return Told.EVALS, steps, _distance(steps)
+        return CheckpointSource.EVALS, steps, _distance(steps)
     if run.epoch_ends:
-        return Told.EPOCHS, tuple(run.epoch_ends), _distance(run.epoch_ends)
+        return CheckpointSource.EPOCHS, tuple(run.epoch_ends), _distance(run.epoch_ends)
     if run.step_size > 1 or not all(counts_optimizer_steps(source.steps_from) for source in run.sources):
-        return Told.UNCOUNTED, (), 0
-    return Told.NOTHING, None, assumed_every_steps
+        return CheckpointSource.UNCOUNTED, (), 0
+    return CheckpointSource.NOTHING, None, assumed_every_steps
 
 
 def _distance(steps: Iterable[int]) -> int:
-    """How far apart they lie, as a rule."""
+    """Return the median distance between checkpoints, in steps."""
     known = sorted({0, *steps})
     return max(1, int(median(np.diff(known)))) if len(known) > 1 else 1
 
 
 def _kept(run: Run, steps: Iterable[int]) -> tuple[int, ...]:
-    """Those that the trainer was told to keep: the newest ones, or all."""
-    most = run.setting("save_total_limit")
-    return tuple(sorted(steps))[-most:] if isinstance(most, int) else tuple(sorted(steps))
+    """Return the checkpoints that the trainer was configured to keep: the newest ones, or all."""
+    limit = run.setting("save_total_limit")
+    return tuple(sorted(steps))[-limit:] if isinstance(limit, int) else tuple(sorted(steps))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 REFERENCE = 4  # blocks that a course is drawn through: the fewest whose line survives one that is off
 SPANS = (1, 4)  # how many blocks ahead the course is drawn on
-BEYOND = 100.0  # how far above all others, in powers of e, a value that is not finite stands
+BEYOND = 100.0  # how far above all others, in powers of e, a value that is not finite is put
 LARGEST = 1e300  # times its usual size: what is farther off is no farther off
-TWO_SIDED_90 = 1.645  # standard deviations that one normal value in ten lies outside of
+TWO_SIDED_90 = 1.645  # standard deviations outside of which one normal value in ten lies
 
 
 class Limits(NamedTuple):
@@ -24,26 +24,26 @@ class Limits(NamedTuple):
 
     Attributes:
         chance: how many of a family of series may be named by chance.
-        least_change: the noise, as a share of the value, that every series is taken to have at least.
+        min_change: the noise, as a share of the value, that every series is taken to have at least.
         beyond_factor: how many times as far as ever before the end must be off.
         quiet_sigma: how many times the noise a row may be off and still be in the normal course.
-        most_rows: the longest stretch before its end in which a departure is looked for.
-        least_blocks: fewest earlier stretches of the same length that tell how far a course misses by nature.
-        most_blocks: how many of them are looked at.
+        max_rows: the longest stretch before its end in which a departure is looked for.
+        min_blocks: fewest earlier stretches of the same length that tell how far a course misses by nature.
+        max_blocks: how many of them are looked at.
     """
 
     chance: float
-    least_change: float
+    min_change: float
     beyond_factor: float
     quiet_sigma: float
-    most_rows: int
-    least_blocks: int
-    most_blocks: int
+    max_rows: int
+    min_blocks: int
+    max_blocks: int
 
     @property
     def reach(self) -> int:
-        """The rows before the end that are looked at; what lies further back changes nothing."""
-        return (REFERENCE + self.most_blocks - 1 + 2 * SPANS[-1]) * self.most_rows
+        """The number of rows before the end that are looked at; earlier ones change nothing."""
+        return (REFERENCE + self.max_blocks - 1 + 2 * SPANS[-1]) * self.max_rows
 
 
 class Departure(NamedTuple):
@@ -52,7 +52,7 @@ class Departure(NamedTuple):
     Attributes:
         row: the first row from which it is off up to the end.
         level: what its course let expect there, on the scale of `even`.
-        times: how many times the bar its farthest row lies off.
+        times: how many times the limit its farthest row is off.
     """
 
     row: int
@@ -61,10 +61,10 @@ class Departure(NamedTuple):
 
 
 def even(values: Floats) -> tuple[Floats, float]:
-    """The values on a scale on which equal ratios are equal distances, and the value that is its unit; 0 for a log.
+    """Return the values on a scale where equal ratios are equal distances, and the value of its unit; 0 for a log.
 
     Values that are all above 0 are taken by their logarithm, others by the inverse hyperbolic sine of what they are
-    to their usual size. One that is not finite stands far above all.
+    to their usual size. One that is not finite is put far above all.
     """
     known = np.isfinite(values)
     kept = values[known]
@@ -82,16 +82,16 @@ def even(values: Floats) -> tuple[Floats, float]:
 
 
 def uneven(value: float, unit: float) -> float:
-    """A value on the scale of `even`, as it was logged."""
+    """Return a value on the scale of `even` as it was logged."""
     capped = min(max(value, -600.0), 600.0)
     return math.sinh(capped) * unit if unit else math.exp(capped)
 
 
 def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Departure | None:
-    """Where the last rows of a series leave the course of those before and stay off it up to the end.
+    """Find where the last rows of a series leave the course of those before and stay off it up to the end.
 
     Looked for at every length of two rows and more: the course is drawn through four blocks of that length, and off is
-    what lies farther from both its level and its trend than the earlier rows lay from theirs. So growth that goes on
+    a row farther from both its level and its trend than the earlier rows were from theirs. So growth that goes on
     is a normal course, and so is a trend that levels off. The earliest row of all lengths counts.
 
     Args:
@@ -100,13 +100,13 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
         family: how many series are looked at.
         side: 1 where only a rise counts, -1 where only a fall does.
     """
-    looks = _looks(len(scaled), limits)
-    tried = sum(look.rows * look.blocks for look in looks) * family
-    found = [item for look in looks if (item := _at(scaled, look, limits, tried, side))]
+    stretches = _stretches(len(scaled), limits)
+    tried = sum(one.rows * one.blocks for one in stretches) * family
+    found = [item for item in (_at(scaled, one, limits, tried, side) for one in stretches) if item]
     return min(found, key=lambda item: (item.row, -item.times)) if found else None
 
 
-class _Look(NamedTuple):
+class _Stretch(NamedTuple):
     """A stretch before the end: so many blocks of so many rows, after a course drawn through blocks of that length."""
 
     rows: int
@@ -114,21 +114,21 @@ class _Look(NamedTuple):
 
 
 @cache
-def _looks(count: int, limits: Limits) -> tuple[_Look, ...]:
-    """The stretches to look at: of doubled lengths, and the longest that leaves enough earlier ones."""
+def _stretches(count: int, limits: Limits) -> tuple[_Stretch, ...]:
+    """Return the stretches to look at: of doubled lengths, and the longest that leaves enough earlier ones."""
     found = set()
     for blocks in SPANS:
-        longest = min(count // (REFERENCE + limits.least_blocks - 1 + 2 * blocks), limits.most_rows // blocks)
+        longest = min(count // (REFERENCE + limits.min_blocks - 1 + 2 * blocks), limits.max_rows // blocks)
         doubled = (1 << power for power in range(1, 40) if 1 << power <= longest)
-        found |= {_Look(rows, blocks) for rows in (*doubled, longest) if rows > 1}
+        found |= {_Stretch(rows, blocks) for rows in (*doubled, longest) if rows > 1}
     return tuple(sorted(found))
 
 
-def _at(scaled: Floats, look: _Look, limits: Limits, tried: int, side: int) -> Departure | None:
-    rows, blocks = look
+def _at(scaled: Floats, stretch: _Stretch, limits: Limits, tried: int, side: int) -> Departure | None:
+    rows, blocks = stretch
     if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
         return None
-    count = min(len(scaled) // rows, REFERENCE + limits.most_blocks - 1 + 2 * blocks)
+    count = min(len(scaled) // rows, REFERENCE + limits.max_blocks - 1 + 2 * blocks)
     off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
     off = np.maximum(side * off, 0) if side else off
     last, earlier = off[-1], np.abs(off[:-blocks]).ravel()
@@ -136,7 +136,7 @@ def _at(scaled: Floats, look: _Look, limits: Limits, tried: int, side: int) -> D
     if not direction:
         return None
     at90, at99 = quantiles(earlier, 0.90, 0.99)
-    noise = max(at90 / TWO_SIDED_90, limits.least_change)
+    noise = max(at90 / TWO_SIDED_90, limits.min_change)
     start = _start(last * direction, limits.quiet_sigma * noise)
     if not 0 < start < len(last):
         return None  # it is on its course, or it left that before this stretch: a longer one sees where
@@ -149,7 +149,7 @@ def _at(scaled: Floats, look: _Look, limits: Limits, tried: int, side: int) -> D
 
 
 def _strays(scaled: Floats, rows: int) -> bool:
-    """Whether one of the last two rows is off the course of the first blocks by more than most of their own rows are.
+    """Return whether one of the last two rows is further off the first blocks' course than most of their rows.
 
     Most series do not, and no earlier stretch need be looked at.
     """
@@ -165,7 +165,7 @@ def _strays(scaled: Floats, rows: int) -> bool:
 
 
 def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
-    """Whether the end is farther off than the earlier rows ever were; three rows together, where it has as many."""
+    """Return whether the end is farther off than the earlier rows ever were; three rows together, if it has three."""
     last, earlier = np.abs(off[-1, start:]), np.abs(off[:-blocks])
     if float(last.max()) > factor * float(earlier.max()):
         return True
@@ -176,7 +176,7 @@ def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
 
 
 def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
-    """How far the rows of each stretch lie beyond the course of the blocks before it, and where that course ends."""
+    """Return how far each stretch's rows lie beyond the course of the blocks before it, and where that course ends."""
     rows = table.shape[1]
     windows = np.lib.stride_tricks.sliding_window_view
     ahead = windows(row_medians(table)[:-blocks], REFERENCE)
@@ -189,7 +189,7 @@ def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
 
 
 def _start(off: Floats, quiet: float) -> int:
-    """The first of two rows from which all are off; one that dips between two that are off does not end that."""
+    """Return the first of two rows from which all are off; one that dips between two that are off does not end that."""
     out: Bools = off > quiet
     stays = out | (medians_of_three(off) > quiet) if len(off) > 2 else out
     wrong = np.flatnonzero(~stays)
@@ -199,6 +199,6 @@ def _start(off: Floats, quiet: float) -> int:
 
 
 @cache
-def _normal_height(looks: int, chance: float, blocks: int) -> float:
-    """How many times its noise a normal series, known by so few blocks, goes by chance."""
-    return Tail(looks, 0.0, 1e-9, blocks).height(chance)
+def _normal_height(tried: int, chance: float, blocks: int) -> float:
+    """Return how many times its noise a normal series, known by so few blocks, goes by chance."""
+    return Tail(tried, 0.0, 1e-9, blocks).height(chance)

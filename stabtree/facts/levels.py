@@ -27,7 +27,7 @@ MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over th
 class Course(NamedTuple):
     """A stretch of the loss as block medians, from its lowest level to its end.
 
-    `rise` is how far the end stands above the lowest level, `noise` the scatter between neighbouring
+    `rise` is how far the end is above the lowest level, `noise` the scatter between neighbouring
     blocks, `span` the range of the whole run's levels, `trend_z` the Mann-Kendall score from the low on,
     `steps` how many steps the stretch covers, `rows` how many rows its low and its end are made of.
     """
@@ -60,36 +60,36 @@ class Levels(NamedTuple):
 
     Attributes:
         window_steps: the stretch at the end that is looked at close up, and its doubles.
-        most: levels at most; Kendall's score is quadratic, and 40 show any shape that a person would see.
-        least: levels at least; fewer than 8 can't reach a score of 2.33 but by rising all along.
-        rows: least rows whose median is a level.
-        short_rows: the same for a stretch that has fewer than `least` levels.
+        max_levels: the most levels; Kendall's score is quadratic, and 40 show any shape that a person would see.
+        min_levels: the fewest levels; fewer than 8 can't reach a score of 2.33 but by rising all along.
+        rows: the fewest rows whose median is a level.
+        short_rows: the same for a stretch that has fewer than `min_levels` levels.
         fall_share: what a reward must lose of all that it covered; it is that of a few answers, far noisier than a
             loss.
         fall_noise: and in times its scatter.
     """
 
     window_steps: int
-    most: int
-    least: int
+    max_levels: int
+    min_levels: int
     rows: int
     short_rows: int
     fall_share: float
     fall_noise: float
 
     def length(self, series: Series) -> float:
-        """How many steps of a series are one level; less than the log holds between two rows where it has none."""
+        """Return how many steps of a series are one level, 0 where it has none."""
         steps, _ = finite(series)
         count = self.count(len(steps))
         return float(steps[-1] - steps[0]) / count if count else 0.0
 
     def count(self, rows: int) -> int:
-        """How many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
-        least = min(self.rows, max(rows // self.least, 1))
-        return min(self.most, rows // least)
+        """Return how many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
+        level_rows = min(self.rows, max(rows // self.min_levels, 1))
+        return min(self.max_levels, rows // level_rows)
 
     def fall(self, series: Series) -> tuple[Course | None, bool]:
-        """The course of a series upside down, and whether it has lost most of what it had gained.
+        """Return the course of a series upside down, and whether it has lost most of what it had gained.
 
         Its levels are medians of a few rows of answers drawn by chance, so the fall must stand out from the scatter of
         the rows as well: with 8 levels that of the levels alone is badly known.
@@ -108,25 +108,25 @@ class Levels(NamedTuple):
 def levels(
     *,
     window_steps: Count,
-    most_levels: Count,
-    least_levels: Count,
+    max_levels: Count,
+    min_levels: Count,
     level_rows: Count,
     short_level_rows: Count,
     fall_share: float,
     fall_noise: float,
 ) -> Levels:
-    """How a series is read as levels; the parameters are those of `Levels`."""
-    most, least = max(most_levels, 4), max(least_levels, 4)
-    return Levels(window_steps, most, least, level_rows, short_level_rows, fall_share, fall_noise)
+    """Return how a series is read as levels; the parameters are those of `Levels`."""
+    max_levels, min_levels = max(max_levels, 4), max(min_levels, 4)
+    return Levels(window_steps, max_levels, min_levels, level_rows, short_level_rows, fall_share, fall_noise)
 
 
 def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
-    """The course of a stretch, None when it has too few rows for its levels.
+    """Return the course of a stretch, None when it has too few rows for its levels.
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    count = into.count(len(values)) if whole is None else min(into.most, len(values) // into.rows)
-    if count < into.least:
+    count = into.count(len(values)) if whole is None else min(into.max_levels, len(values) // into.rows)
+    if count < into.min_levels:
         return None
     levels, starts = blocks(values, count)
     smooth = medians_of_three(levels)
@@ -141,23 +141,23 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 
 
 def _within(rows: Floats, levels: Floats) -> float:
-    """How well the rows of a block (blocks, size) know their median: all the noise where each block is one epoch."""
+    """Return the error of a median of the rows of a block (blocks, size): all the noise where a block is one epoch."""
     some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
     scatter = NORMAL_MAD * median(np.abs(some - levels[:, None]))
     return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
 
 
 def _trend(values: Floats, levels: Floats, into: Levels) -> float:
-    """The trend score of a stretch by its levels, by shorter ones where they are too few for any to be certain."""
-    count = min(into.least * 2, len(values) // into.short_rows)
-    if len(levels) < into.least <= count:
+    """Return the trend score of a stretch by its levels, by shorter ones where they are too few for a certain one."""
+    count = min(into.min_levels * 2, len(values) // into.short_rows)
+    if len(levels) < into.min_levels <= count:
         levels, _ = blocks(values, count)
     return kendall_z(levels)
 
 
 @per_series
 def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
-    """The courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
+    """Return the courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
 
     The levels of a long run are long themselves: a rise over the last 200 of 20,000 steps is seen only close up.
     """
@@ -177,5 +177,5 @@ def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
 
 
 def turned(series: Series) -> Series:
-    """The series upside down: a fall of it is a rise of this."""
+    """Return the series upside down: a fall of it is a rise of this."""
     return Series(series.metric, series.steps, -series.values, series.origin)

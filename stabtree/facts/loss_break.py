@@ -18,10 +18,10 @@ class Break(NamedTuple):
     """Where the loss died: the first value of the last storm of values that are not finite.
 
     Attributes:
-        row: its row, `step` its step, `value` what stands there.
+        row: its row, `step` its step, `value` the value there.
         good_step: the step of the last finite value before it, None where there is none.
         rows: all rows of the loss that are not finite (n,).
-        healed: whether they are few and lie so far back that the run got over them.
+        healed: whether they are few and so far back that the run got over them.
         ends_finite: whether the last `recovered_rows` rows are all finite.
         recovered_rows: finite rows after which a run has come back.
         recent_rows: rows before the break that may already belong to the blow-up, not to the usual state.
@@ -42,7 +42,7 @@ class Break(NamedTuple):
     last_rows: int
 
     def rise_before(self, series: Series) -> tuple[float, float] | None:
-        """How many times the usual state the last rows before the break stand at, and that state.
+        """Return how many times its usual state a series reaches in its last rows before the break, and that state.
 
         The usual state is the median of up to `usual_rows` rows that end `recent_rows` before the break, or of the
         first half where there are fewer; a slow explosion would be its own baseline otherwise. None without four
@@ -67,7 +67,7 @@ class Break(NamedTuple):
 def loss_break(
     loss: Series, *, recovered_rows: Count, recent_rows: Count, usual_rows: Count, last_rows: Count
 ) -> Break | Absent:
-    """The last storm of losses that are not finite; the parameters are those of `Break`.
+    """Find the last storm of losses that are not finite; the parameters are those of `Break`.
 
     Trainers that skip NaN steps show single ones; none of the labelled runs that died was finite for as long as
     `recovered_rows` after its first NaN.
@@ -93,13 +93,13 @@ def loss_break(
 
 
 def storm_start(bad: Bools, recovered_rows: int) -> int:
-    """Index at which the last group of bad rows begins; skipped NaN steps long before are not where it died."""
+    """Return the row at which the last group of bad rows begins; NaN steps skipped long before do not count."""
     rows = np.flatnonzero(bad)
     breaks = np.flatnonzero(np.diff(rows) > recovered_rows)
     return int(rows[breaks[-1] + 1]) if len(breaks) else int(rows[0])
 
 
 def last_finite_before(series: Series, index: int) -> int | None:
-    """The step of the last finite value before a row."""
+    """Return the step of the last finite value before a row."""
     before = np.flatnonzero(np.isfinite(series.values[:index]))
     return int(series.steps[before[-1]]) if len(before) else None

@@ -10,6 +10,8 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
+from stabtree.metrics.load import LABEL, TIME
+from stabtree.metrics.table import by_name, with_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,14 +19,12 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
-# Which way a series goes when it is in trouble. A rate that falls follows its schedule.
-RISES = frozenset({"loss", "eval_loss", "lr"})
-FALLS = frozenset({"loss_scale", "eval_quality", "reward", "token_accuracy", "preference_accuracy"})
-OTHERS = frozenset({"batch_id", "wall_time", "throughput", "step_time"})  # these tell nothing of learning
+# Which way a series goes in trouble where none is better; a rate that falls follows its schedule.
+SIDES = {"lr": 1, "loss_scale": -1}
 STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
-LEAST_RISE = 10  # how many times the least change a rate without noise must rise by
+MIN_RISE = 10  # how many times the least change a rate without noise must rise by
 DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
-LOST = "not finite"  # what is told of a series that has no finite row from its first one off its course on
+LOST = "not finite"  # how a series is described that has no finite row from its first one off its course on
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
@@ -35,7 +35,7 @@ class Move(NamedTuple):
         metric: the series.
         step: the first logged step off its course.
         text: what it did, with its numbers.
-        times: how many times the bar for a chance move it went off.
+        times: how many times the limit of a chance move it went off.
     """
 
     metric: str
@@ -44,10 +44,10 @@ class Move(NamedTuple):
     times: float
 
     def before(self, onset_step: int) -> Evidence:
-        """The move as evidence, with its lead over the trouble."""
+        """Return the move as evidence, with its lead over the onset."""
         lead = onset_step - self.step
-        told = f"{self.metric} {self.text}, from step {self.step:,} on, {lead:,} step{'s' if lead != 1 else ''} before"
-        return Evidence(told, self.metric, (self.step, onset_step), self.times, 1.0)
+        text = f"{self.metric} {self.text}, from step {self.step:,} on, {lead:,} step{'s' if lead != 1 else ''} before"
+        return Evidence(text, self.metric, (self.step, onset_step), self.times, 1.0)
 
 
 class Movers:
@@ -57,34 +57,35 @@ class Movers:
         run: the run.
         limits: what counts as having left it.
         after_steps: how long after the trouble began a move still belongs to it.
-        scale_factor: how many times lower a loss scale stands that did more than its usual search.
+        scale_factor: how many times lower a loss scale must be to have done more than its usual search.
     """
 
     def __init__(self, run: Run, limits: Limits, after_steps: int, scale_factor: float) -> None:
+        aside = with_role(LABEL, TIME)  # these say nothing about learning
         self._series = [
-            series for name, series in run.series.items() if name.partition("/")[0] not in OTHERS and len(series)
+            series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
         ]
         self._bars, self._after, self._scale_factor = limits, after_steps, scale_factor
         self._known: dict[int, dict[str, Move]] = {}
 
     def by(self, step: int) -> tuple[Move, ...]:
-        """What had moved by a step and had not come back, in order."""
+        """Return what had moved by a step and had not come back, in order."""
         return _in_order(self._moved(step))
 
     def around(self, onset_step: int) -> tuple[Move, ...]:
-        """What had moved by a step and had not come back, and what moved right after it, in order."""
+        """Return what had moved by a step and had not come back, and what moved right after it, in order."""
         by = self._moved(onset_step)
         others = (series for series in self._series if series.metric not in by)
         after = (self._move(series, onset_step + self._after) for series in others)
         return _in_order(by | {move.metric: move for move in after if move})
 
     def lost(self, metric: str, step: int) -> bool:
-        """Whether the row of a series at a step is not finite."""
+        """Return whether the row of a series at a step is not finite."""
         series = next((series for series in self._series if series.metric == metric), None)
         return series is not None and bool((~np.isfinite(series.values[series.steps == step])).any())
 
     def rate(self, onset_step: int) -> Move | None:
-        """How the learning rate rose up to a step, where it had at least doubled by then and was rising still."""
+        """Return how the learning rate rose up to a step, if it had at least doubled by then and was still rising."""
         lr = next((series for series in self._series if series.metric == "lr"), None)
         if lr is None:
             return None
@@ -112,7 +113,7 @@ class Movers:
         if not end:
             return None
         name = series.metric.partition("/")[0]
-        side = int(name in RISES) - int(name in FALLS)
+        side = _side(name)
         scaled, unit = even(values)
         dead, new = _dead_from(values)
         # Where it stopped being finite is one thing; whether it was on its course up to there is another.
@@ -125,7 +126,7 @@ class Movers:
         if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
             return None
         left = _jumped(alive, left)
-        return Move(series.metric, int(steps[left.row]), _told(name, steps, values, scaled, left, unit), left.times)
+        return Move(series.metric, int(steps[left.row]), _describe(name, steps, values, scaled, left, unit), left.times)
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:
@@ -133,7 +134,7 @@ def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:
 
 
 def _jumped(alive: Floats, left: Departure) -> Departure:
-    """The same, from the row that makes nearly all of its way, where no row before that is outside the usual range."""
+    """Move the departure to the row that makes most of the change, if no row before it is outside the usual range."""
     side = float(np.sign(alive[-1] - left.level))
     ways = side * np.diff(alive[left.row - 1 :])
     row = left.row + int(np.argmax(ways))
@@ -146,8 +147,16 @@ def _jumped(alive: Floats, left: Departure) -> Departure:
     return Departure(row, float(alive[row - 1]), left.times)
 
 
+def _side(metric: str) -> int:
+    """Return which way a metric goes in trouble: 1 up, -1 down, 0 where either may be one."""
+    known = by_name().get(metric)
+    if known and known.better:
+        return 1 if known.better == "lower" else -1
+    return SIDES.get(metric, 0)
+
+
 def _dead_from(values: Floats) -> tuple[int, bool]:
-    """The row from which none is finite up to the end, and whether as long a stretch is new to the series."""
+    """Return the row from which none is finite up to the end, and whether so long a stretch is new to the series."""
     bad = stretches(~np.isfinite(values))
     if not bad or bad[-1][1] != len(values):
         return len(values), False
@@ -156,7 +165,7 @@ def _dead_from(values: Floats) -> tuple[int, bool]:
 
 
 def _risen(scaled: Floats, limits: Limits) -> Departure | None:
-    """Where a learning rate began to rise after it had held or fallen, however long ago: a schedule has no noise.
+    """Find where a learning rate began to rise after it had held or fallen, however long ago: a schedule has no noise.
 
     A rise from the first rows on is a warm-up.
     """
@@ -164,13 +173,15 @@ def _risen(scaled: Floats, limits: Limits) -> Departure | None:
     falls = np.flatnonzero(changes < 0)
     calm = int(falls[-1]) + 1 if len(falls) else 0
     rises = np.flatnonzero(changes[calm:] > 0)
-    row = calm + int(rises[0]) + 1 if len(rises) else 0
-    way = float(scaled[-1] - scaled[row - 1]) / (limits.least_change * LEAST_RISE)
-    return Departure(row, float(scaled[row - 1]), way) if row > limits.least_blocks and way > 1 else None
+    if not len(rises):
+        return None
+    row = calm + int(rises[0]) + 1
+    way = float(scaled[-1] - scaled[row - 1]) / (limits.min_change * MIN_RISE)
+    return Departure(row, float(scaled[row - 1]), way) if row > limits.min_blocks and way > 1 else None
 
 
-def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departure, unit: float) -> str:
-    """What a series did from its first row off its course on."""
+def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departure, unit: float) -> str:
+    """Describe what a series did from its first row off its course on."""
     finite = left.row + np.flatnonzero(np.isfinite(values[left.row :]))
     if not len(finite) or finite[0] > left.row:
         return LOST
@@ -182,14 +193,14 @@ def _told(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departur
     rises = way > 0
     if at_once >= AT_ONCE * abs(way):
         before = values[left.row - 1] if np.isfinite(values[left.row - 1]) else uneven(left.level, unit)
-        told = f"{'jumps' if rises else 'drops'} {_figure(float(before))} → {_figure(float(values[last]))}"
+        text = f"{'jumps' if rises else 'drops'} {_figure(float(before))} → {_figure(float(values[last]))}"
     elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
         each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
-        told = f"{'grows' if rises else 'shrinks'} {each:.2g}% a step: {ends}"
+        text = f"{'grows' if rises else 'shrinks'} {each:.2g}% a step: {ends}"
     else:
-        told = f"{'rises' if rises else 'falls'} {ends}"
+        text = f"{'rises' if rises else 'falls'} {ends}"
     later = left.row + np.flatnonzero(~np.isfinite(values[left.row :]))
-    return f"{told}, not finite at step {int(steps[later[0]]):,}" if len(later) else told
+    return f"{text}, not finite at step {int(steps[later[0]]):,}" if len(later) else text
 
 
 def _figure(value: float) -> str:
@@ -201,15 +212,15 @@ def movers(
     run: Run,
     *,
     chance: float,
-    least_change: float,
+    min_change: float,
     beyond_factor: float,
     quiet_sigma: float,
-    most_rows: Count,
-    least_blocks: Count,
-    most_blocks: Count,
+    max_rows: Count,
+    min_blocks: Count,
+    max_blocks: Count,
     after_steps: int,
     scale_factor: float,
 ) -> Movers:
-    """When each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
-    limits = Limits(chance, least_change, beyond_factor, quiet_sigma, most_rows, least_blocks, most_blocks)
+    """Find when each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
+    limits = Limits(chance, min_change, beyond_factor, quiet_sigma, max_rows, min_blocks, max_blocks)
     return Movers(run, limits, after_steps, scale_factor)

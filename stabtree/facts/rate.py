@@ -21,7 +21,7 @@ class Rate(NamedTuple):
         too_high: likely, possible or no.
         too_low: whether it is next to nothing.
         evidence: what says so.
-        bar: what its optimizer hardly ever takes; a rate that is advised lies below it.
+        bar: what its optimizer hardly ever takes; an advised rate is below it.
     """
 
     too_high: str
@@ -44,7 +44,7 @@ def rate(
     leap: float,
     early_share: float,
 ) -> Rate:
-    """Whether the rate is too high: by its value, or by a loss that it threw up at once.
+    """Judge whether the rate is too high: by its value, or by a loss that it drove up at once.
 
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
     loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
@@ -56,28 +56,32 @@ def rate(
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
     reaches = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
     text = reaches if times > leap else f"no rate is known, and no early throw shows: {reaches}"
-    thrown = Evidence(text, "loss", (), times, leap)
+    jump = Evidence(text, "loss", (), times, leap)
     rates = _rates(lr, loss) if lr is not None else values[:0]
     known = run.setting("lr")
-    top = float(rates.max()) if len(rates) else float(known) if isinstance(known, int | float) else None
+    top: float | None = None
+    if len(rates):
+        top = float(rates.max())
+    elif isinstance(known, int | float):
+        top = float(known)
     family = circumstances.known["optimizer"]
     bar = adam if family.get("adam") else other
     if top is None and times <= leap:
         text = f"no rate is known; the loss reaches no more than {times:.3g}× its first value in its first "
-        thrown = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
+        jump = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
     if top is None:
-        return Rate(LIKELY if times > leap else POSSIBLE, False, (thrown,), bar)
+        return Rate(LIKELY if times > leap else POSSIBLE, False, (jump,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
     text = f"lr is at most {top:.3g} with {name} (far too high above {bar:g}, far too low below {least:g})"
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
-        return Rate(LIKELY, False, (found,) if top > bar else (thrown,), bar)
+        return Rate(LIKELY, False, (found,) if top > bar else (jump,), bar)
     possible = top > near * bar or (not family and top >= least)
     return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,), bar)
 
 
 def _rates(lr: Series, loss: Series) -> Floats:
-    """The rates that count: those of the first rows, or all up to where the loss breaks."""
+    """Return the rates that count: those of the first rows, or all up to where the loss breaks."""
     steps, rates = finite(lr)
     broken = loss.steps[~np.isfinite(loss.values)]
     end = int((steps < broken[0]).sum()) if len(broken) else len(rates) // 4

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from stabtree.run import Run
 
-# A verdict rests on these; a section whose own metric was misread says so by itself.
+# A verdict rests on these; a section whose own metric was misread reports it itself.
 JUDGED = ("step", "loss", "grad_norm")
 
 
 class Reading(NamedTuple):
-    """How many lines of the log were read and left unread, and why those read do not stand for the run, if so."""
+    """How many lines of the log were read and left unread, and why those read do not represent the run, if so."""
 
     read: int
     unread: int
@@ -25,11 +25,11 @@ class Reading(NamedTuple):
 
 @fact()
 def reading(run: Run, *, unread_share: float) -> Reading:
-    """Whether what was read stands for the run: at most `unread_share` of its lines, or of a series, was misread."""
+    """Judge whether what was read represents the run: at most `unread_share` of its lines or of a series is misread."""
     unread = sum(source.skipped_count for source in run.sources)
     read = sum(source.rows for source in run.sources)
-    told = [*_lines(read, unread, unread_share), *_damaged(run, unread_share), *_cells(run, unread_share)]
-    return Reading(read, unread, " and ".join(told[:2]))
+    problems = [*_lines(read, unread, unread_share), *_damaged(run, unread_share), *_cells(run, unread_share)]
+    return Reading(read, unread, " and ".join(problems[:2]))
 
 
 def _lines(read: int, unread: int, share: float) -> Iterator[str]:

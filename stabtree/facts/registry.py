@@ -14,6 +14,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
+from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
 from stabtree.metrics.table import by_name
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from stabtree.common.answer import Evidence
+    from stabtree.common.faults import Fault
     from stabtree.common.lazy import Floats, Ints
 
 P = ParamSpec("P")
@@ -31,11 +33,11 @@ T = TypeVar("T")
 UNGROUPED = "all"  # the group of a grouped metric that was logged ungrouped
 
 Groups = Mapping[str, Series]
-"""A grouped metric, by group; the ungrouped series, where logged, stands under `UNGROUPED`."""
+"""A grouped metric, by group; the ungrouped series, where logged, is under `UNGROUPED`."""
 
 Param = int | float | bool | str
 Pattern = str
-"""A parameter that holds a regular expression; a tree is checked for it."""
+"""A parameter that is a regular expression; loading a tree checks it."""
 
 Count = int
 """A parameter that is a number of rows, steps or levels to look at: at least 1."""
@@ -57,14 +59,14 @@ class Parameter:
     Attributes:
         kind: its type.
         default: its value where no tree states one; None where a tree must.
-        pattern: whether it holds a regular expression.
-        least: the smallest number that it may be.
+        pattern: whether it is a regular expression.
+        minimum: the smallest number that it may be.
     """
 
     kind: type[Param]
     default: Param | None = None
     pattern: bool = False
-    least: int = 0
+    minimum: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Need:
         name: a metric or a fact; any name for the run.
         kind: `Series`, `Groups`, `Run`, or `Fact`.
         required: whether it can't answer without.
-        takes: of a fact, which of `Absent` and `Unknown` the function wants handed over instead of being spared.
+        takes: of a fact, which of `Absent` and `Unknown` the function takes as a value instead of not being called.
     """
 
     name: str
@@ -93,10 +95,14 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A fact that the data can't tell, with the metrics to log."""
+    """A fact that the data can't show, with the metrics to log."""
 
     reason: str
     missing: tuple[str, ...] = ()
+
+
+class Failed(Unknown):
+    """A fact whose function raised; no function wants it handed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,32 +130,54 @@ class Facts:
         run: the run.
         table: the facts that there are, by name.
         params: the parameters of each, by its name: one value for all that ask.
+        faults: where faults are recorded; a record of its own when not given.
     """
 
-    def __init__(self, run: Run, table: Mapping[str, Fact], params: Mapping[str, Mapping[str, Param]]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        table: Mapping[str, Fact],
+        params: Mapping[str, Mapping[str, Param]],
+        faults: FaultRecord | None = None,
+    ) -> None:
         self.run = run
+        self.faults = faults or FaultRecord()
         self._table = table
         self.params = params
         self._known: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
-        """The fact, `Absent` or `Unknown`."""
+        """Return the fact, `Absent` or `Unknown`; `Failed` where its function raised."""
         if name not in self._known:
-            fact = self._table[name]
-            arguments, refused = gather(self, fact.needs, fact.min_points)
-            settings = complete(name, fact.params, self.params.get(name, {}), self.run.step_size)
-            with any_floats(self.run):
-                self._known[name] = refused or fact.func(*arguments, **settings)
+            self._known[name] = self.faults.attempt("fact", name, lambda: self._find(name), _failed)
         return self._known[name]
+
+    def sure(self, name: str) -> Any:
+        """Return the fact, for work that is pointless without it; where it failed, that work fails too."""
+        found = self.get(name)
+        if isinstance(found, Failed):
+            raise FactFailedError(name)
+        return found
+
+    def _find(self, name: str) -> Any:
+        fact = self._table[name]
+        arguments, refused = gather(self, fact.needs, fact.min_points)
+        settings = complete(name, fact.params, self.params.get(name, {}), self.run.step_size)
+        with any_floats(self.run):
+            return refused or fact.func(*arguments, **settings)
+
+
+def _failed(fault: Fault | None) -> Failed:
+    return Failed(fault.reason if fault else "a fact it needs failed")
 
 
 def any_floats(run: Run) -> AbstractContextManager[object]:
-    """Where no warning comes of floats, as any may have been logged; a run without series needs no numpy for it."""
+    """Return a context that silences floating-point warnings; a run without series needs no numpy for it."""
     return np.errstate(all="ignore") if run.series else nullcontext()
 
 
 def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int) -> dict[str, Param]:
-    """All parameters of a function: what is given, else the default; `*_steps` as the log counts them.
+    """Return all parameters of a function: what is given, else the default; `*_steps` as the log counts them.
 
     Raises:
         ValueError: for one that has neither; a tree that was checked states them all.
@@ -164,9 +192,9 @@ def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Para
 
 
 def gather(facts: Facts, needs: tuple[Need, ...], min_points: int) -> tuple[list[Any], Absent | Unknown | None]:
-    """What a function asks for, in its order; or why it can't be asked."""
+    """Return what a function asks for, in its order; or why it can't be asked."""
     found: dict[str, Any] = {}
-    # What was not logged is said before a fact is looked for.
+    # What was not logged is reported before a fact is searched for.
     for need in sorted(needs, key=lambda need: need.kind == "Fact"):
         value = found[need.name] = _fetched(facts, need, min_points)
         if isinstance(value, Absent | Unknown) and type(value).__name__ not in need.takes:
@@ -196,7 +224,7 @@ def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
 
 
 def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Parameter]]:
-    """What a function's signature declares: what it asks for, and what a tree may tune.
+    """Return what a function's signature declares: what it asks for, and what a tree may tune.
 
     Raises:
         TypeError: for a parameter that is neither.
@@ -207,15 +235,15 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
     code, notes = func.__code__, func.__annotations__
     positional = code.co_varnames[: code.co_argcount]
     first_default = len(positional) - len(func.__defaults__ or ())
-    for place, name in enumerate(positional):
-        needs.append(_need(func, name, _words(notes.get(name)), required=place < first_default))
+    for index, name in enumerate(positional):
+        needs.append(_need(func, name, _words(notes.get(name)), required=index < first_default))
     for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
         words = _words(notes.get(name))
         if not words or words[0] not in _KINDS:
             raise TypeError(f"{func.__name__}: {name} must be of type {', '.join(_KINDS)}")
         default = (func.__kwdefaults__ or {}).get(name)
         params[name] = Parameter(
-            _KINDS[words[0]], default, pattern=words[0] == "Pattern", least=1 if words[0] == "Count" else 0
+            _KINDS[words[0]], default, pattern=words[0] == "Pattern", minimum=1 if words[0] == "Count" else 0
         )
     return tuple(needs), params
 
@@ -228,7 +256,7 @@ def _need(func: Callable[..., Any], name: str, words: list[str], *, required: bo
 
 
 def _words(annotation: Any) -> list[str]:
-    """The names of the types in an annotation, whether it is text (`from __future__ import annotations`) or not."""
+    """Return the names of the types in an annotation, whether it is text (a `__future__` import) or not."""
     if isinstance(annotation, str):
         parts = [part.strip().rpartition(".")[2] for part in annotation.split("|")]
     elif annotation == Groups:
@@ -271,7 +299,7 @@ def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concat
 
 @per_series
 def finite(series: Series) -> tuple[Ints, Floats]:
-    """Steps and values of the finite entries, values cut to ±`LARGEST` so that their squares stay finite too."""
+    """Return the steps and values of the finite entries, values cut to ±`LARGEST` so that their squares stay finite."""
     values = series.values
     if len(values) and abs(float(values.max())) <= LARGEST and abs(float(values.min())) <= LARGEST:
         return series.steps, values  # a NaN would have made the comparison false
@@ -280,5 +308,5 @@ def finite(series: Series) -> tuple[Ints, Floats]:
 
 
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:
-    """The evidence that there is, in order."""
+    """Return the evidence that there is, in order."""
     return tuple(item for item in evidence if item is not None)

@@ -69,7 +69,7 @@ class Replay:
 
 @fact()
 def monitor(run: Run, *, max_consecutive: Count) -> Replay | Absent:
-    """The replay of the NaN monitor that stops a run after `max_consecutive` rows in a row."""
+    """Replay the NaN monitor that stops a run after `max_consecutive` bad rows in a row."""
     return replay(run, max_consecutive) or Absent((Evidence("no logged loss is NaN or infinite", "loss"),))
 
 
@@ -104,7 +104,7 @@ def replay(run: Run, max_consecutive: int) -> Replay | None:
 
 
 def broken_ranks(run: Run) -> dict[str, int]:
-    """The first step at which each rank's loss is not finite, without the ranks that stay finite."""
+    """Return the first step at which each rank's loss is not finite, without the ranks that stay finite."""
     firsts: dict[str, int] = {}
     for rank, series in run.ranks.items():
         loss = series.get("loss")

@@ -1,4 +1,4 @@
-"""The rise of a loss, slow and to the end: the shared eyes of section 4."""
+"""The rise of a loss, slow and to the end, which all of section 4 asks about."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
-class Bars(NamedTuple):
-    """What a course must pass to count as rising; all that are named in one method at once.
+class RiseLimits(NamedTuple):
+    """What a course must exceed to count as rising: in each method, all the limits named there at once.
 
     Attributes:
         trend_z: Mann-Kendall score of the levels from the lowest one on.
-        noise_factor: how many times the scatter between levels the end stands above the lowest one.
+        noise_factor: how many times the scatter between levels the end is above the lowest one.
         range_share: the same as a share of all that the loss ever moved.
         close_up_z: what `trend_z` takes more for a stretch than for the whole run; several stretches get a chance.
         close_up_noise: what a stretch takes in times `noise_factor`.
@@ -43,18 +43,18 @@ class Bars(NamedTuple):
     lost_share: float
 
     def passed(self, found: Course) -> bool:
-        """Whether the course of a whole run rises."""
+        """Return whether the course of a whole run rises."""
         return found.trend_z > self.trend_z and found.times > self.noise_factor and found.share > self.range_share
 
     def close_up(self, found: Course) -> bool:
-        """Whether the course of a stretch rises: the bars are higher, since a longer run gets one more by luck."""
+        """Return whether the course of a stretch rises; the limits are higher, as a longer run has more stretches."""
         higher = self._replace(
             trend_z=self.trend_z + self.close_up_z, noise_factor=self.close_up_noise * self.noise_factor
         )
         return higher.passed(found)
 
     def clear(self, found: Course) -> bool:
-        """Whether a course rises so plainly that it counts though the whole run covers far more.
+        """Return whether a course rises so plainly that it counts though the whole run covers far more.
 
         A language model that falls from 11 to 2 and climbs by 0.5 has lost a twentieth of its range and all it learned
         in the last half. Labelled healthy runs with such a trend reach 4.9 times their scatter.
@@ -63,7 +63,7 @@ class Bars(NamedTuple):
         return plain and found.rise > self.clear_rise * self.range_share * abs(found.low)
 
     def lost(self, found: Course) -> bool:
-        """Whether a course ends so far above its low that it has lost ground, whatever the shape of the rise.
+        """Return whether a course ends so far above its low that it has lost ground, whatever the shape of the rise.
 
         Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
         """
@@ -77,9 +77,9 @@ class Rise(NamedTuple):
     Attributes:
         low_step: where the loss was lowest, its level there `low` and at the end `end`.
         last_step: the last step of the loss.
-        course: the stretch of levels; None by the document's letter.
-        bars: what it passed.
-        told: what was seen.
+        course: the stretch of levels; None where `strict`.
+        limits: what it passed.
+        evidence: what was seen.
     """
 
     low_step: int
@@ -87,8 +87,8 @@ class Rise(NamedTuple):
     end: float
     last_step: int
     course: Course | None
-    bars: Bars
-    told: Evidence
+    limits: RiseLimits
+    evidence: Evidence
 
 
 @fact(min_points=2)
@@ -112,16 +112,16 @@ def rise(
     burst_factor: float,
     earlier_share: float,
 ) -> Rise | Absent | Unknown:
-    """The rise of the loss to its end; the parameters are those of `Bars`.
+    """Find the rise of the loss to its end; the parameters are those of `RiseLimits`.
 
-    Looked at is the whole run, and with higher bars its last 2, 4, 8, ... times `window_steps`, without the steps at
-    which a stuck loader fed one batch again and again. By the document's letter (`strict`) it takes that every change
-    of the last `window_steps` is a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with
-    the values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the
-    loss moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must
-    also exceed `earlier_share` of the largest that the run had before it within as many rows, and got over.
+    Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`, without the steps at
+    which a stuck loader fed one batch again and again. With `strict`, the document's own rule, every change of the last
+    `window_steps` must be a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with the
+    values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the loss
+    moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must also exceed
+    `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
-    bars = Bars(
+    limits = RiseLimits(
         trend_z,
         noise_factor,
         range_share,
@@ -133,34 +133,36 @@ def rise(
         lost_share,
     )
     if strict:
-        return _strict(loss, levels.window_steps, bars)
+        return _strict(loss, levels.window_steps, limits)
     if not isinstance(batches, Unknown):
         loss = batches.fresh(loss)
-    whole, found = _rising(loss, bars, levels)
+    whole, found = _rising(loss, limits, levels)
     if whole is None:
         rows = int(np.isfinite(loss.values).sum())
-        reason = f"the loss has {rows:,} finite rows, {levels.least} are needed to see a trend"
+        reason = f"the loss has {rows:,} finite rows, {levels.min_levels} are needed to see a trend"
         return Unknown(reason, ("loss",))
     if found is None:
-        return Absent((_level(whole, bars, int(loss.steps[-1])),))
+        return Absent((_level(whole, limits, int(loss.steps[-1])),))
     spared = _by_nature(run, loss, found, reward, levels, burst_factor) or _as_before(
         loss, found, levels, earlier_share
     )
     if spared:
         return spared
     last = int(loss.steps[-1])
-    return Rise(found.low_step, found.low, found.end, last, found, bars, _told(found, bars, int(finite(loss)[0][-1])))
+    return Rise(
+        found.low_step, found.low, found.end, last, found, limits, _evidence(found, limits, int(finite(loss)[0][-1]))
+    )
 
 
 def _by_nature(
     run: Run, loss: Series, found: Course, reward: Series | None, levels: Levels, burst_factor: float
 ) -> Absent | None:
-    """Why a loss may rise that is no learning signal; None where it is one, or where it may not."""
+    """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
-        holds = _reward_holds(reward, levels)
+        evidence = _reward_holds(reward, levels)
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
-        return Absent((Evidence(text, "loss", steps, found.trend_z), holds)) if holds else None
+        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence)) if evidence else None
     if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
     text = f"{run.moves_by_nature} may rise, here from {_levels(found)}; the limit is "
@@ -168,7 +170,7 @@ def _by_nature(
 
 
 def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
-    """Why a rise is none beyond what the run did before; None where it is."""
+    """Return why a rise is no larger than what the run did before; None where it is."""
     earlier = _earlier(loss, found, levels)
     if found.rise > earlier_share * earlier:
         return None
@@ -179,27 +181,27 @@ def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float
 
 
 def _levels(found: Course) -> str:
-    """From which level to which, and that they are no single rows."""
+    """Describe a course from its lowest level to its end."""
     text = f"a level of {found.low:.4g} around step {found.low_step:,} to one of {found.end:.4g}"
     return f"{text} (levels of {found.rows:,} rows)"
 
 
-def _told(found: Course, bars: Bars, last: int) -> Evidence:
+def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
     text = f"the loss goes from {_levels(found)} at the end (step {last:,}): "
     text += f"trend z {found.trend_z:.1f}, {min(found.times, 1e6):.3g}× the scatter, {found.share:.0%} of the loss's "
-    return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, bars.trend_z)
+    return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, limits.trend_z)
 
 
-def _level(whole: Course, bars: Bars, last: int) -> Evidence:
+def _level(whole: Course, limits: RiseLimits, last: int) -> Evidence:
     text = f"the loss goes from {_levels(whole)} at the end: "
-    text += f"trend z {against(whole.trend_z, bars.trend_z, '.1f')} (limit {bars.trend_z:g}), "
-    text += f"{against(whole.times, bars.noise_factor, '.2g')}× the scatter (limit {bars.noise_factor:g}), "
-    text += f"{against(whole.share, bars.range_share, '.1%')} of the range (limit {bars.range_share:.0%})"
-    return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, bars.trend_z)
+    text += f"trend z {against(whole.trend_z, limits.trend_z, '.1f')} (limit {limits.trend_z:g}), "
+    text += f"{against(whole.times, limits.noise_factor, '.2g')}× the scatter (limit {limits.noise_factor:g}), "
+    text += f"{against(whole.share, limits.range_share, '.1%')} of the range (limit {limits.range_share:.0%})"
+    return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, limits.trend_z)
 
 
-def _strict(loss: Series, window_steps: int, bars: Bars) -> Rise | Absent | Unknown:
-    """The document's letter: every change of the last `window_steps` is a rise."""
+def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absent | Unknown:
+    """Judge as the document states it: every change of the last `window_steps` is a rise."""
     steps, values = finite(loss)
     if steps[-1] - steps[0] < window_steps:
         reason = f"the loss spans {int(steps[-1] - steps[0]):,} steps, {window_steps} are needed"
@@ -208,28 +210,29 @@ def _strict(loss: Series, window_steps: int, bars: Bars) -> Rise | Absent | Unkn
     share = float(np.mean(np.diff(inside) > 0)) if len(inside) > 1 else 0.0
     start, last = int(steps[-1]) - window_steps, int(steps[-1])
     text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
-    told = Evidence(text, "loss", (start, last), share, 1.0)
+    evidence = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
-        return Rise(start, float(inside[0]), float(inside[-1]), last, None, bars, told)
-    return Absent((told,))
+        return Rise(start, float(inside[0]), float(inside[-1]), last, None, limits, evidence)
+    return Absent((evidence,))
 
 
-def _rising(loss: Series, bars: Bars, levels: Levels) -> tuple[Course | None, Course | None]:
-    """The course of the whole run, and the longest course that rises, None where none does."""
+def _rising(loss: Series, limits: RiseLimits, levels: Levels) -> tuple[Course | None, Course | None]:
+    """Return the course of the whole run, and the longest course that rises, None where none does."""
     found = courses(loss, levels)
     if not found:
         return None, None
     whole = found[0]
-    rising = whole if bars.passed(whole) or bars.lost(whole) else next(filter(bars.close_up, found[1:]), None)
-    rising = rising or next(filter(bars.clear, found), None)
+    if limits.passed(whole) or limits.lost(whole):
+        return whole, whole
+    rising = next(filter(limits.close_up, found[1:]), None) or next(filter(limits.clear, found), None)
     if rising is None:
         start = _from_start(loss, whole, levels.rows)
-        rising = start if bars.lost(start) else None
+        rising = start if limits.lost(start) else None
     return whole, rising
 
 
 def _earlier(loss: Series, found: Course, levels: Levels) -> float:
-    """The largest rise of the levels before a course, within as many rows as it has; 0 with fewer than three levels."""
+    """Return the largest rise before a course within as many rows as it has; 0 with fewer than three levels."""
     steps, values = finite(loss)
     before = int(np.searchsorted(steps, found.low_step))
     size = max(1, len(values) // max(1, levels.count(len(values))))
@@ -241,7 +244,7 @@ def _earlier(loss: Series, found: Course, levels: Levels) -> float:
 
 
 def _from_start(loss: Series, whole: Course, rows: int) -> Course:
-    """The course from the very first rows: a run that jumps within its first level hides its low from the levels.
+    """Return the course from the very first rows: a jump within the first level hides the low from the levels.
 
     Its noise is that of single rows, since a few of them make the low.
     """
@@ -255,7 +258,7 @@ def _from_start(loss: Series, whole: Course, rows: int) -> Course:
 
 
 def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
-    """What speaks for a run whose loss rises: a reward that does not fall to the end; None where it does fall."""
+    """Return evidence that the reward does not fall to the end; None where it does fall."""
     course, lost = levels.fall(reward)
     if lost:
         return None

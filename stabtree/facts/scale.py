@@ -39,7 +39,7 @@ class ScaleHistory(NamedTuple):
 
 @fact()
 def scale(loss_scale: Series) -> ScaleHistory | Unknown:
-    """The loss scale's history; unknown for a placeholder: fewer than two values, or none above 0, or 1 throughout."""
+    """Find the loss scale's history; unknown for a placeholder: under two values, none above 0, or 1 throughout."""
     steps, values = finite(loss_scale)
     if len(values) < 2 or values.max() <= 0 or (values == 1).all():
         return Unknown("the loss scale is logged as a placeholder or only once", ("loss_scale",))
@@ -66,7 +66,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
 
 
 def _fall_step(loss_scale: Series) -> int:
-    """The step at which the fall to the lowest value began: the last one at which the scale still rose or held."""
+    """Return the step at which the fall to the lowest value began: the last one at which the scale rose or held."""
     steps, values = finite(loss_scale)
     low = int(np.argmin(values))
     rises = np.flatnonzero(np.diff(values[: low + 1]) > 0)

@@ -19,7 +19,7 @@ class Seam(NamedTuple):
 
     Attributes:
         step: where the run was resumed.
-        change: how far the loss lies above (below, where negative) what the rows before let expect.
+        change: how far the loss is above (below, where negative) the level that the rows before predict.
         level: the median of the loss before; `now` after.
         rows: how many rows after it that is the median of.
         bar: the change that counts, as a share of all that the loss covers.
@@ -35,18 +35,18 @@ class Seam(NamedTuple):
     good_step: int | None
 
     @property
-    def told(self) -> Evidence:
-        """What was seen."""
+    def evidence(self) -> Evidence:
+        """The change at the seam, as evidence."""
         text = f"resumed at step {self.step:,}, the loss continues at a median of {self.now:.4g} ({self.rows:,} rows) "
         text += f"instead of {self.level:.4g}"
         return Evidence(text, "loss", (self.step,), self.change, self.bar)
 
 
 @fact(min_points=2)
-def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Count, least_rows: int) -> Seam | Absent:
-    """The seam at which the loss changes most, of those at which it changes.
+def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Count, min_rows: int) -> Seam | Absent:
+    """Find the seam of a resume at which the loss changes most.
 
-    Compared is the median of up to `rows` rows after each seam with what the `rows` before let expect: off by more
+    Compared is the median of up to `rows` rows after each seam with what the `rows` before predict: off by more
     than `sigma` times the scatter of the rows before and by more than `range_share` of all that the loss ever moved.
     """
     steps, values = finite(loss)
@@ -55,7 +55,7 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Coun
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
         before, after = values[max(0, at - rows) : at], values[at : at + rows]
-        if min(len(before), len(after)) < max(least_rows, 2):
+        if min(len(before), len(after)) < max(min_rows, 2):
             continue
         level, change = _expected(before, after)
         noise = median(np.abs(np.diff(before))) or float(np.std(before))
@@ -65,16 +65,14 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Coun
     if worst:
         return worst
     count = len(run.resumes)
-    text = (
-        f"the loss continues at its level after each of {count} resumes"
-        if count
-        else "the steps of the log never go back"
-    )
+    text = "the steps of the log never go back"
+    if count:
+        text = f"the loss continues at its level after each of {count} resumes"
     return Absent((Evidence(text, "loss", tuple(r.to_step for r in run.resumes[:5])),))
 
 
 def _expected(before: Floats, after: Floats) -> tuple[float, float]:
-    """The level to expect after a seam, and how far the loss is off it.
+    """Return the level to expect after a seam, and how far the loss is off it.
 
     A falling loss may go on falling or level off: anything between its last level and its trend drawn on is expected.
     """

@@ -1,4 +1,4 @@
-"""The spike that decides: the one of a run's excursions that all of section 2 speaks of."""
+"""The spike that decides: the one of a run's excursions that all of section 2 is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median, span
 from stabtree.common.text import against
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
-from stabtree.facts.spikes.look import SpikeLook
+from stabtree.facts.spikes.params import SpikeSearchParams
 from stabtree.facts.spikes.search import find
 
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ class Spike(NamedTuple):
     Attributes:
         top: the excursion itself.
         search: all that were found with it.
-        look: how it was looked for.
+        params: how spikes were searched for.
         covered: what the loss covers in the whole run, its 2nd to 98th percentile.
     """
 
     top: Excursion
     search: Search
-    look: SpikeLook
+    params: SpikeSearchParams
     covered: float
 
     def share(self, level: float) -> float:
-        """How far a level stands above the mean before the spike, as a share of what the loss covers."""
+        """Return how far a level is above the mean before the spike, as a share of what the loss covers."""
         return float(np.clip((level - self.top.mean) / self.covered, -1e300, 1e300)) if self.covered > 0 else 1e300
 
     @property
     def window(self) -> str:
         """The stretch before a step that it was compared with, in words."""
-        return _window(self.search, self.look)
+        return _window(self.search, self.params)
 
     @property
     def back_level(self) -> float:
         """The level to which the loss must come back."""
-        return self.top.mean + self.look.back_sigma * self.top.sigma
+        return self.top.mean + self.params.back_sigma * self.top.sigma
 
 
 @fact(min_points=8)
@@ -59,7 +59,7 @@ def spike(
     back_sigma: float,
     horizon_steps: Count,
     lasting_share: float,
-    least_rows: Count,
+    min_rows: Count,
     back_rows: Count,
     seam_rows: int,
     tail_rows: Count,
@@ -72,19 +72,20 @@ def spike(
     shift_share: float,
     shift_jump: float,
 ) -> Spike | Absent | Unknown:
-    """The spike that decides: one that the loss stayed up after before all that healed, then the highest rise.
+    """Find the spike that decides: one after which the loss stayed up before any that healed, then the highest rise.
 
-    The parameters are those of `SpikeLook`. A loss that bursts by nature has none but by the letter, where a reward is
-    logged; without one only a spike that stays, to the end, `burst_factor` times as high as the loss usually is.
+    The parameters are those of `SpikeSearchParams`. With `chance` below 1, a loss that bursts by nature has no spike
+    where a reward is logged; without a reward, only one that stays `burst_factor` times as high as the loss usually is,
+    up to the end.
     """
-    look = SpikeLook(
+    params = SpikeSearchParams(
         window_steps,
         sigma,
         chance,
         back_sigma,
         horizon_steps,
         lasting_share,
-        least_rows,
+        min_rows,
         back_rows,
         seam_rows,
         tail_rows,
@@ -96,26 +97,26 @@ def spike(
         shift_share,
         shift_jump,
     )
-    search = find(loss, look, tuple(resume.to_step for resume in run.resumes))
+    search = find(loss, params, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
     covered = span(finite(loss)[1]) if search.spikes else 0.0
-    spikes = [Spike(excursion, search, look, covered) for excursion in search.spikes]
-    if look.guarded and run.moves_by_nature:
+    spikes = [Spike(excursion, search, params, covered) for excursion in search.spikes]
+    if params.guarded and run.moves_by_nature:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
             text = f"{run.moves_by_nature} normally has bursts, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
         highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")
-        where = f"{_window(search, look)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
-        stands = f"the highest step is {highest}σ above" if search.highest > 0 else "no step is above"
-        return Absent((_highest(search, f"{stands} {where}"),))
+        where = f"{_window(search, params)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
+        height = f"the highest step is {highest}σ above" if search.highest > 0 else "no step is above"
+        return Absent((_highest(search, f"{height} {where}"),))
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 
 
-def _window(search: Search, look: SpikeLook) -> str:
-    return f"the {search.rows} rows before" if search.widened else f"the {look.window_steps:,} steps before"
+def _window(search: Search, params: SpikeSearchParams) -> str:
+    return f"the {search.rows} rows before" if search.widened else f"the {params.window_steps:,} steps before"
 
 
 def _highest(search: Search, text: str) -> Evidence:
@@ -123,24 +124,28 @@ def _highest(search: Search, text: str) -> Evidence:
 
 
 def _stays(loss: Series, found: Spike) -> bool:
-    """Whether the loss is still up, by more than a sliver of its range, when a return could have been seen."""
+    """Return whether the loss is still up, by more than `lasting_share`, when a return could have been seen."""
     steps, values = finite(loss)
-    top, look = found.top, found.look
+    top, params = found.top, found.params
     after = values[steps > top.step]
-    if top.recovered_step is not None or len(after) < look.back_rows or int(steps[-1]) - top.step < look.horizon(loss):
+    if (
+        top.recovered_step is not None
+        or len(after) < params.back_rows
+        or int(steps[-1]) - top.step < params.horizon(loss)
+    ):
         return False
-    return found.share(end_level(found, loss)) > look.lasting_share
+    return found.share(end_level(found, loss)) > params.lasting_share
 
 
 def _explodes(loss: Series, found: Spike, factor: float) -> bool:
-    """Whether a loss is so high after a spike, to its end, as no burst of it is."""
+    """Return whether a loss stays higher after a spike, to its end, than its bursts ever take it."""
     steps, values = finite(loss)
     usual = median(np.abs(values[steps < found.top.step]))
     return _stays(loss, found) and end_level(found, loss) > factor * usual > 0
 
 
 def end_level(found: Spike, loss: Series) -> float:
-    """Where the loss ends: the median of the last quarter of the rows after the spike, of `back_rows` at least."""
+    """Return where the loss ends: the median of the last quarter of the rows after the spike, at least `back_rows`."""
     steps, values = finite(loss)
     after = values[steps > found.top.step]
-    return median(after[-max(found.look.back_rows, len(after) // 4) :])
+    return median(after[-max(found.params.back_rows, len(after) // 4) :])

@@ -1,1 +1,1 @@
-"""How runs are judged, and what became of each: what a project and a command line say, in one place."""
+"""How runs are judged and what came of each, from a project's settings and the command line."""

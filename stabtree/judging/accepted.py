@@ -1,41 +1,81 @@
-"""Findings that are known and accepted: what of a run counts for nothing, and what is gone."""
+"""Findings that are known and accepted: which ones of a run are ignored, and which no longer occur."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from stabtree.common.text import clean
 from stabtree.diagnosis.ignored import Accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from stabtree.diagnosis.result import Diagnosis, Finding
-    from stabtree.judging.baseline import KnownFinding
     from stabtree.run import Run
+
+FindingKey = tuple[str, str, str]
+"""The path, the run and the fingerprint of a finding in a baseline."""
 
 UPDATE = "`stabtree baseline PATH --update` drops"
 
 
+@dataclass(frozen=True, slots=True)
+class KnownFinding:
+    """An accepted finding, as a baseline keeps it.
+
+    Attributes:
+        path: the log, relative to the folder of the baseline.
+        run: the run's name.
+        leaf: the leaf.
+        severity: how bad it was; a worse finding of the same leaf is not accepted.
+        onset_step: its first step, for people; the fingerprint covers it as well.
+        fingerprint: what identifies it.
+        breaks: how often each series stopped being finite; if a series that the finding rests on does so once more,
+            the finding is new.
+        reason: why it is accepted, written by a person.
+        since: since when, written by a person.
+    """
+
+    path: str
+    run: str
+    leaf: str
+    severity: str
+    onset_step: int | None
+    fingerprint: str
+    breaks: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    since: str = ""
+
+    @property
+    def key(self) -> FindingKey:
+        """What identifies the finding within its file."""
+        return self.path, self.run, self.fingerprint
+
+
 class Known(Protocol):
-    """Findings that are known one by one."""
+    """Findings that are accepted one by one."""
 
     @property
     def source(self) -> str:
         """The file that holds them."""
 
+    @property
+    def count(self) -> int:
+        """The number of known findings."""
+
     def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
-        """Why a finding is accepted; None where it is not."""
+        """Return why a finding is accepted; None if it is not."""
 
     def of(self, run: Run) -> tuple[KnownFinding, ...]:
-        """What is accepted of a run."""
+        """Return the accepted findings of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A leaf that a project accepts of some runs, whatever their rows.
+    """A leaf that a project accepts in some runs, whatever their rows.
 
     Attributes:
         leaf: the leaf.
@@ -50,72 +90,89 @@ class Acceptance:
     since: str = ""
 
     def covers(self, run: Run, finding: Finding) -> bool:
-        """Whether it speaks of this finding."""
+        """Return whether this finding is accepted."""
         names = [run.name, *(source.path for source in run.sources)]
         return finding.leaf.id == self.leaf and any(fnmatchcase(name, self.run) for name in names)
 
     def __str__(self) -> str:
-        return self.leaf if self.run == "*" else f"{self.leaf} in {self.run}"
+        if self.run == "*":
+            return self.leaf
+        return f"{self.leaf} in {self.run}"
 
 
 @dataclass(frozen=True, slots=True)
 class Accepting:
-    """All that is accepted: the project's leaves, and the findings of a baseline.
+    """Everything that is accepted: the project's leaves, and the findings of a baseline.
 
     Attributes:
-        project: those of the settings.
+        project: the acceptances in the settings.
         source: the file of the settings.
-        baseline: the findings of a file of their own.
+        baseline: the accepted findings from a separate file.
     """
 
     project: tuple[Acceptance, ...]
     source: str
     baseline: Known | None
 
-    def judged(self, judge: Callable[[tuple[str, ...]], Diagnosis]) -> Diagnosis:
-        """A diagnosis in which what is accepted counts for nothing.
+    def diagnose(self, judge: Callable[[tuple[str, ...]], Diagnosis]) -> Diagnosis:
+        """Return a diagnosis that ignores what is accepted.
 
-        Without it something else may come to be told, such as what another rank has: that is looked at as well.
+        Ignoring a finding can bring up another, such as one on another rank, so it repeats until nothing more is
+        accepted.
 
         Args:
             judge: diagnoses the run, ignoring these leaves besides those that are ignored anyway.
         """
-        known: dict[str, Accepted] = {}
+        accepted: dict[str, Accepted] = {}
         while True:
-            found = judge(tuple(known))
-            more = {item.leaf.id: why for item in counted(found) if (why := self.why(found, item))}
+            found = judge(tuple(accepted))
+            more = self._accepted_in(found)
             if not more:
                 break
-            known |= more
-        ignored = tuple(replace(item, accepted=known.get(item.leaf.id)) for item in found.ignored)
-        told = replace(found, ignored=ignored)
-        return replace(told, outdated=tuple(self._outdated(told)))
+            accepted |= more
+        ignored = tuple(replace(item, accepted=accepted.get(item.leaf.id)) for item in found.ignored)
+        diagnosis = replace(found, ignored=ignored)
+        return replace(diagnosis, acceptance_notes=tuple(self._outdated(diagnosis)))
+
+    def _accepted_in(self, diagnosis: Diagnosis) -> dict[str, Accepted]:
+        """Return why findings that still count are accepted, by leaf."""
+        accepted = {}
+        for finding in unaccepted_findings(diagnosis):
+            why = self.why(diagnosis, finding)
+            if why:
+                accepted[finding.leaf.id] = why
+        return accepted
 
     def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
-        """Why a finding is accepted; None where it is not."""
+        """Return why a finding is accepted; None if it is not."""
         for item in self.project:
             if item.covers(diagnosis.run, finding):
                 return Accepted(item.reason, item.since, self.source)
-        return self.baseline.why(diagnosis, finding) if self.baseline else None
+        if self.baseline:
+            return self.baseline.why(diagnosis, finding)
+        return None
 
-    def _outdated(self, found: Diagnosis) -> Iterator[str]:
-        """What is accepted of this run and not found, or not as it was."""
+    def _outdated(self, diagnosis: Diagnosis) -> Iterator[str]:
+        """Yield notes on accepted findings of this run that did not occur, or not in the accepted form."""
         if not self.baseline:
             return
-        here = {item.leaf.id for item in counted(found)}
-        kept = {item.leaf.id for item in found.ignored}
+        present = {item.leaf.id for item in unaccepted_findings(diagnosis)}
+        ignored = {item.leaf.id for item in diagnosis.ignored}
         gone = 0
-        for entry in self.baseline.of(found.run):
-            if entry.leaf in here:
-                at = f" at {found.run.unit} {entry.onset_step:,}" if entry.onset_step is not None else ""
+        for entry in self.baseline.of(diagnosis.run):
+            if entry.leaf in present:
+                at = ""
+                if entry.onset_step is not None:
+                    at = f" at {diagnosis.run.unit} {entry.onset_step:,}"
                 yield f"{entry.leaf} is not the one that {clean(self.baseline.source)} accepts{at}: it counts"
-            elif entry.leaf not in kept and entry.leaf in found.tree.leaves:
+            elif entry.leaf not in ignored and entry.leaf in diagnosis.tree.leaves:
                 gone += 1
-        if gone:
-            told = "1 accepted finding no longer occurs" if gone == 1 else f"{gone} accepted findings no longer occur"
-            yield f"{told}: {UPDATE} {'it' if gone == 1 else 'them'}"
+        if gone == 1:
+            yield f"1 accepted finding no longer occurs: {UPDATE} it"
+        elif gone:
+            yield f"{gone} accepted findings no longer occur: {UPDATE} them"
 
 
-def counted(diagnosis: Diagnosis) -> list[Finding]:
-    """What counts of all that was found: the finding of each leaf by itself."""
-    return [part for finding in diagnosis.findings for part in finding.parts]
+def unaccepted_findings(diagnosis: Diagnosis) -> list[Finding]:
+    """Return the findings that count, each leaf on its own."""
+    return list(chain.from_iterable(finding.parts for finding in diagnosis.findings))

@@ -1,7 +1,7 @@
-"""What the exit codes say, apart from 0: every run was judged, and nothing is as bad as `--fail-on`."""
+"""The exit codes besides 0, which means that every run was judged and none is at or above `--fail-on`."""
 
 from __future__ import annotations
 
 FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
 PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
-"""Of the exit codes of several runs, the one that counts first."""
+"""The order in which the exit codes of several runs count."""

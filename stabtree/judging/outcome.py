@@ -1,4 +1,4 @@
-"""What became of runs: of each a diagnosis, or why its log can't be read."""
+"""The outcomes of runs: for each a diagnosis, or why its log can't be read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 UNREAD = "unread"
 ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
-"""Of verdicts, worst first; a log that can't be read may hide anything."""
+"""The verdicts, worst first; a log that can't be read may hide anything."""
 
 
 class Outcome(NamedTuple):
-    """What became of one of several runs: its name, and its diagnosis or why it can't be read."""
+    """The outcome of one of several runs: its name, and its diagnosis or why it can't be read."""
 
     name: str
     found: Diagnosis | StabtreeError
@@ -27,14 +27,16 @@ class Outcome(NamedTuple):
     @property
     def verdict(self) -> str:
         """The verdict, `unread` for a log that can't be read."""
-        return str(self.found.verdict) if isinstance(self.found, Diagnosis) else UNREAD
+        if isinstance(self.found, Diagnosis):
+            return str(self.found.verdict)
+        return UNREAD
 
     @property
     def partial(self) -> bool:
-        """Whether what could be judged of it is in order."""
+        """Whether every check that could run passed."""
         return isinstance(self.found, Diagnosis) and self.found.partial
 
 
 def worst(outcomes: Sequence[Outcome]) -> str:
-    """The worst verdict of several runs."""
+    """Return the worst verdict of several runs."""
     return min((outcome.verdict for outcome in outcomes), key=ORDER.index)

@@ -1,4 +1,4 @@
-"""`--set ID.PARAM=VALUE`, and what the settings of a project set: parameters of a tree, each by its type."""
+"""Parameters of a tree, set by `--set ID.PARAM=VALUE` and by a project's settings, each checked by its type."""
 
 from __future__ import annotations
 
@@ -20,50 +20,63 @@ def pairs(items: Sequence[str] | None, option: str, example: str) -> dict[str, s
     """Split `KEY=VALUE` options.
 
     Raises:
-        StabtreeError: where the equals sign or the key is missing.
+        StabtreeError: if the equals sign, the key or the value is missing, or a key is given twice.
     """
     found: dict[str, str] = {}
     for item in items or []:
-        key, equals, value = item.partition("=")
-        if not equals or not key.strip() or not value.strip():
+        key, _, value = map(str.strip, item.partition("="))
+        if not key or not value:
             raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
-        if key.strip() in found:
-            raise StabtreeError(f"{key.strip()!r} is given twice", where=option, hint="leave one of them out")
-        found[key.strip()] = value.strip()
+        if key in found:
+            raise StabtreeError(f"{key!r} is given twice", where=option, hint="leave one of them out")
+        found[key] = value
     return found
 
 
 def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:
-    """What is set of a tree; the walk checks what the command line says.
+    """Return the parameters to set in a tree; the command line overrides the project's settings.
 
     Raises:
-        StabtreeError: for a value of another type, and whatever is wrong with the project's own.
+        StabtreeError: for a value of the wrong type, and for any mistake in the project's settings. Unknown parameters
+            of the command line are left to the walk.
     """
-    from stabtree.tree.overrides import overridden
+    from stabtree.tree.overrides import apply_overrides
 
-    said = _typed(tree, items)
-    theirs: Overrides = {}
+    given = _typed(tree, items)
+    project: Overrides = {}
     for key, value in settings.set.items():
-        id_, _, name = key.rpartition(".")
+        id_, name = _split(key)
         with settings.blamed(f"set.{key}", hint=f"`stabtree explain {id_ or 'Q2.1'}` shows what can be set"):
             if not id_:
                 raise StabtreeError("names no parameter")
-            overridden(tree, {id_: {name: value}})
-        theirs.setdefault(id_, {})[name] = value
-    taken = {_home(tree, id_, name) for id_, params in said.items() for name in params}
-    for id_, params in theirs.items():
-        left = {name: value for name, value in params.items() if _home(tree, id_, name) not in taken}
+            apply_overrides(tree, {id_: {name: value}})
+        project.setdefault(id_, {})[name] = value
+    taken: set[tuple[str, str]] = set()
+    for id_, params in given.items():
+        taken.update(_owner(tree, id_, name) for name in params)
+    for id_, params in project.items():
+        left = {name: value for name, value in params.items() if _owner(tree, id_, name) not in taken}
         if left:
-            said[id_] = {**left, **said.get(id_, {})}
-    return said
+            given[id_] = {**left, **given.get(id_, {})}
+    return given
 
 
-def _home(tree: Tree, id_: str, name: str) -> tuple[str, str]:
-    """What a parameter is of: `spike` for `Q2.1.sigma`."""
+def _split(key: str) -> tuple[str, str]:
+    """Return the id and the parameter of `Q2.1.sigma`; the id is empty if there is but one word."""
+    from stabtree.tree.params import current_name
+
+    id_, _, name = key.rpartition(".")
+    return id_, current_name(name)
+
+
+def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:
+    """Return what a parameter belongs to, as `spike` for `Q2.1.sigma`, and its name."""
     from stabtree.tree.overrides import declared
 
     known = declared(tree, id_)
-    return (known[name][0] if name in known else "") or id_, name
+    if name in known:
+        return known[name][0] or id_, name
+    return id_, name
 
 
 def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
@@ -72,26 +85,35 @@ def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
 
     found: Overrides = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
-        id_, _, name = key.rpartition(".")
+        id_, name = _split(key)
         if not id_ or key in tree.questions:
-            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=_written(tree, key, text))
+            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=_set_hint(tree, key, text))
         known = declared(tree, id_)
-        found.setdefault(id_, {})[name] = _parsed(text, known[name][1], key) if name in known else text
+        value: Param = text
+        if name in known:
+            value = _parse(text, known[name][1], key)
+        found.setdefault(id_, {})[name] = value
     return found
 
 
-def _written(tree: Tree, key: str, text: str) -> str:
-    """How a parameter is set of what was named alone."""
+def _set_hint(tree: Tree, key: str, text: str) -> str:
+    """Return what to type if only a node was named, without a parameter."""
     from stabtree.tree.overrides import declared
 
-    names = list(declared(tree, key)) if key in tree.questions else ["sigma"]
+    if key not in tree.questions:
+        return f"type --set {key or 'Q2.1'}.sigma={text}"
+    names = list(declared(tree, key))
     if not names:
         return f"{key} has no parameters; `stabtree explain {key}` shows what it asks"
-    more = f"; `stabtree explain {key}` lists its parameters" if key in tree.questions else ""
-    return f"type --set {key or 'Q2.1'}.{names[0]}={text}{more}"
+    return f"type --set {key}.{names[0]}={text}; `stabtree explain {key}` lists its parameters"
 
 
-def _parsed(text: str, parameter: Parameter, key: str) -> Param:
+def _parse(text: str, parameter: Parameter, key: str) -> Param:
+    """Convert a text to the type of its parameter.
+
+    Raises:
+        StabtreeError: if it is of another type or out of range.
+    """
     from stabtree.tree.params import LARGEST, fits
 
     kind = parameter.kind
@@ -101,6 +123,6 @@ def _parsed(text: str, parameter: Parameter, key: str) -> Param:
         wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind.__name__]
         raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"give {wanted}") from None
     if not fits(value, parameter):
-        hint = f"give a number from {parameter.least} to {LARGEST:,}"
-        raise StabtreeError(f"{text!r} makes no sense here", where=f"--set {key}", hint=hint)
+        hint = f"give a number from {parameter.minimum} to {LARGEST:,}"
+        raise StabtreeError(f"{text!r} is out of range", where=f"--set {key}", hint=hint)
     return value

@@ -1,7 +1,7 @@
 """The settings of a project: `stabtree.toml`, or `[tool.stabtree]` of `pyproject.toml`.
 
 They are read from the working directory or from the file that `--config` names, never from the folder of a log: what is
-judged must not say how strictly. What the command line says goes before them.
+judged must not decide how strictly. The command line overrides them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common import toml
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.judging.accepted import Acceptance
@@ -30,21 +31,21 @@ NOTED = 200  # characters of the values in the note
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a project sets of the options of `diagnose`; each field after the first two is a key of the file.
+    """The options of `diagnose` that a project sets; each field after the first two is a key of the file.
 
     Attributes:
-        source: the file; empty where there is none.
-        folder: where it lies: its paths are relative to that.
+        source: the file; empty if there is none.
+        folder: the file's folder: its paths are relative to that.
         column: columns by metric.
         step_column: the column that holds the steps.
         tree: a shipped tree or a file.
         trees: a folder of trees.
         set: parameters, `Q2.1.sigma` -> value.
         fail_on: levels.
-        ignore: leaves that count for nothing; those of the command line come to them.
-        accept: leaves that are accepted of some runs, with the reason.
-        baseline: the file of findings that are accepted.
-        accept_partial: whether a run passes of which nothing is wrong in what could be judged.
+        ignore: leaves to ignore, in addition to those of the command line.
+        accept: leaves that are accepted in some runs, with the reason.
+        baseline: the file of accepted findings.
+        accept_partial: whether a run passes if every check that could run passed.
         checkpoint_every: steps between two checkpoints, whatever a manifest says.
     """
 
@@ -63,20 +64,19 @@ class Settings:
     checkpoint_every: int = 0
 
     def without(self, options: Mapping[str, Any]) -> Settings:
-        """The settings that the command line leaves in force, given its options by the names of the keys."""
-        said = {key: value for key, value in options.items() if value}
-        if said.keys() & {"tree", "trees"}:  # one goes without the other
-            said |= {"tree": True, "trees": True}
-        left: dict[str, Any] = {key: type(getattr(self, key))() for key in said}
-        for key in said.keys() & {"column", "set"}:
-            names = {item.partition("=")[0].strip() for item in said[key]}
+        """Return the settings that the command line does not override, given its options by the names of the keys."""
+        given = {key: value for key, value in options.items() if value}
+        if given.keys() & {"tree", "trees"}:  # they are mutually exclusive
+            given |= {"tree": True, "trees": True}
+        left: dict[str, Any] = {key: type(getattr(self, key))() for key in given}
+        for key in given.keys() & {"column", "set"}:
+            names = {item.partition("=")[0].strip() for item in given[key]}
             left[key] = {name: value for name, value in getattr(self, key).items() if name not in names}
         return replace(self, **left)
 
     def for_reading(self) -> Settings:
-        """Those that say how a log is read."""
-        read = {key: getattr(self, key) for key in ("column", "step_column", "checkpoint_every")}
-        return Settings(self.source, self.folder, **read)
+        """Return only the settings that decide how a log is read."""
+        return Settings(self.source, self.folder, self.column, self.step_column, checkpoint_every=self.checkpoint_every)
 
     def reading(
         self,
@@ -84,16 +84,18 @@ class Settings:
         step_column: str | None = None,
         checkpoint_every: int | None = None,
     ) -> dict[str, Any]:
-        """How a log is read, as was said and else as these say: options of `stabtree.loaders.load_run`."""
+        """Return options of `stabtree.loaders.load_run`: those that are given, else those of the settings."""
+        if checkpoint_every is None:
+            checkpoint_every = self.checkpoint_every or None
         return {
             "columns": {**self.column, **columns},
             "step_column": step_column or self.step_column or None,
-            "checkpoint_every": (self.checkpoint_every or None) if checkpoint_every is None else checkpoint_every,
+            "checkpoint_every": checkpoint_every,
         }
 
     @contextmanager
     def blamed(self, key: str, hint: str = "") -> Iterator[None]:
-        """Say of what is wrong within that the file's key is to blame."""
+        """Attribute errors raised inside to a key of the file."""
         try:
             yield
         except StabtreeError as error:
@@ -101,21 +103,23 @@ class Settings:
 
     @property
     def note(self) -> str:
-        """What is set, in a line; empty where nothing is."""
+        """What is set, in a line; empty if nothing is."""
         values = {key: getattr(self, key) for key in ("step_column", "tree", "trees", "baseline")}
         values |= {key: ", ".join(map(str, getattr(self, key))) for key in ("fail_on", "ignore", "accept")}
         values |= {"accept_partial": "true" if self.accept_partial else ""}
         values |= {"checkpoint_every": self.checkpoint_every or ""}
         values |= {f"column.{metric}": name for metric, name in self.column.items()} | dict(self.set)
-        said = ", ".join(f"{key} = {value}" for key, value in values.items() if value != "")
-        return f"Set by {self.source}: {clean(said, NOTED)}." if said else ""
+        listed = ", ".join(f"{key} = {value}" for key, value in values.items() if value != "")
+        if listed:
+            return f"Set by {self.source}: {clean(listed, NOTED)}."
+        return ""
 
 
 def read_settings(file: str | None = None) -> Settings:
-    """The settings of a file, else of the working directory, else none.
+    """Read the settings from a file, else from the working directory; return empty ones if there are none.
 
     Raises:
-        StabtreeError: for a file that can't be read, a key that is not known, a value that makes no sense.
+        StabtreeError: for a file that can't be read, an unknown key, or an invalid value.
     """
     if file is not None:
         table = _table(Path(file), file)
@@ -132,12 +136,12 @@ def read_settings(file: str | None = None) -> Settings:
 def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
-    except OSError:  # a working directory that may not be looked at
+    except OSError:  # a working directory without read permission
         return False
 
 
 def _table(path: Path, name: str) -> dict[str, Any] | None:
-    """The settings in a file; None where it is one of many tools and holds none of ours."""
+    """Parse the settings in a file; None for a `pyproject.toml` that holds none."""
     where = clean(name)
     shared = path.name == SHARED
     try:
@@ -147,14 +151,12 @@ def _table(path: Path, name: str) -> dict[str, Any] | None:
         reason = getattr(error, "strerror", None) or error
         raise StabtreeError(f"it can't be read: {reason}", where=where, hint="check its name and rights") from None
     if shared and b"stabtree" not in raw:
-        return None  # most are of no concern to us: the parser need not be loaded
+        return None  # as most of them: the parser need not be loaded
     if len(raw) > LARGEST_BYTES:
         raise StabtreeError("it is over 1 MB, too large for a configuration", where=where, hint="name another file")
-    import tomllib  # only where there is a file
-
     try:
-        table: Any = tomllib.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        table: Any = toml.parse(raw.decode("utf-8-sig"))
+    except ValueError as error:
         raise StabtreeError(f"not valid TOML: {clean(error)}", where=where, hint="correct it") from None
     if not shared:
         return dict(table)
@@ -166,40 +168,48 @@ def _table(path: Path, name: str) -> dict[str, Any] | None:
 
 
 def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        where = f"{source}: {clean(key, 60)}"
-        if key not in KEYS:
-            hint = near(key, KEYS).removeprefix("; ") or f"the keys are {', '.join(KEYS)}"
-            raise StabtreeError("there is no such key", where=where, hint=hint)
-        read, described = KEYS[key]
-        try:
-            with Settings(source).blamed(clean(key, 60)):
-                found[key] = read(value)
-        except ValueError:
-            raise StabtreeError(
-                f"{clean(value, 60)!r} is not {described[0]}", where=where, hint=f"write {described[1]}"
-            ) from None
-    settings = Settings(source, path.parent, **found)
+    """Return the settings of a table, with paths relative to the working directory."""
+    values = {key: _read_value(key, value, source) for key, value in table.items()}
+    settings = Settings(source, path.parent, **values)
     with settings.blamed("column"):
         named(settings.column)
     with settings.blamed("fail_on"):
         levels_of(list(settings.fail_on))
     if settings.tree and settings.trees:
         raise StabtreeError("tree and trees don't go together", where=source, hint="leave one of them out")
-    placed: dict[str, Any] = {key: _placed(path.parent, getattr(settings, key)) for key in ("tree", "trees")}
-    if settings.baseline:
-        placed["baseline"] = str(path.parent / settings.baseline)  # there or not: one of that name here is another
-    return replace(settings, **placed)
+    # The baseline need not exist yet, and a file of that name in the working directory is a different one.
+    baseline = str(path.parent / settings.baseline) if settings.baseline else ""
+    tree, trees = (_beside(path.parent, name) for name in (settings.tree, settings.trees))
+    return replace(settings, tree=tree, trees=trees, baseline=baseline)
 
 
-def _placed(folder: Path, name: str) -> str:
-    """A name, or its path from here where that lies beside the file."""
+def _read_value(key: str, value: Any, source: str) -> Any:
+    """Return a key's value in its type.
+
+    Raises:
+        StabtreeError: for an unknown key or a value of another type.
+    """
+    where = f"{source}: {clean(key, 60)}"
+    if key not in KEYS:
+        hint = near(key, KEYS).removeprefix("; ") or f"the keys are {', '.join(KEYS)}"
+        raise StabtreeError("there is no such key", where=where, hint=hint)
+    read, (kind, example) = KEYS[key]
+    try:
+        with Settings(source).blamed(clean(key, 60)):
+            return read(value)
+    except ValueError:
+        raise StabtreeError(f"{clean(value, 60)!r} is not {kind}", where=where, hint=f"write {example}") from None
+
+
+def _beside(folder: Path, name: str) -> str:
+    """Return the path of a file of that name in a folder, or the name if there is none."""
     path = folder / name
     try:
-        return str(path) if name and path.exists() else name
+        if name and path.exists():
+            return str(path)
     except (OSError, ValueError):
-        return name
+        pass
+    return name
 
 
 def _text(value: Any) -> str:
@@ -215,47 +225,50 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, value)) if isinstance(value, list) and value else (_text(value),)
+    if isinstance(value, list) and value:
+        return tuple(map(_text, value))
+    return (_text(value),)
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    """`{"Q2": {"1": {"sigma": 4}}}`, as TOML reads `Q2.1.sigma = 4`, by dotted names."""
+    """Flatten `{"Q2": {"1": {"sigma": 4}}}`, as TOML reads `Q2.1.sigma = 4`, to dotted names."""
     if not isinstance(value, dict):
         raise ValueError
     found: dict[str, Any] = {}
     for key, inner in value.items():
-        held = {f"{key}.{name}": deep for name, deep in _parameters(inner).items()} if isinstance(inner, dict) else {}
-        found |= held or {key: inner}
+        if isinstance(inner, dict) and inner:
+            found |= {f"{key}.{name}": deep for name, deep in _parameters(inner).items()}
+        else:
+            found[key] = inner
     return found
 
 
 def _acceptances(value: Any) -> tuple[Acceptance, ...]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ValueError
-    return tuple(_acceptance(item, place) for place, item in enumerate(value, 1))
+    return tuple(_acceptance(item, number) for number, item in enumerate(value, 1))
 
 
-def _acceptance(item: dict[str, Any], place: int) -> Acceptance:
-    """What is accepted, by its keys.
+def _acceptance(item: dict[str, Any], number: int) -> Acceptance:
+    """Check an item of `accept`.
 
     Raises:
-        StabtreeError: for a key that is not known, lacks, or holds no text.
+        StabtreeError: for a key that is unknown, is missing, or holds no text.
     """
     known = [one.name for one in fields(Acceptance)]
     for key, value in item.items():
         if key not in known:
             hint = near(key, known).removeprefix("; ") or f"its keys are {', '.join(known)}"
-            raise StabtreeError(f"item {place} has {clean(key, 60)!r}, which is no key of it", hint=hint)
+            raise StabtreeError(f"item {number} has the unknown key {clean(key, 60)!r}", hint=hint)
         if not isinstance(value, str | date) or not str(value).strip():
-            raise StabtreeError(f"item {place}: {key} is not a text", hint=f'write {key} = "..."')
+            raise StabtreeError(f"item {number}: {key} is not a text", hint=f'write {key} = "..."')
     for key in ("leaf", "reason"):
         if key not in item:
-            hint = f"write {ACCEPT}"
-            raise StabtreeError(f"item {place} has no {key}", hint=hint)
+            raise StabtreeError(f"item {number} has no {key}", hint=f"write {ACCEPT}")
     return Acceptance(**{key: clean(value) for key, value in item.items()})
 
 
-def _yes(value: Any) -> bool:
+def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError
     return value
@@ -278,7 +291,7 @@ KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
     "ignore": (_words, ("a text or a list of texts", 'ignore = ["spike-minor"]')),
     "accept": (_acceptances, ("a list of tables", ACCEPT)),
     "baseline": (_text, ("a text", 'baseline = "base.json"')),
-    "accept_partial": (_yes, ("true or false", "accept_partial = true")),
+    "accept_partial": (_flag, ("true or false", "accept_partial = true")),
     "checkpoint_every": (_count, ("a number of steps", "checkpoint_every = 500")),
 }
-"""The keys: how each is read (`ValueError`: it can't be), what it holds, and an example."""
+"""The keys: the function that reads each (`ValueError` if it can't), what it holds, and an example."""

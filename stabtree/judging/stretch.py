@@ -1,4 +1,4 @@
-"""`--steps A:B`: which stretch of a log is judged."""
+"""`--steps A:B`: the range of steps that is judged."""
 
 from __future__ import annotations
 
@@ -19,55 +19,79 @@ FORMS = f"type {OPTION} 500:800, {OPTION} 500: or {OPTION} :800"
 
 
 def stretch_of(text: str | None) -> Ends | None:
-    """The first and the last step that `A:B` names, None for an end that is left open; None for no option.
+    """Return the first and the last step of `A:B`, None for an open end; None without the option.
 
     Raises:
-        StabtreeError: where it is not of that form, or ends before it begins.
+        StabtreeError: if the text is not of that form, or ends before it begins.
     """
     if text is None:
         return None
     first, colon, last = (part.strip() for part in text.partition(":"))
     shown = repr(clean(text, 40))
-    numbers = [_number(part) for part in (first, last)]
-    if not colon or not (first or last) or any(math.isnan(one) for one in numbers if one is not None):
+    if not colon or not _are_numbers(first, last):
         raise StabtreeError(f"{shown} is not of the form A:B", where=OPTION, hint=FORMS)
-    if wrong := next((reason for part in (first, last) if part and (reason := _unfit(part))), ""):
-        raise StabtreeError(f"{shown}: {wrong}", where=OPTION, hint=_instead(*numbers))
-    ends = int(first) if first else None, int(last) if last else None
-    if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
-        hint = f"type {OPTION} {ends[1]}:{ends[0]}"
+    for part in filter(None, (first, last)):
+        problem = _step_problem(part)
+        if problem:
+            raise StabtreeError(f"{shown}: {problem}", where=OPTION, hint=_suggestion(_number(first), _number(last)))
+    low, high = _end(first), _end(last)
+    if low is not None and high is not None and low > high:
+        hint = f"type {OPTION} {high}:{low}"
         raise StabtreeError(f"{shown} ends before it begins", where=OPTION, hint=hint)
-    return ends
+    return low, high
+
+
+def _are_numbers(first: str, last: str) -> bool:
+    """Return whether at least one end is there, and each that is there is a number."""
+    numbers = [_number(part) for part in (first, last)]
+    known = [one for one in numbers if one is not None]
+    return bool(known) and not any(map(math.isnan, known))
+
+
+def _end(part: str) -> int | None:
+    """Return the step of an end; None where it is open."""
+    if part:
+        return int(part)
+    return None
 
 
 def _number(part: str) -> float | None:
-    """What an end says, spelled as people do (1e3, 1,000); None where it is open, NaN where it says no number."""
+    """Parse an end, spelled as people do (1e3, 1,000); None if it is open, NaN if it is not a number."""
+    if not part:
+        return None
     try:
-        return float(part.replace(",", "")) if part else None
+        return float(part.replace(",", ""))
     except ValueError:
         return math.nan
 
 
-def _unfit(part: str) -> str:
-    """Why a number can't be an end; empty where it can."""
+def _step_problem(part: str) -> str:
+    """Return why a number can't be an end; empty if it can."""
     number = _number(part) or 0.0
     if number < 0:
         return "no step is below 0"
     if number >= MAX_STEP:
         return "no log holds so large a step"
-    return "" if plain(part) and part.isdigit() else "a step is written as digits alone"
+    if plain(part) and part.isdigit():
+        return ""
+    return "a step is written as digits alone"
 
 
-def _instead(first: float | None, last: float | None) -> str:
-    """What to type so that it means the same, with an end that no log reaches left open."""
-    low = "" if first is None or first >= MAX_STEP else str(max(0, math.ceil(first)))
-    high = "" if last is None or last >= MAX_STEP else str(math.floor(last))
+def _suggestion(first: float | None, last: float | None) -> str:
+    """Return what to type to say the same; an end that no log reaches is left open."""
+    low = high = ""
+    if first is not None and first < MAX_STEP:
+        low = str(max(0, math.ceil(first)))
+    if last is not None and last < MAX_STEP:
+        high = str(math.floor(last))
     usable = (low or high) and not high.startswith("-") and int(low or 0) <= int(high or low)
-    return f"type {OPTION} {low}:{high}" if usable else FORMS
+    if usable:
+        return f"type {OPTION} {low}:{high}"
+    return FORMS
 
 
 def cut(loaded: Loaded, ends: Ends | None) -> Loaded:
-    """A run that was loaded, cut to the stretch; its error where nothing of it lies there."""
+    """Return a loaded run cut to the range of steps; with its error if no step is in it."""
     if ends is None or isinstance(loaded.run, StabtreeError):
         return loaded
     from stabtree.loaders.assemble.stretch import stretch

@@ -27,7 +27,7 @@ _DTYPE_SPELLINGS = {
 
 
 def dtype(value: object) -> str:
-    """The canonical name of a training precision.
+    """Return the canonical name of a training precision.
 
     Raises:
         StabtreeError: where it is none that is known.
@@ -47,14 +47,14 @@ def dtype(value: object) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A text that is not empty; this and the readers below raise a ValueError that says what was expected."""
+    """Return a text that is not empty; this and the readers below raise a ValueError that says what was expected."""
     if not isinstance(value, str) or not clean(value):
         raise ValueError("a text")
     return clean(value, 80)
 
 
 def number_of(value: Any) -> float:
-    """A finite number."""
+    """Return a finite number."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (ValueError, TypeError):
@@ -64,28 +64,28 @@ def number_of(value: Any) -> float:
     return number
 
 
-def count_of(value: Any, least: int = 0) -> int:
-    """A whole number of at least `least`."""
+def count_of(value: Any, min_count: int = 0) -> int:
+    """Return a whole number of at least `min_count`."""
     number = number_of(value)
-    if number != int(number) or not least <= number < 2**53:
-        raise ValueError("a positive whole number" if least else "a whole number")
+    if number != int(number) or not min_count <= number < 2**53:
+        raise ValueError("a positive whole number" if min_count else "a whole number")
     return int(number)
 
 
 def positive_of(value: Any) -> int:
-    """A whole number above 0."""
+    """Return a whole number above 0."""
     return count_of(value, 1)
 
 
 def steps_of(value: Any) -> tuple[int, ...]:
-    """A list of steps, in order."""
+    """Return a list of steps, sorted."""
     if not isinstance(value, list):
         raise ValueError("a list of steps")
     return tuple(sorted({count_of(step) for step in value}))
 
 
 def dtype_of(value: Any) -> str:
-    """A precision, by its canonical name."""
+    """Return a precision, by its canonical name."""
     if not isinstance(value, str | int):
         raise ValueError("a precision")
     try:
@@ -95,7 +95,7 @@ def dtype_of(value: Any) -> str:
 
 
 def flag_of(value: Any) -> bool:
-    """True or false."""
+    """Return true or false."""
     word = str(value).lower()
     if word not in ("true", "false"):
         raise ValueError("true or false")
@@ -105,40 +105,28 @@ def flag_of(value: Any) -> bool:
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (text_of, "run_name run_id experiment experiment_name display_name"),
-    "dtype": (
-        dtype_of,
-        "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype",
-    ),
+    "dtype": (dtype_of, "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype"),
     "optimizer": (text_of, "optim optimizer_name optimizer_type opt"),
     "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr"),
     "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
     "lr_milestones": (steps_of, "milestones lr_decay_steps lr_steps decay_milestones"),
-    "warmup_steps": (
-        count_of,
-        "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates",
-    ),
+    "warmup_steps": (count_of, "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates"),
     "weight_decay": (number_of, "wd"),
-    "batch_size": (
-        positive_of,
-        "global_batch_size train_batch_size total_batch_size per_device_train_batch_size",
-    ),
+    "batch_size": (positive_of, "global_batch_size train_batch_size total_batch_size per_device_train_batch_size"),
     "max_steps": (
         positive_of,
         "total_steps num_steps train_steps max_iters train_iters num_training_steps max_updates",
     ),
     "epochs": (number_of, "num_epochs max_epochs num_train_epochs total_epochs n_epochs"),
-    "grad_clip": (
-        number_of,
-        "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm",
-    ),
+    "grad_clip": (number_of, "clip_grad max_grad_norm grad_clip_norm gradient_clip_val gradient_clipping clip_norm"),
     "log_interval": (positive_of, "log_every logging_steps log_every_n_steps log_freq log_steps"),
     "log_reduce": (text_of, "log_reduction loss_reduce log_aggregation"),
     "eval_every": (positive_of, "eval_interval eval_steps val_check_interval val_every eval_freq"),
     "checkpoint_every": (
         positive_of,
         (
-            "checkpoint_interval save_every save_steps save_interval ckpt_every ckpt_interval"
-            " checkpoint_steps every_n_train_steps save_freq checkpoint_freq"
+            "checkpoint_interval save_every save_steps save_interval ckpt_every ckpt_interval checkpoint_steps"
+            " every_n_train_steps save_freq checkpoint_freq"
         ),
     ),
     "save_strategy": (text_of, "save_policy"),
@@ -160,9 +148,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "overlap_comm": (flag_of, "zero_overlap_comm"),
     "seed": (count_of, "random_seed"),
 }
-_PLACE = {
-    spelling: (key, place) for key, (_, others) in KEYS.items() for place, spelling in enumerate((key, *others.split()))
-}
+# Spelling -> (canonical key, its rank among the spellings, 0 best).
+_SPELLINGS: dict[str, tuple[str, int]] = {}
+for _key, (_, _others) in KEYS.items():
+    _SPELLINGS.update({spelling: (_key, rank) for rank, spelling in enumerate((_key, *_others.split()))})
 # Objects that hold configuration of their own: `optimizer: {name, lr}`, `lr_schedule: {name, warmup}`.
 _NAMED = ("optimizer", "lr_schedule")
 _INSIDE = {
@@ -188,14 +177,14 @@ _KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", 
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
-    """The known settings among `values`, and a note for each whose value is of the wrong kind.
+    """Return the known settings among `values`, and a note for each whose value is of the wrong kind.
 
     Unknown keys are ignored, null means not set, and of two spellings of a setting the better one counts.
     """
     best: dict[str, tuple[int, Any]] = {}
-    for key, place, value in _spelled(values):
-        if value is not None and (key not in best or place < best[key][0]):
-            best[key] = place, value
+    for key, rank, value in _known(values):
+        if value is not None and (key not in best or rank < best[key][0]):
+            best[key] = rank, value
     config: dict[str, ConfigScalar] = {}
     notes = []
     for key, (_, value) in best.items():
@@ -203,18 +192,18 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
             config[key] = KEYS[key][0](value)
         except (ValueError, OverflowError) as error:
             notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
-    mixed = _mixed(best["dtype"][1]) if config.get("dtype") == "fp16" else None
-    return (config if mixed is None else {**config, "mixed": mixed}), notes
+    mixed = _is_mixed(best["dtype"][1]) if config.get("dtype") == "fp16" else None
+    if mixed is not None:
+        config["mixed"] = mixed
+    return config, notes
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a trainer's settings that `read_config` reads, as they are spelled."""
-    return {
-        spelling: value for spelling, value in values.items() if value is not None and [*_spelled({spelling: value})]
-    }
+    """Return those of a trainer's settings that `read_config` reads, as they are spelled."""
+    return {key: value for key, value in values.items() if value is not None and any(_known({key: value}))}
 
 
-def _mixed(precision: object) -> bool | None:
+def _is_mixed(precision: object) -> bool | None:
     """Whether fp16 is that of mixed precision, with weights in fp32, or of the weights, too; None where it is open."""
     words = normalize(str(precision)).split("_")
     if "true" in words:
@@ -228,7 +217,7 @@ _LANGUAGE_HEADS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalG
 
 
 def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the configuration of a model tells of its training: what its loss is over, and the precision of its weights.
+    """Return what the configuration of a model says of its training: what its loss is over, and its weights' precision.
 
     The latter is that of the run only where no trainer's flag says otherwise: mixed precision has weights in fp32.
     """
@@ -239,52 +228,54 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
     if not head or head.endswith(_LANGUAGE_HEADS):
         found["vocab_size"] = values.get("vocab_size")
     elif head.endswith("Classification") and isinstance(labels, Mapping) and len(labels) > 1:
-        found["n_classes"] = (
-            len(labels) if values.get("problem_type") in (None, "single_label_classification") else None
-        )
+        single = values.get("problem_type") in (None, "single_label_classification")
+        found["n_classes"] = len(labels) if single else None
     found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
     return found
 
 
-def _spelled(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
-    """(canonical key, rank of the spelling, value), nested objects included."""
+def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
+    """Yield (canonical key, rank of the spelling, value), those in nested objects included."""
     for spelling, value in values.items():
         word = normalize(str(spelling))
-        key, place = _PLACE.get(word, (None, 0))
-        place += 10 * depth
+        key, rank = _SPELLINGS.get(word, ("", 0))
+        rank += 10 * depth
         if isinstance(value, Mapping):
             if depth < 3 and (key in _NAMED or word in WRAPPERS):
-                yield from _nested(key, place, value, depth)
+                yield from _nested(key, rank, value, depth)
         elif word == "mixed_precision" and str(value).lower() in REDUCED:
-            yield "dtype", place, f"amp_{value}"
+            yield "dtype", rank, f"amp_{value}"
         elif key:
-            yield key, place, value
+            yield key, rank, value
         elif word in REDUCED and value is True:
-            yield "dtype", 20 + place, f"amp_{word}"
+            yield "dtype", 20 + rank, f"amp_{word}"
         elif word == _WEIGHTS:
-            yield "dtype", 40 + place, value
+            yield "dtype", 40 + rank, value
 
 
-def _nested(key: str | None, place: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
+def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
     rest = {}
     for spelling, value in inner.items():
         word = normalize(str(spelling))
         if key in _NAMED and word in _INSIDE:
-            yield _INSIDE[word] or str(key), place, value
+            yield _INSIDE[word] or key, rank, value
         else:
             rest[spelling] = value
-    yield from _spelled(rest, depth + 1)
+    yield from _known(rest, depth + 1)
 
 
 def config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigScalar], list[str]] | None:
-    """The configuration that a row of a log holds instead of metrics; None for a row of metrics."""
-    if not may_be_config(tuple(row), names):
+    """Return the configuration that a row of a log holds instead of metrics; None for a row of metrics."""
+    keys = tuple(row)
+    if not may_be_config(keys, names):
         return None
-    kind = next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), "")
-    if any(_is_loss(key, names) for key in row):
-        return read_config(row) if normalize(kind) in _KINDS - {"run"} else None
-    wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
-    return read_config(row) if wrapped or normalize(kind) in _KINDS or _only_settings(tuple(row), names) else None
+    kind = normalize(next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), ""))
+    if any(_is_loss(key, names) for key in keys):
+        is_config = kind in _KINDS - {"run"}
+    else:
+        wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
+        is_config = wrapped or kind in _KINDS or _only_settings(keys, names)
+    return read_config(row) if is_config else None
 
 
 # A log of a million rows has a handful of different sets of keys.
@@ -293,16 +284,15 @@ def may_be_config(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row with these keys can be one of configuration, which its values then decide."""
     if any(names.counts(key) for key in keys):
         return False
-    return bool({normalize(key) for key in keys} & {*_KIND_KEYS, *WRAPPERS}) or _only_settings(keys, names)
+    return not {*_KIND_KEYS, *WRAPPERS}.isdisjoint(map(normalize, keys)) or _only_settings(keys, names)
 
 
 def _only_settings(keys: tuple[str, ...], names: Names) -> bool:
     """Whether a row without a step names settings that no row of metrics would."""
     if any(names.counts(key) or _is_loss(key, names) for key in keys):
         return False
-    words = {normalize(key) for key in keys}
-    settings = {_PLACE[word][0] for word in words & _PLACE.keys()}
-    return bool(settings & {"dtype", "optimizer", "checkpoint_every", "name"})
+    settings = {_SPELLINGS.get(normalize(key), ("", 0))[0] for key in keys}
+    return not settings.isdisjoint(("dtype", "optimizer", "checkpoint_every", "name"))
 
 
 def _is_loss(key: str, names: Names) -> bool:

@@ -1,4 +1,4 @@
-"""What a folder holds: its entries, the files below it, and the settings that a trainer left in it."""
+"""What a folder holds: its entries, the files below it, and the settings that a trainer wrote there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Setting]
 
-# Runs lie a few levels below the folder that one names; a data set or an environment may lie beside them.
+# Runs are a few levels below the folder that one names; a data set or an environment may be beside them.
 MAX_DEPTH = 6
 MAX_ENTRIES = 50_000
 # Far more than anyone starts in one folder, far less than a data set holds.
@@ -48,24 +48,32 @@ SETTINGS = (
 MAX_SETTINGS = 1 << 20
 
 
-def is_file(place: Path) -> bool:
+def is_file(path: Path) -> bool:
     """Whether a file is there; not where nobody may look, which Python before 3.14 raises an error for."""
     try:
-        return place.is_file()
+        return path.is_file()
     except OSError:
         return False
 
 
-def size_of(place: Path) -> int:
-    """The size of a file, 0 where nobody can tell it."""
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there; not where its name is too long or nobody may look: opening it says what is wrong."""
     try:
-        return place.stat().st_size
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file, 0 where it can't be read."""
+    try:
+        return path.stat().st_size
     except OSError:
         return 0
 
 
 def made_up(folder: Path) -> bool:
-    """Whether the kernel makes a folder up, as /proc: its files are what other processes hold."""
+    """Whether the kernel makes up a folder, as /proc: its files are what other processes hold."""
     try:
         return folder.stat().st_dev == os.stat("/proc/self/stat").st_dev  # noqa: PTH116 - a place, not a path
     except OSError:
@@ -73,7 +81,7 @@ def made_up(folder: Path) -> bool:
 
 
 def entries(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the sub-folders, links left out since they may lead back, and of the regular files; both in order.
+    """Return the names of the sub-folders, without links, which may lead back, and of the regular files; both sorted.
 
     A folder that can't be read is empty.
     """
@@ -101,11 +109,11 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
 
 
 def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:
-    """The files below a folder whose names hold `mark`, by the folder that they lie in; and notes."""
+    """Return the files below a folder whose names contain `mark`, by their folder; and notes."""
     found: dict[tuple[str, ...], list[str]] = {}
-    open_: list[tuple[str, ...]] = [()]
+    waiting: list[tuple[str, ...]] = [()]
     seen = 0
-    for parts in open_:
+    for parts in waiting:
         folders, files = entries(folder.joinpath(*parts))
         marked = [name for name in files if mark in name]
         if marked:
@@ -114,75 +122,74 @@ def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tup
         if seen >= MAX_ENTRIES:
             return found, (f"The folder holds more than {MAX_ENTRIES:,} entries: not all were looked at.",)
         if len(parts) < MAX_DEPTH:
-            open_ += [(*parts, name) for name in folders if not name.startswith(".")]
+            waiting += [(*parts, name) for name in folders if not name.startswith(".")]
     return found, ()
 
 
 def numbered(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """The folders in a folder whose names fit, by the number in the name."""
+    """Return the folders in a folder whose names match, sorted by the number in the name."""
     try:
-        named = [(found[0], entry) for entry in folder.iterdir() if (found := pattern.fullmatch(entry.name))]
+        named = [entry for entry in folder.iterdir() if pattern.fullmatch(entry.name)]
     except OSError:
         return []
-    return [entry for _, entry in sorted(named, key=lambda item: (len(item[0]), item[0]))][:MAX_RUNS]
+    return sorted(named, key=lambda entry: (len(entry.name), entry.name))[:MAX_RUNS]
 
 
 def shown(parts: tuple[str, ...]) -> str:
-    """A folder's place below another, safe to print."""
+    """Return the path of a folder below another, safe to print."""
     return clean("/".join(parts), 80) or "."
 
 
 def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The configuration from the trainer's files in a folder; of two with one setting the first in `SETTINGS` counts.
+    """Return the configuration from the trainer's files in a folder; of two with one setting the first counts.
 
     A file that can't be read is no error, only a note: nobody asked for it.
     """
     settings: Settings = {}
     notes: list[str] = []
     for name in SETTINGS:
-        found, told = settings_file(folder / name)
+        found, unread = settings_file(folder / name)
         config, wrong = read_config(found)
         settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
-        notes += (*told, *wrong)
+        notes += (*unread, *wrong)
     return settings, tuple(notes)
 
 
-def settings_file(place: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The settings that a file holds, W&B's `{value: ...}` opened; and a note where it can't be read."""
+def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the settings that a file holds, W&B's `{value: ...}` unwrapped; and a note where it can't be read."""
     try:
-        if not place.is_file():
-            return {}, ()
-        return _content(place), ()
+        return (_content(path) if path.is_file() else {}), ()
     except (StabtreeError, OSError, ValueError, RecursionError) as error:
         problem = error.problem if isinstance(error, StabtreeError) else error
-        return {}, (f"{clean(place.name)} beside the metrics was not used: {clean(problem, 160)}.",)
+        return {}, (f"{clean(path.name)} beside the metrics was not used: {clean(problem, 160)}.",)
 
 
-def _content(place: Path) -> Mapping[str, Any]:
-    """The settings of a file.
+def _content(path: Path) -> Mapping[str, Any]:
+    """Return the settings of a file.
 
     Raises:
         StabtreeError, OSError, ValueError, RecursionError: where it can't be read.
     """
-    if place.stat().st_size > MAX_SETTINGS:
+    if path.stat().st_size > MAX_SETTINGS:
         raise ValueError("larger than 1 MiB")
-    text = place.read_text(encoding="utf-8", errors="replace")
-    value = yaml12.parse(text, place.name).value if place.suffix in (".yaml", ".yml") else json.loads(text)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    yaml = path.suffix in (".yaml", ".yml")
+    value = yaml12.parse(text, path.name).value if yaml else json.loads(text)
     if not isinstance(value, Mapping):
         raise ValueError("it holds no settings")
     return {str(key): _opened(inner) for key, inner in value.items() if key not in ("_wandb", "wandb_version")}
 
 
 def _opened(value: Any) -> Any:
-    return (
-        value["value"] if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"} else value
-    )
+    if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
+        return value["value"]
+    return value
 
 
 def runs_of(
     files: Sequence[Path], name: Callable[[Path], str], read: Callable[[Source, Names], Table], names: Names
 ) -> tuple[Table, ...]:
-    """A table for each file that is there, with the configuration beside it; runs by name if they are several."""
+    """Return a table for each file that exists, with the configuration beside it; named if they are several runs."""
     there = [file for file in files if is_file(file)]
     tables = []
     for file in there:

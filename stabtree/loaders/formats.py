@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Asked, Table
     from stabtree.metrics.names import Names
 
-# Who reads what several know: the first of these that is so sure. No format knows another's place.
+# Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
     ("trainer_state", Sure.SURELY),
@@ -52,7 +52,7 @@ RANKS: tuple[tuple[str, Sure], ...] = (
 PLAIN = RANKS.index(("tfevents", Sure.MAYBE))
 PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
-SEE_FORMATS = "`stabtree formats` lists what it reads"
+SEE_FORMATS = "`stabtree info formats` lists what it reads"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -64,10 +64,10 @@ class Loader:
         name: what `--format` calls it.
         sniff: how surely a source is of this format.
         read: the table of a source, with the columns that are wanted; several for several runs.
-        about: for `stabtree formats`.
+        about: for `stabtree info formats`.
         folder: the tables of a run's folder as this kind of trainer lays it out, of the run that is named if there are
             several; none for another kind of folder.
-        deep: whether `folder` searches the folders below, so that metrics which lie in the folder itself come first.
+        deep: whether `folder` searches the folders below, so that metrics in the folder itself come first.
         late: whether its module is imported when it is first asked, which what is plainly a table or JSON never needs.
     """
 
@@ -81,7 +81,7 @@ class Loader:
 
 
 def _in(module: str, function: str) -> Callable[..., Any]:
-    """A function of a loader that is imported when it is first called: most files are tables."""
+    """Return a function of a loader that is imported when it is first called: most files are tables."""
 
     def call(*arguments: Any) -> Any:
         return getattr(import_module(f"stabtree.loaders.{module}"), function)(*arguments)
@@ -116,7 +116,7 @@ LOADERS: tuple[Loader, ...] = (
 
 
 def by_name(name: str) -> Loader:
-    """The loader of a name.
+    """Return the loader of a name.
 
     Raises:
         StabtreeError: where there is none.
@@ -129,30 +129,31 @@ def by_name(name: str) -> Loader:
     raise StabtreeError(
         f"{clean(name, 40)!r} is not a format",
         where="--format",
-        hint=f"did you mean {close[0]}?" if close else "`stabtree formats` lists them",
+        hint=f"did you mean {close[0]}?" if close else "`stabtree info formats` lists them",
     )
 
 
 def surest(source: Source, names: Names) -> tuple[int, Loader]:
-    """The place among `RANKS` of the loader that reads a source, and that loader; `NOBODY` where none knows it."""
+    """Return the rank in `RANKS` of the loader that reads a source, `NOBODY` where none does, and that loader."""
     best = NOBODY, LOADERS[0]
     for loader in LOADERS:
         if loader.late and best[0] < PLAIN:
             break
         sure = loader.sniff(source, names)
-        if sure and (place := RANKS.index((loader.name, sure))) < best[0]:
-            best = place, loader
+        rank = RANKS.index((loader.name, sure)) if sure else NOBODY
+        if rank < best[0]:
+            best = rank, loader
     return best
 
 
 def picked(source: Source, names: Names) -> Loader | None:
-    """The loader that is sure enough of a source to pick it out of a folder."""
-    place, loader = surest(source, names)
-    return loader if place < PICKED else None
+    """Return the loader that is sure enough of a source to pick it out of a folder."""
+    rank, loader = surest(source, names)
+    return loader if rank < PICKED else None
 
 
 def choose(source: Source, names: Names) -> Loader:
-    """The loader that reads a source.
+    """Return the loader that reads a source.
 
     Raises:
         StabtreeError: where none does, or where it is a file of settings.
@@ -161,21 +162,24 @@ def choose(source: Source, names: Names) -> Loader:
         raise StabtreeError(
             "is a configuration, which holds no metrics", where=source.path, hint="name the metrics file beside it"
         )
-    place, loader = surest(source, names)
-    if place < NOBODY:
+    rank, loader = surest(source, names)
+    if rank < NOBODY:
         return loader
+    raise _unknown(source, names)
+
+
+def _unknown(source: Source, names: Names) -> StabtreeError:
+    """Return the error of a source that no loader knows."""
     if source.cut:
-        raise StabtreeError(
+        return StabtreeError(
             f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows",
             where=source.path,
             hint="copy it again from where it was written",
         )
-    if not source.binary and (oddity := delimited.oddity(source, names)):
-        raise oddity
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
-        raise StabtreeError(problem, where=source.path, hint=hint)
-    raise StabtreeError(
+        return StabtreeError(problem, where=source.path, hint=hint)
+    return delimited.explain_unread(source, names) or StabtreeError(
         f"is in no format that stabtree knows; it begins with {_first_line(source)!r}",
         where=source.path,
         # Only a text log is known by the names in it.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.metrics.names import Names
@@ -38,25 +39,26 @@ class Points:
 
     @classmethod
     def nothing(cls) -> Points:
-        """No points at all."""
+        """Return no points at all."""
         none = np.zeros(0, dtype=np.int64)
         return cls((), none, none, np.zeros(0), np.zeros(0))
 
 
 def merge(parts: Sequence[Points]) -> Points:
-    """The points of several files in the order in which they were written; each file keeps its own order."""
+    """Return the points of several files in the order in which they were written; each file keeps its own order."""
     if len(parts) == 1:
         return parts[0]
-    names = {name: place for place, name in enumerate(dict.fromkeys(name for part in parts for name in part.names))}
+    names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
+    if not any(len(part.name) for part in parts):
+        return replace(Points.nothing(), names=names)
     # A clock that was set back, or a NaN, must not tear a file apart.
     clocks = [np.maximum.accumulate(np.where(np.isfinite(part.time), part.time, -np.inf)) for part in parts]
-    order = np.argsort(np.concatenate(clocks), kind="stable") if clocks else np.zeros(0, dtype=np.int64)
-    if not len(order):
-        return Points(tuple(names), *(getattr(Points.nothing(), key) for key in ("name", "step", "time", "value")))
-    places = [np.array([names[name] for name in part.names], dtype=np.int64)[part.name] for part in parts]
+    order = np.argsort(np.concatenate(clocks), kind="stable")
+    index = {name: number for number, name in enumerate(names)}
+    own = [np.array([index[name] for name in part.names], dtype=np.int64)[part.name] for part in parts]
     return Points(
-        tuple(names),
-        np.concatenate(places)[order],
+        names,
+        np.concatenate(own)[order],
         np.concatenate([part.step for part in parts])[order],
         np.concatenate([part.time for part in parts])[order],
         np.concatenate([part.value for part in parts])[order],
@@ -66,7 +68,7 @@ def merge(parts: Sequence[Points]) -> Points:
 def tabulate(
     points: Points, names: Names, *, timed: bool = False
 ) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
-    """Number of rows, columns, and notes: a row holds what was written of one step without a break.
+    """Return the number of rows, the columns, and notes: a row holds what was written of one step without a break.
 
     The column `step` is left out where nothing but 0 was logged as a step, which is what loggers write
     that were given none. `timed` says that the times are seconds: they become a column as well.
@@ -78,30 +80,25 @@ def tabulate(
     columns: dict[str, Column | None] = {}
     notes: list[str] = []
     if rows == 1 or points.step.any():
-        steps = np.zeros(rows)
-        steps[row] = points.step
-        columns["step"] = Column(steps)
+        columns["step"] = _column(row, points.step, rows)
     else:
         notes.append("Every value was logged at step 0.")
     if timed and "wall_time" not in points.names and points.time.any():
-        times = np.zeros(rows)
-        times[row] = points.time
-        columns["wall_time"] = Column(times)
+        columns["wall_time"] = _column(row, points.time, rows)
     order = np.argsort(points.name, kind="stable")
     ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
-    wanted = [place for place, name in enumerate(points.names) if names.wanted(name)]
+    wanted = [index for index, name in enumerate(points.names) if names.wanted(name)]
     held = _affordable(points, wanted, rows, names)
-    for place, name in enumerate(points.names):
-        own = order[ends[place] : ends[place + 1]]
-        column = _column(row[own], points.value[own], rows) if place in held else None
-        columns[_free(name, columns)] = column
+    for index, name in enumerate(points.names):
+        own = order[ends[index] : ends[index + 1]]
+        columns[_free(name, columns)] = _column(row[own], points.value[own], rows) if index in held else None
     if len(held) < len(wanted):
         notes.append(f"Series left out to save memory: {len(wanted) - len(held):,} of {len(wanted):,}.")
     return rows, columns, tuple(notes)
 
 
 def _rows(points: Points) -> Ints:
-    """The row of each point: a new one where the step changes, or a name comes again."""
+    """Return the row of each point: a new one where the step changes, or a name comes again."""
     change = np.flatnonzero(np.diff(points.step)) + 1
     stretch = np.zeros(len(points.step), dtype=np.int64)
     stretch[change] = 1
@@ -118,27 +115,22 @@ def _rows(points: Points) -> Ints:
 
 
 def _affordable(points: Points, wanted: list[int], rows: int, names: Names) -> frozenset[int]:
-    """The columns that there is room for, whole metrics before those of single layers."""
+    """Return the columns that there is room for, whole metrics before those of single layers."""
     if len(wanted) * rows > MAX_CELLS:
-        wanted = sorted(wanted, key=lambda place: "/" in (names.role(points.names[place]) or "/"))
+        wanted = sorted(wanted, key=lambda index: "/" in (names.role(points.names[index]) or "/"))
     return frozenset(wanted[: max(8, MAX_CELLS // max(1, rows))])
 
 
-def _column(row: Ints, value: Floats, rows: int) -> Column:
+def _column(row: Ints, value: Ints | Floats, rows: int) -> Column:
+    """Return a column of so many rows with these values in some of them."""
     values = np.zeros(rows)
     values[row] = value
-    if len(row) == rows:
-        return Column(values)
     logged = np.zeros(rows, dtype=np.bool_)
     logged[row] = True
-    return Column(values, logged)
+    return Column(values, None if logged.all() else logged)
 
 
-def _free(name: str, taken: dict[str, Column | None]) -> str:
-    """The name, or with a number behind it if another column has it: `step` is also what the rows' steps are called."""
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name} ({number})"
-        number += 1
-    return free
+def _free(name: str, taken: Container[str]) -> str:
+    """Return the name, with a number behind it if it is taken: `step` is also what the rows' steps are called."""
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)

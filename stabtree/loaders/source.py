@@ -1,4 +1,4 @@
-"""A file, or standard input, as decoded lines: finds out compression and encoding by content."""
+"""A file, or standard input, as decoded lines: compression and encoding are detected by content."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
+from stabtree.loaders.packed.content import binary_kind, encoding_of
 from stabtree.loaders.packed.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
 
 if TYPE_CHECKING:
@@ -22,38 +23,15 @@ if TYPE_CHECKING:
 
 # Long enough for the header of a log with some norm of each of ten thousand layers.
 HEAD_BYTES = 1 << 18
-# A longer line is no row of metrics; what stands after this many characters is dropped.
+# A longer line is no row of metrics; what comes after this many characters is dropped.
 MAX_LINE = 16 << 20
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
-# The share of characters that no text holds, above which a file is binary.
-MAX_ODD = 0.1
-_ODD = re.compile("[\N{REPLACEMENT CHARACTER}\x01-\x07\x0b\x0e-\x1a\x1c-\x1f]")
 
 _COLOURS = "Terminal escape codes were removed."
 # They never reach over a line end, whatever follows: no row may be lost to a stray one.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
-# A byte order mark that does not stand at the beginning: in front of a header that a second writer appended.
+# A byte order mark that is not at the beginning: in front of a header that a second writer appended.
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_BINARY = (
-    (b"PAR1", "a Parquet file"),
-    (b"ARROW1", "a Feather file"),
-    (b"FEA1", "a Feather file"),
-    (b"PK\x03\x04", "a zip archive (or .npz, .pt, .xlsx)"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"\x89HDF", "an HDF5 file"),
-    (b"\x93NUMPY", "a NumPy array"),
-    (b"\x89PNG", "an image"),
-    (b"\x7fELF", "a program"),
-    (b"\x80\x04", "a pickle"),
-    (b"\x80\x05", "a pickle"),
-)
 
 
 class Sure(IntEnum):
@@ -92,12 +70,12 @@ class Source(Stored):
         return clean(self.file.name) if self.file else "standard input"
 
     def describe(self, name: str) -> str:
-        """The loader's `name` with compression and encoding, where they are out of the ordinary."""
+        """Return the loader's `name` with compression and encoding, where they are out of the ordinary."""
         encoding = self.encoding if self.encoding != "utf-8" else ""
-        return ", ".join(part for part in (name, encoding, self.packed) if part)
+        return ", ".join(filter(None, (name, encoding, self.packed)))
 
     def lines(self) -> Lines:
-        """A reader of the whole input."""
+        """Return a reader of the whole input."""
         return Lines(self)
 
 
@@ -123,7 +101,7 @@ class Lines:
                 yield rest
 
     def blocks(self) -> Iterator[str]:
-        """The text in pieces of whole lines, each ending as in `__iter__`; the last may lack its line end."""
+        """Yield the text in pieces of whole lines, each ending as in `__iter__`; the last may lack its line end."""
         held: list[str] = []
         size = 0
         cut = False
@@ -131,7 +109,8 @@ class Lines:
             text = piece
             end = text.find("\n")
             if end >= 0 and size + end > MAX_LINE:
-                held, text, cut = [*held, text[: max(0, MAX_LINE - size)]], text[end:], True
+                held.append(text[: max(0, MAX_LINE - size)])
+                text, cut = text[end:], True
             last = text.rfind("\n") + 1
             if last:
                 yield self._plain("".join((*held, text[:last])))
@@ -174,7 +153,7 @@ class Lines:
 
 
 def open_source(path: str | Path) -> Source:
-    """Look at a file, or at standard input for `-`, and find out what it holds.
+    """Open a file, or standard input for `-`, and detect what it holds.
 
     Raises:
         StabtreeError: where there is no such file, it is empty, no regular file, or may not be read.
@@ -183,7 +162,7 @@ def open_source(path: str | Path) -> Source:
         if sys.stdin is None:
             raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")
         stored = sys.stdin.buffer.read(MAX_BYTES)
-        return _look(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
+        return _sniffed(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
     file = Path(path)
     shown = masked(clean(path))
     try:
@@ -198,15 +177,15 @@ def open_source(path: str | Path) -> Source:
         if status.st_size:
             with file.open("rb") as stream:
                 data = stream.read(HEAD_BYTES)
-        return _look(Source(shown, file, b"", status.st_size, data=data))
+        return _sniffed(Source(shown, file, b"", status.st_size, data=data))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
         raise unreadable(error, shown) from None
 
 
-def glimpse(file: Path, most: int) -> Source:
-    """The whole lines that a file begins with, as if there were no more of it.
+def glimpse(file: Path, max_bytes: int) -> Source:
+    """Return the whole lines that a file begins with, as if there were no more of it.
 
     Raises:
         StabtreeError: where they can't be read.
@@ -214,26 +193,26 @@ def glimpse(file: Path, most: int) -> Source:
     shown = clean(file)
     try:
         with file.open("rb") as stream:
-            data = stream.read(most)
+            data = stream.read(max_bytes)
     except (OSError, ValueError) as error:
         raise unreadable(error, shown) from None
-    if len(data) == most and not packing(data) and b"\n" in data:
+    if len(data) == max_bytes and not packing(data) and b"\n" in data:
         data = data[: data.rindex(b"\n") + 1]
-    return _look(Source(shown, file, data, len(data), data=data))
+    return _sniffed(Source(shown, file, data, len(data), data=data))
 
 
 def in_memory(path: str | Path, text: str) -> Source:
-    """A text as if it were all that a file holds.
+    """Return a text as if it were all that a file holds.
 
     Raises:
         StabtreeError: where it is empty.
     """
     data = text.encode("utf-8", "replace")
-    return _look(Source(clean(path), None, data, len(data), data=data[:HEAD_BYTES]))
+    return _sniffed(Source(clean(path), None, data, len(data), data=data[:HEAD_BYTES]))
 
 
-def _look(bare: Source) -> Source:
-    """The source with what its first bytes tell."""
+def _sniffed(bare: Source) -> Source:
+    """Return the source with all that its first bytes show."""
     if not bare.data:
         raise StabtreeError("is empty", where=bare.path, hint=NAME_METRICS)
     packed = packing(bare.data)
@@ -249,39 +228,15 @@ def _look(bare: Source) -> Source:
         if not head:
             raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
     head = head[:HEAD_BYTES]
-    encoding, bom = _encoding(head)
+    encoding, bom = encoding_of(head)
     text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
     text = _ESCAPES.sub("", text) if "\x1b" in text else text
     return replace(
-        source, data=head, head=text, encoding=encoding, bom=bom, binary=_binary(head, text), cut=bool(damage)
+        source, data=head, head=text, encoding=encoding, bom=bom, binary=binary_kind(head, text), cut=bool(damage)
     )
 
 
-def _binary(data: bytes, text: str) -> str:
-    """What kind of binary file begins like this; empty for text."""
-    for magic, kind in _BINARY:
-        if data.startswith(magic):
-            return kind
-    head = text[:4096]
-    return "a binary file" if len(_ODD.findall(head)) > MAX_ODD * len(head) else ""
-
-
-def _encoding(data: bytes) -> tuple[str, int]:
-    """Codec and length of the byte order mark. PowerShell's `>` writes UTF-16, not always with a mark."""
-    for mark, codec in _BOMS:
-        if data.startswith(mark):
-            marks = 1
-            while data.startswith(mark, marks * len(mark)):
-                marks += 1  # two programs that each wrote one
-            return codec, marks * len(mark)
-    head = data[:2048]
-    for codec, high, low in (("utf-16-le", head[1::2], head[0::2]), ("utf-16-be", head[0::2], head[1::2])):
-        if len(head) > 3 and high.count(0) > 0.7 * len(high) and low.count(0) < 0.1 * len(low):
-            return codec, 0
-    return "utf-8", 0
-
-
-# A path swallows the second slash of an address.
+# A `Path` drops the second slash of an address.
 _REMOTE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(?P<rest>.*)")
 _FETCH = {
     "s3": "aws s3 cp {url} -",
@@ -292,15 +247,18 @@ _FETCH = {
 
 
 def _missing(file: Path, shown: str) -> StabtreeError:
-    if remote := _REMOTE.match(shown):
-        scheme, rest = remote["scheme"].lower(), remote["rest"]
-        fetch = _FETCH.get(scheme, "").format(url=f"{scheme}://{rest}")
+    remote = _REMOTE.match(shown)
+    if remote:
+        scheme = remote["scheme"].lower()
+        fetch = _FETCH.get(scheme, "").format(url=f"{scheme}://{remote['rest']}")
         hint = f"type `{fetch} | stabtree -`" if fetch else "copy it to this machine, and name the copy"
         return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
+    hint = "check the path"
     try:
         names = [entry.name for entry in file.parent.iterdir()]
     except OSError:
-        return StabtreeError("there is no such file", where=shown, hint="check the path")
+        names = []
     close = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {clean(file.parent / close[0])}?" if close else "check the path"
+    if close:
+        hint = f"did you mean {clean(file.parent / close[0])}?"
     return StabtreeError("there is no such file", where=shown, hint=hint)

@@ -1,4 +1,4 @@
-"""What a loader hands over: raw columns. Only `metrics.names` knows what they mean."""
+"""What a loader returns: raw columns. Only `metrics.names` knows what they mean."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.run import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,27 +60,33 @@ class Column:
 
     @property
     def mask(self) -> Bools:
-        """Which cells hold a value, bool (n,)."""
-        return np.ones(len(self.values), dtype=np.bool_) if self.logged is None else self.logged
+        """The cells that hold a value, bool (n,)."""
+        if self.logged is None:
+            return np.ones(len(self.values), dtype=np.bool_)
+        return self.logged
 
     @property
     def count(self) -> int:
-        """How many cells hold a value."""
-        return len(self.values) if self.logged is None else int(np.count_nonzero(self.logged))
+        """The number of cells that hold a value."""
+        if self.logged is None:
+            return len(self.values)
+        return int(np.count_nonzero(self.logged))
 
     @property
     def held(self) -> Floats:
         """The values of the cells that hold one."""
-        return self.values if self.logged is None else self.values[self.logged]
+        if self.logged is None:
+            return self.values
+        return self.values[self.logged]
 
     def pick(self, rows: Bools | Ints) -> Column:
-        """The cells of some of the rows."""
+        """Return the cells of some of the rows."""
         logged = None if self.logged is None else self.logged[rows]
         garbled = None if self.garbled is None else self.garbled[rows]
         return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
 
     def without(self, rows: Bools) -> Column:
-        """The column with some cells, bool (n,), taken for garbled ones."""
+        """Return the column with some cells, bool (n,), marked as garbled."""
         garbled = rows if self.garbled is None else self.garbled | rows
         return replace(self, logged=self.mask & ~rows, garbled=garbled)
 
@@ -106,7 +112,7 @@ class Table:
         skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
         notes: what was changed or assumed while reading.
         run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
-        lines: lines of a text log that may tell of errors.
+        lines: lines of a text log that may report errors.
         ended_in_error: whether these lines say that the program ended in an error.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
         config_from: the file beside this one that `config` is from; empty for this file itself.
@@ -151,41 +157,41 @@ def check_width(columns: int, path: str) -> None:
 MIN_ROWS = 3
 # So many stretches of one length are epochs; two may as well be two attempts.
 MIN_EPOCHS = 3
-# Of so many stretches one tells whether they are epochs.
-MOST_ASKED = 200
-# So many times the change from row to row lies between two levels that are not the same.
+# So many stretches show whether they are epochs.
+MAX_ASKED = 200
+# Two levels differ if they are so many times the change from row to row apart.
 APART = 3.0
 
 
-def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], least_after: int = MIN_ROWS) -> list[int]:
-    """The places at which a run begins, 0 among them: where its axis goes back, is back at its start, and repeats it.
+def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], min_after: int = MIN_ROWS) -> list[int]:
+    """Return the rows at which a run begins, 0 among them: its axis goes back, is back at its start, and repeats it.
 
     Rows that are merely out of order repeat no step.
 
     Args:
-        axis: (n,), the steps of the rows, or what stands for them.
-        anew: whether what begins at the second place begins as the run does that begins at the first.
-        least_after: how many rows there are at least from the last beginning on.
+        axis: (n,), the steps of the rows, or what counts them.
+        anew: whether the second row begins a run in the same way as the first row begins one.
+        min_after: the minimum number of rows from the last beginning on.
     """
     starts = [0]
-    for place in (np.flatnonzero(axis[1:] < axis[:-1]) + 1).tolist():
+    for row in (np.flatnonzero(axis[1:] < axis[:-1]) + 1).tolist():
         begin = starts[-1]
-        if place - begin < MIN_ROWS or len(axis) - place < least_after or not anew(begin, place):
+        if row - begin < MIN_ROWS or len(axis) - row < min_after or not anew(begin, row):
             continue
-        if np.isin(axis[begin:place], axis[place : 2 * place - begin + MIN_ROWS]).any():
-            starts.append(place)
+        if np.isin(axis[begin:row], axis[row : 2 * row - begin + MIN_ROWS]).any():
+            starts.append(row)
     return starts
 
 
-def is_fresh(values: Floats, place: int, *, apart: float = 0.0) -> bool | None:
-    """Whether a metric is at a place where it was at first, and not where it had got to; None where nothing is.
+def is_fresh(values: Floats, index: int, *, apart: float = 0.0) -> bool | None:
+    """Whether a metric is back at its first level, rather than at the one just before; None where nothing was logged.
 
     Args:
         values: (n,), those that were logged.
-        place: the first of them that may be of another attempt.
-        apart: how far the first values and those before `place` lie apart at least.
+        index: the first of them that may be of another attempt.
+        apart: the minimum distance between the first values and those before `index`.
     """
-    first, before, after = values[:MIN_ROWS], values[max(0, place - MIN_ROWS) : place], values[place : place + MIN_ROWS]
+    first, before, after = values[:MIN_ROWS], values[max(0, index - MIN_ROWS) : index], values[index : index + MIN_ROWS]
     if not len(before) or not len(after):
         return None
     if np.isfinite(after).all() and np.isfinite(first).all() and not np.isfinite(before).any():
@@ -199,22 +205,22 @@ def are_epochs(axis: Ints | Floats, starts: Sequence[int], loss: Floats) -> bool
 
     Args:
         axis: (n,), the steps of the rows that carry the loss.
-        starts: the places at which it is back at its start, 0 among them.
+        starts: the rows at which it is back at its start, 0 among them.
         loss: (n,), the loss.
     """
     if len(starts) < MIN_EPOCHS:
         return False
-    firsts, lasts = axis[list(starts)], axis[[place - 1 for place in starts[1:]]]
+    firsts, lasts = axis[list(starts)], axis[[start - 1 for start in starts[1:]]]
     if (firsts != firsts[0]).any() or (lasts != lasts[0]).any() or axis[-1] > lasts[0]:
         return False
     finite = loss[np.isfinite(loss)]
     apart = APART * median(np.abs(np.diff(finite))) if len(finite) > 1 else 0.0
-    asked = starts[1 :: 1 + len(starts) // MOST_ASKED]
-    return 2 * sum(bool(is_fresh(loss, place, apart=apart)) for place in asked) < len(asked)
+    asked = starts[1 :: 1 + len(starts) // MAX_ASKED]
+    return 2 * sum(bool(is_fresh(loss, start, apart=apart)) for start in asked) < len(asked)
 
 
 def running_on(steps: Floats, starts: Sequence[int]) -> Floats:
-    """Steps that are counted anew at each of `starts`, counted on instead.
+    """Return steps that start again at each of `starts`, counted on instead.
 
     Args:
         steps: (n,), one or more rows for each step.
@@ -229,12 +235,14 @@ def running_on(steps: Floats, starts: Sequence[int]) -> Floats:
 
 
 def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
-    """The note of one of several attempts in a log, from the row `begin` on; none where it is the only one."""
-    return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",) if count > 1 else ()
+    """Return the note of one of several attempts in a log, from row `begin` on; none where it is the only one."""
+    if count > 1:
+        return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",)
+    return ()
 
 
 def epochs_note(what: str, count: int) -> str:
-    """The note where steps are counted within so many epochs."""
+    """Return the note where steps are counted within so many epochs."""
     return f"{what} begin again in each of {count} epochs: they are counted on."
 
 
@@ -251,6 +259,8 @@ class Skips:
         short: rows that were read although they have too few fields.
         quotes: lines with a quote that is never closed, each read as a row by itself.
         headers: lines with another header, which the rows below were read by.
+        comments: how many lines of words begin with `#`; nothing of the log is lost with them.
+        first_comment: the number of the first of them.
     """
 
     first: list[Skipped] = field(default_factory=list)
@@ -258,9 +268,16 @@ class Skips:
     short: int = 0
     quotes: int = 0
     headers: list[int] = field(default_factory=list)
+    comments: int = 0
+    first_comment: int = 0
 
     def add(self, line: int, reason: str) -> None:
         """Count a line, and remember it if it is among the first."""
         self.count += 1
         if len(self.first) < SKIPS_KEPT:
             self.first.append(Skipped(line, reason))
+
+    def add_comment(self, line: int) -> None:
+        """Count a comment line."""
+        self.comments += 1
+        self.first_comment = self.first_comment or line

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from stabtree.common import extensions
 from stabtree.predicates import (
     cross_entropy,
     gradients,
@@ -18,9 +21,17 @@ from stabtree.predicates.course import climb, drift, end, overfitting, plateau, 
 from stabtree.predicates.metric import moves, stays
 from stabtree.predicates.precision import overflow, scale
 from stabtree.predicates.registry import Predicate
-from stabtree.predicates.settings import course as planned
-from stabtree.predicates.settings import values, watching
 from stabtree.predicates.spikes import cause, panels, spike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _added() -> Iterator[Predicate]:
+    """Yield the predicates that tools add."""
+    for address in extensions.table("PREDICATES").values():
+        yield from extensions.load(address)
+
 
 PREDICATES: dict[str, Predicate] = {
     item.name: item
@@ -141,31 +152,13 @@ PREDICATES: dict[str, Predicate] = {
         climb.grad_norm_climbs,
         log.throughput_collapses,
         log.stalled,
-        values.setting_says,
-        values.setting_is_said,
-        values.setting_outside,
-        values.setting_matches,
-        values.setting_exceeds,
-        planned.outlasts_schedule,
-        planned.starts_at_peak,
-        planned.warms_up_beyond,
-        planned.warms_up_briefly,
-        planned.averages_too_slowly,
-        planned.epsilon_vanishes,
-        planned.batch_differs,
-        planned.groups_split,
-        watching.eval_never,
-        watching.saves_never,
-        watching.saves_rarely,
-        watching.keeps_too_few,
-        watching.logs_too_little,
-        watching.logs_too_rarely,
+        *_added(),
     )
 }
 
 
 def predicate_named(name: str) -> Predicate | None:
-    """The predicate that a tree calls by this name: one of ours, else one of an installed package, else None.
+    """Return the predicate of this name, one of ours or of an installed package; None where there is none.
 
     Raises:
         StabtreeError: where a package offers one that can't be used.
@@ -179,7 +172,7 @@ def predicate_named(name: str) -> Predicate | None:
 
 
 def predicate_names() -> list[str]:
-    """The names of all predicates, ours and those of installed packages."""
+    """Return the names of all predicates, ours and those of installed packages."""
     from stabtree.predicates.registry import offered
 
     return [*PREDICATES, *offered(PREDICATES)]

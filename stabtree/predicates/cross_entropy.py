@@ -23,7 +23,7 @@ AT_CHANCE = 0.01  # how far from ln(C) a loss still reads as it
 
 
 def n_classes(run: Run) -> int | None:
-    """Classes or vocabulary that the loss is a cross-entropy over, where the configuration says so."""
+    """Return the configured number of classes or vocabulary size of the cross-entropy; None where neither is set."""
     for key in ("n_classes", "vocab_size"):
         value = run.setting(key)
         if isinstance(value, int) and value > 1:
@@ -32,7 +32,7 @@ def n_classes(run: Run) -> int | None:
 
 
 def guess(value: float, classes: int | None) -> str:
-    """A loss with the guess that costs as much; empty where none among that many classes does.
+    """Describe the loss as that of a random guess; empty where no number of classes gives it.
 
     >>> guess(0.6931, None), guess(2.29, 10), guess(0.5, 2)
     ('0.693 = ln 2, chance for 2 classes', '2.29 ≈ ln 10, chance for 10 classes', '')
@@ -46,7 +46,7 @@ def guess(value: float, classes: int | None) -> str:
 
 
 def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
-    """The first step and loss of a log that begins at the beginning: a later one shows no untrained model."""
+    """Return the first step and loss; None where the log begins too late to show the untrained model."""
     steps, values = finite(loss)
     return (int(steps[0]), float(values[0])) if len(values) and int(steps[0]) <= first_step else None
 
@@ -126,21 +126,23 @@ def double_softmax(
     floor, ceiling = math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     part = max(5, len(values) // 10)
     middle = median(values[len(values) // 2 - part // 2 :][:part])
-    end, least, most = median(values[-part:]), float(values.min()), float(values.max())
+    end, lowest, highest = median(values[-part:]), float(values.min()), float(values.max())
     above = (end - floor) / (math.log(classes) - floor)
-    text = f"the loss goes from {first:.4g} to {end:.4g}, its rows from {least:.4g} to {most:.4g}; a double softmax "
+    text = (
+        f"the loss goes from {first:.4g} to {end:.4g}, its rows from {lowest:.4g} to {highest:.4g}; a double softmax "
+    )
     text += f"over {classes:,} classes keeps it between {floor:.4g} and {ceiling:.4g}"
     if known is None:
         text += " (no number of classes is configured: taken from the first loss)"
     found = (Evidence(text, "loss", (int(steps[-1]),), above, near_share),)
     on_floor = known is not None or int((values < floor * (1 + guess_share)).sum()) >= floor_rows
-    within = on_floor and least > floor * (1 - 1e-3) and most < ceiling * (1 + 1e-3)
+    within = on_floor and lowest > floor * (1 - 1e-3) and highest < ceiling * (1 + 1e-3)
     yes = within and above < near_share and middle - end < settled_share * (first - end)
     return Answer(YES if yes else NO, found, onset_step=int(steps[0]) if yes else None)
 
 
 @predicate(source="convergence O15", min_points=3)
-def follows_padding(loss: Series, pad_share: Series, *, correlation: float, least_rows: int) -> Answer:
+def follows_padding(loss: Series, pad_share: Series, *, correlation: float, min_rows: int) -> Answer:
     """Does the loss go down where the batch holds more padding?
 
     Compared are the changes of both from row to row, so that a trend of either says nothing.
@@ -149,7 +151,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, leas
     a, b = loss.values[here], pad_share.values[there]
     keep = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < 1e100) & (np.abs(b) < 1e100)
     a, b = np.diff(a[keep]), np.diff(b[keep])
-    if len(a) < max(least_rows, 2) or not a.std() or not b.std():
+    if len(a) < max(min_rows, 2) or not a.std() or not b.std():
         return unknown("loss and pad_share share too few rows, or one of them does not vary", "pad_share")
     value = float(np.corrcoef(a, b)[0, 1])
     if not math.isfinite(value):
@@ -159,7 +161,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, leas
 
 
 def may_be_zero(run: Run, values: Floats) -> str:
-    """Why a loss of exactly 0 says nothing in this run; empty where it does."""
+    """Return why a loss of exactly 0 means nothing in this run; empty where it does mean something."""
     kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
     reasons = {
         "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
@@ -167,7 +169,7 @@ def may_be_zero(run: Run, values: Floats) -> str:
         "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 @predicate(source="masked labels: every label -100", min_points=8)
@@ -223,10 +225,10 @@ def zero_rows(
     others, last_digit = np.flatnonzero(values != 0), resolution(values)
     alone = []
     for at in zero:
-        place = int(np.searchsorted(others, at))
-        near = values[others[max(0, place - near_rows) : place + near_rows]]
+        index = int(np.searchsorted(others, at))
+        near = values[others[max(0, index - near_rows) : index + near_rows]]
         level = median(near)
-        wide = values[others[max(0, place - wide_rows) : place + wide_rows]]
+        wide = values[others[max(0, index - wide_rows) : index + wide_rows]]
         scatters = float(wide.min()) < small_share * median(wide)
         if float(near.min()) >= near_share * level and level >= digits * last_digit and not scatters:
             alone.append(int(at))
@@ -247,7 +249,7 @@ def loss_repeats(
 ) -> Answer:
     """Is the loss exactly the same number in many rows?
 
-    Yes where one value other than 0 stands in `rows` neighbouring rows or more, or the whole log holds at most
+    Yes where one value other than 0 fills `rows` neighbouring rows or more, or the whole log holds at most
     `values_most` different values, one only where it has fewer than `few_rows` rows. Each must have `digits` steps
     of the last digit printed, so that rounding does not make different losses equal; a log of one single value
     needs no more than to be `plain` or above, since no loss that is trained stays within a rounding of so large a
@@ -262,15 +264,16 @@ def loss_repeats(
         last_digit = resolution(values)
         begin, end = _longest(same & (np.abs(values) >= digits * last_digit))
     count = end - begin + 1
-    most = values_most if len(values) >= few_rows else 1
-    few = len(different) <= most and _repeats_few(different, digits * last_digit if last_digit < 1 else math.inf, plain)
+    max_values = values_most if len(values) >= few_rows else 1
+    min_size = digits * last_digit if last_digit < 1 else math.inf
+    few = len(different) <= max_values and _repeats_few(different, min_size, plain)
     if few and count < rows:
+        listed = ", ".join(f"{value:.6g}" for value in different)
         text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
-        text += (
-            f"{'s' if len(different) > 1 else ''} (limit {most}): {', '.join(f'{value:.6g}' for value in different)}"
-        )
+        text += f"{'s' if len(different) > 1 else ''} (limit {max_values}): {listed}"
         one = _one_value(different[0], len(values), n_classes(run)) if len(different) == 1 else ""
-        found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), float(len(different)), float(most), one),)
+        span = (int(steps[0]), int(steps[-1]))
+        found = (Evidence(text, "loss", span, float(len(different)), float(max_values), one),)
     else:
         text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
         text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
@@ -290,16 +293,16 @@ def _longest(same: Bools) -> tuple[int, int]:
     return max(stretches(same), key=lambda part: part[1] - part[0], default=(1, 1))
 
 
-def _different(values: Floats, most: int) -> list[float]:
-    """The different values of a log, nothing where there are more than so many."""
-    if len(set(values[:SOME].tolist())) > most:  # as in nearly every log
+def _different(values: Floats, max_values: int) -> list[float]:
+    """Return the different values of a log, none where there are more than `max_values`."""
+    if len(set(values[:SOME].tolist())) > max_values:  # as in nearly every log
         return []
     found: list[float] = np.unique(values).tolist()
-    return found if len(found) <= most else []
+    return found if len(found) <= max_values else []
 
 
-def _repeats_few(different: list[float], least: float, plain: float) -> bool:
-    """Whether so few different values are too large for rounding to have made them equal; one alone needs less."""
+def _repeats_few(different: list[float], min_size: float, plain: float) -> bool:
+    """Return whether these few values are too large for rounding to have made them equal; one alone needs less."""
     if len(different) == 1 and abs(different[0]) >= plain:
         return True
-    return bool(different) and all(value != 0 and abs(value) >= least for value in different)
+    return bool(different) and all(value != 0 and abs(value) >= min_size for value in different)

@@ -25,7 +25,7 @@ def gradients_add_up(
     smooth: float,
     trend_z: float,
     levels: Count,
-    least_rows: int,
+    min_rows: int,
 ) -> Answer:
     """Does grad_norm keep growing, far more smoothly than the gradients of single batches do?
 
@@ -36,13 +36,14 @@ def gradients_add_up(
     is never steadier than its loss. Where the sum is clipped in place it can't grow, and does little harm.
     """
     values = _positive(grad_norm)
-    needed = max(least_rows, levels, 4)
+    needed = max(min_rows, levels, 4)
     if len(values) < needed:
         return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
     medians, _ = blocks(values, max(levels, 4))
     factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
-    bar = min([smooth, *([_jitter(own)] if loss is not None and len(own := _positive(loss)) > 1 else [])])
+    losses = _positive(loss) if loss is not None else values[:0]
+    bar = min(smooth, _jitter(losses)) if len(losses) > 1 else smooth
     text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×), "
     text += f"trend z {trend:.1f}, and neighbouring rows "
     text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
@@ -58,7 +59,7 @@ def _positive(series: Series) -> Floats:
 
 
 def _jitter(values: Floats) -> float:
-    """By what share neighbouring rows differ, in the median."""
+    """Return the median relative change from one row to the next."""
     stride = 1 + len(values) // SAMPLE
     return median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])])))
 
@@ -118,7 +119,7 @@ def gradients_vanish(
 
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
-    """The finite positive values of two series at the steps that both have."""
+    """Return the finite positive values of two series at the steps that both have."""
     x, y = a.values, b.values
     if not np.array_equal(a.steps, b.steps):
         _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
@@ -136,29 +137,29 @@ def norm_is_scaled(
     grad_norm: Series,
     loss_scale: Series,
     *,
-    least_ratio: float,
-    least_scale: float,
+    min_ratio: float,
+    min_scale: float,
     moved_octaves: float,
-    least_slope: float,
-    least_rows: int,
+    min_slope: float,
+    min_rows: int,
 ) -> Answer:
     """Is the logged grad_norm that of gradients still multiplied by the loss scale?
 
-    Yes when its median is of the order of the scale (more than `least_ratio` of it, and both above
-    `least_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
-    with it, with a slope above `least_slope`: an unscaled norm knows nothing of the scale. Where the norm moved
+    Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above
+    `min_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
+    with it, with a slope above `min_slope`: an unscaled norm knows nothing of the scale. Where the norm moved
     with the scale so exactly that it was divided by it on reading, that is the proof. `measured`: so it is, and no
     `grad_clip` below that median is configured, so that nothing is clipped by it.
     """
     norm, scale = _paired(grad_norm, loss_scale)
-    if len(norm) < max(least_rows, 2):
-        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {least_rows} are needed", "loss_scale")
+    if len(norm) < max(min_rows, 2):
+        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {min_rows} are needed", "loss_scale")
     stride = 1 + len(norm) // SAMPLE
     middle, level = median(norm[::stride]), median(scale[::stride])
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
-    found = [Evidence(text, "grad_norm", (), ratio, least_ratio)]
-    large = ratio > least_ratio and min(middle, level) > least_scale
+    found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
+    large = ratio > min_ratio and min(middle, level) > min_scale
     if grad_norm.divided_by:
         middle, large = middle * level, True
         text = f"as logged, grad_norm goes up and down with the loss scale: medians {middle:,.4g} and {level:,.4g}"
@@ -166,11 +167,13 @@ def norm_is_scaled(
     elif large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
         slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
-        found.append(Evidence(text, "loss_scale", (), slope, least_slope))
-        large = slope > least_slope
+        found.append(Evidence(text, "loss_scale", (), slope, min_slope))
+        large = slope > min_slope
     clip = run.setting("grad_clip")
     clips = isinstance(clip, int | float) and 0 < clip < middle
-    return Answer((YES if clips else MEASURED) if large else NO, tuple(found))
+    if not large:
+        return Answer(NO, tuple(found))
+    return Answer(YES if clips else MEASURED, tuple(found))
 
 
 @predicate(source="precision P5 and P10", min_points=20)
@@ -215,8 +218,8 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
     """
     clip = run.setting("grad_clip")
     if not isinstance(clip, int | float) or not 0 < clip < 1e100:
-        said = "grad_clip" in run.config
-        return inapplicable("the run does not clip") if said else unknown("grad_clip is not known", "grad_clip")
+        configured = "grad_clip" in run.config
+        return inapplicable("the run does not clip") if configured else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
     above = float(np.mean(late > clip))
@@ -228,7 +231,7 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
 
 
 def _of_section_1(loss: Series | None) -> Answer | None:
-    """That the loss is not finite either, which section 1 asks of; None where it is."""
+    """Answer no where the loss is not finite either, which section 1 covers; None where it is finite."""
     if loss is None or bool(np.isfinite(loss.values).all()):
         return None
     return Answer(NO, (Evidence("the loss itself is not finite: section 1 covers it", "loss"),))
@@ -243,7 +246,8 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
     """
     if run.setting("dtype") != "fp32":
         return Answer(NO, (Evidence("the run is not known to be in fp32: section 3 covers its gradient", "grad_norm"),))
-    if broken := _of_section_1(loss):
+    broken = _of_section_1(loss)
+    if broken:
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count, seen = int(bad.sum()), float(bad.mean())
@@ -263,7 +267,8 @@ def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: 
     Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
     ones, under a loss that is finite: with a loss scale every one of these steps is skipped.
     """
-    if broken := _of_section_1(loss):
+    broken = _of_section_1(loss)
+    if broken:
         return broken
     bad = ~np.isfinite(grad_norm.values)
     count = true_at_end(bad)

@@ -54,13 +54,20 @@ def weights_move(
 
 
 def _largest(groups: Groups, metric: str, measure: Callable[[Floats], float | None]) -> tuple[float, str] | None:
-    """The largest measure of any group with two finite values or more, and that group's metric."""
-    found = [
-        (min(size, 1e300), metric if name == UNGROUPED else f"{metric}/{name}")
-        for name, series in groups.items()
-        if len(values := finite(series)[1]) > 1 and (size := measure(values)) is not None
-    ]
+    """Return the largest measure of any group with at least two finite values, and the metric of that group."""
+    found = []
+    for name, series in groups.items():
+        _, values = finite(series)
+        size = measure(values) if len(values) > 1 else None
+        if size is not None:
+            found.append((min(size, 1e300), metric if name == UNGROUPED else f"{metric}/{name}"))
     return max(found, default=None)
+
+
+def _medians(groups: Groups, min_values: int) -> dict[str, float]:
+    """Return the median of each group that has so many finite values."""
+    values = {name: finite(series)[1] for name, series in groups.items()}
+    return {name: median(some) for name, some in values.items() if len(some) >= min_values}
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", labels=("low", "high", "usual"), min_points=2)
@@ -70,7 +77,7 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
     Compared is the median over the run of each group's ratio. CS231n's rule of thumb is 1e-3; labelled healthy runs
     have medians of 4e-4 to 4e-3, so only a factor of `low_factor` or `high_factor` off counts.
     """
-    medians = {name: median(values) for name, s in update_ratio.items() if len(values := finite(s)[1]) > 1}
+    medians = _medians(update_ratio, min_values=2)
     if not medians:
         return unknown("update_ratio has too few values", "update_ratio")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
@@ -93,7 +100,7 @@ def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_f
 def updates_small(update_ratio: Groups, *, usual: float, low_factor: float, high_factor: float) -> Answer:
     """Is the update-to-weight ratio of every group far below 1e-3?
 
-    The `low` of `update_size` alone, for a cause that it bears out or rules out.
+    The `low` of `update_size` alone, for a cause that it supports or rules out.
     """
     answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor, high_factor=high_factor)
     if answer.verdict == UNKNOWN:
@@ -108,8 +115,7 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     Yes when the medians of two groups differ by more than `factor`. With 100, one of them lies more than ten times away
     from the usual 1e-3, whatever the other does.
     """
-    medians = {name: median(values) for name, s in update_ratio.items() if len(values := finite(s)[1])}
-    medians = {name: value for name, value in medians.items() if value > 0}
+    medians = {name: value for name, value in _medians(update_ratio, min_values=1).items() if value > 0}
     if len(medians) < 2:
         return unknown("update_ratio was not logged per parameter group", "update_ratio/<group>")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
@@ -165,7 +171,7 @@ def logits_drift(
     above `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans
     nine decades.
     """
-    told = []
+    measured = []
     for name, series in (("logits_max", logits_max), ("logsumexp", logsumexp)):
         values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
         if series is None or len(values) < levels:
@@ -173,11 +179,11 @@ def logits_drift(
         begin, end, trend = ends_and_trend(values, levels)
         yes = trend > trend_z and end > growth * begin and end > least
         text = f"|{name}| goes from a level of {begin:.3g} to one of {end:.3g}, trend z {trend:.1f}"
-        told.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
-    if not told:
+        measured.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
+    if not measured:
         return unknown("neither logits_max nor logsumexp was logged often enough", "logits_max", "logsumexp")
-    yes = any(item[0] for item in told)
-    return Answer(YES if yes else NO, tuple(evidence for found, evidence in told if found or not yes))
+    yes = any(item[0] for item in measured)
+    return Answer(YES if yes else NO, tuple(evidence for found, evidence in measured if found or not yes))
 
 
 @predicate(source="precision P16")
@@ -197,8 +203,8 @@ def attention_logits_grow(
         begin, end, trend = ends_and_trend(values, levels)
         yes = trend > trend_z and end > growth * begin and end > least
         of = "" if name == UNGROUPED else f"{name}: "
-        told = f"{of}a level of {begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
-        worst = max(worst or (False, -1.0, "", 0.0), (yes, end, told, max(growth * begin, least)))
+        description = f"{of}a level of {begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
+        worst = max(worst or (False, -1.0, "", 0.0), (yes, end, description, max(growth * begin, least)))
     if worst is None:
         return unknown("attention_logits_max has too few rows", "attention_logits_max")
     text = f"the largest attention logits are those of {worst[2]}"

@@ -1,4 +1,4 @@
-"""What a log says besides its metrics: lines that tell of errors, seams where it went back, the time that passed."""
+"""What a log says besides its metrics: lines that report errors, seams where it went back, the time that passed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LINE = 300
 SECONDS = 2.0
 HOUR = 3600.0
 STILL = 0.2  # the share of rows without a tick from which on a clock is too coarse for them
-PLACES = 200  # rows at which a change of pace is looked for; more would not place it better
+PACE_ROWS = 200  # rows at which a change of pace is looked for; more would not find it more exactly
 SAMPLE = 4000  # rows that show the pace of a longer log
 
 
-# Ctrl-C, and the head of a traceback, which says nothing of what was raised.
+# Ctrl-C, and the head of a traceback, which does not show what was raised.
 BY_HAND = re.compile(r"^(?:\S+\s){0,5}?KeyboardInterrupt\b")
 HEAD = "Traceback (most recent call last)"
 # Between the tracebacks of a chain: what is raised last is what ended the run.
@@ -43,18 +43,18 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
     """Does a line of the text log match the pattern?
 
     The pattern is a regular expression, searched without regard to case in the lines that the loader kept because they
-    may tell of errors; `stabtree tree check` refuses one that could take forever on some line. With `ends` a line
+    may report errors; `stabtree tree check` refuses one that could take forever on some line. With `ends` a line
     counts as what ended the run only where no row of metrics comes after it: else the run has `survived` it; with
     `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. What a run
-    prints after it was stopped by hand, the traceback of that included, counts for nothing.
+    prints after it was stopped by hand, the traceback of that included, is ignored.
     """
     if not run.lines:
         return unknown("the log is not a text log, or none of its lines reports an error")
-    look = re.compile(pattern, re.IGNORECASE).search
+    search = re.compile(pattern, re.IGNORECASE).search
     found = []
     until = process_time() + SECONDS
     for line in _before_stop(run.lines) if pattern else ():
-        if look(line.text[:LINE]):
+        if search(line.text[:LINE]):
             found.append(line)
         if process_time() > until:
             return unknown(f"its pattern took more than {SECONDS:g} s on the lines of the log")
@@ -62,12 +62,12 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done
         text = f"none of the {len(run.lines):,} lines that may report an error matches"
         return Answer(NO, (Evidence(text, "", (), 0.0, 1.0),))
     last = [line for line in found if line.at_end and not (unless_done and _done(run))] if ends else found
-    told = last or found
-    return Answer(YES if last else SURVIVED, (_quoted(told, _raised(run.lines, told)),))
+    matched = last or found
+    return Answer(YES if last else SURVIVED, (_quoted(matched, _raised(run.lines, matched)),))
 
 
 def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
-    """The lines up to where someone stopped the run by hand at its end, without the tracebacks of that."""
+    """Return the lines up to where the run was stopped by hand at its end, without the tracebacks of that stop."""
     stop = next((at for at, line in enumerate(lines) if line.at_end and BY_HAND.search(line.text)), None)
     if stop is None:
         return lines
@@ -75,13 +75,13 @@ def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
 
 
 def _done(run: Run) -> bool:
-    """Whether the run made the last of its planned steps."""
+    """Return whether the run made the last of its planned steps."""
     loss = run.get("loss")
     return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
 
 
 def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
-    """The line to quote: the first match, or what the first chain of tracebacks raised last."""
+    """Return the line to quote: the first match, or what the first chain of tracebacks raised last."""
     if not any(HEAD in line.text for line in matched):
         return matched[0]
     raised, chained = matched[0], True
@@ -99,10 +99,10 @@ def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
 def _quoted(lines: list[LogLine], quoted: LogLine) -> Evidence:
     numbers = ", ".join(f"{line.line:,}" for line in lines[:NAMED])
     more = f" and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
-    told = quoted.text if len(quoted.text) <= QUOTED else quoted.text[: QUOTED - 1] + "…"
-    text = f"line{'s' if len(lines) > 1 else ''} {numbers}{more}: {told}"
+    quote = quoted.text if len(quoted.text) <= QUOTED else quoted.text[: QUOTED - 1] + "…"
+    text = f"line{'s' if len(lines) > 1 else ''} {numbers}{more}: {quote}"
     if quoted is not lines[0]:
-        text = f"line {quoted.line:,}: {told} (it begins at line {lines[0].line:,})"
+        text = f"line {quoted.line:,}: {quote} (it begins at line {lines[0].line:,})"
     raised = RAISED.search(quoted.text[:LINE])
     return Evidence(text, "", (), float(len(lines)), 1.0, brief=clean(raised[0], QUOTED) if raised else "")
 
@@ -113,23 +113,23 @@ def resume_seam(seam: Seam, lr: Series | None = None, loss_scale: Series | None 
 
     `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
     restored. `gain`: it is lower, as when data that were seen already come again. A rate that changes by more than
-    `lr_factor` at the seam, or a scale that starts anew, is told with it.
+    `lr_factor` at the seam, or a scale that starts again, is reported as well.
     """
-    told = [seam.told]
+    evidence = [seam.evidence]
     for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
-        told += _moved(series, name, seam.step, factor)
+        evidence += _moved(series, name, seam.step, factor)
     verdict = "jump" if seam.change > 0 else "gain"
-    return Answer(verdict, tuple(told), onset_step=seam.step, last_good_step=seam.good_step)
+    return Answer(verdict, tuple(evidence), onset_step=seam.step, last_good_step=seam.good_step)
 
 
 @predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=(LIKELY, NO))
 def jump_at_resume(seam: Seam) -> Answer:
     """Does the loss jump with the first steps after a resume?"""
-    return Answer(LIKELY if seam.change > 0 else NO, (seam.told,))
+    return Answer(LIKELY if seam.change > 0 else NO, (seam.evidence,))
 
 
 def _moved(series: Series | None, name: str, step: int, factor: float) -> list[Evidence]:
-    """The change of a series from the row before a step to the row at it, where it is more than a factor."""
+    """Return the change of a series from the row before a step to the row at it, where it is more than a factor."""
     if series is None:
         return []
     at = int(np.searchsorted(series.steps, step))
@@ -156,7 +156,7 @@ class Pace(NamedTuple):
 
 
 def _pace(clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int) -> Pace | None:
-    """What a step costs: by the clock, else by what the trainer says; None where neither tells it in so many rows."""
+    """Return the cost of a step by the clock, else as the trainer logs it; None where neither has that many rows."""
     found = [_by_clock(clock, rows)] if clock is not None else []
     found += [Pace("step_time", *_positive(step_time))] if step_time is not None else []
     if throughput is not None:
@@ -174,7 +174,7 @@ def _positive(series: Series) -> tuple[Ints, Floats]:
 
 
 def _by_clock(clock: Series, rows: int) -> Pace:
-    """Seconds a step between rows; where most of them lie within one tick of the clock, between fewer rows."""
+    """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
     steps, values = finite(clock)
     while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > STILL:
         steps, values = steps[::2], values[::2]
@@ -200,7 +200,7 @@ def throughput_collapses(
 
     Yes where all but the quickest `quick_share` of the rows from there to the end, `rows` and `share` of the log at
     least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
-    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock tells it, that has cost
+    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock is logged, that has cost
     `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
     still to be explored.
     """
@@ -212,21 +212,21 @@ def throughput_collapses(
         return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
     total, least = len(pace.cost), max(rows, int(share * len(pace.cost)))
     slowest, at, before, after = 0.0, 0, 0.0, 0.0
-    for place in range(2 * rows, total - least + 1, 1 + total // PLACES):
-        usual, slow = quantiles(pace.cost[:place], 0.5, 1 - quick_share)
-        quick = quantiles(pace.cost[place:], quick_share)[0]
+    for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
+        usual, slow = quantiles(pace.cost[:row], 0.5, 1 - quick_share)
+        quick = quantiles(pace.cost[row:], quick_share)[0]
         if quick > slow and quick / usual > slowest:
-            slowest, at, before, after = quick / usual, place, usual, float(row_medians(pace.cost[place:]))
+            slowest, at, before, after = quick / usual, row, usual, float(row_medians(pace.cost[row:]))
     if not at:
         text = f"by its {pace.metric} a step takes about as long in all {total:,} rows, except for pauses"
         return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
     at += int(np.argmax(pace.cost[at:] > factor * before))
     step, slowest = int(pace.steps[at]), min(slowest, 1e300)
-    told = f" (from {before:.3g} to {after:.3g} s)" if pace.metric == "wall_time" else ""
+    seconds = f" (from {before:.3g} to {after:.3g} s)" if pace.metric == "wall_time" else ""
     text = (
-        f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{told}, and "
+        f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{seconds}, "
     )
-    text += f"all but the quickest of {total - at:,} rows {against(slowest, factor)}× as long (limit {factor:g}×)"
+    text += f"and all but the quickest of {total - at:,} rows {against(slowest, factor)}× as long (limit {factor:g}×)"
     found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
     lost = hours
     if pace.metric == "wall_time":

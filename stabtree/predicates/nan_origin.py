@@ -1,4 +1,4 @@
-"""Section 1, further: where did the NaN begin, which cause does the log bear out, and does it come back in a rerun?"""
+"""Section 1, further: where did the NaN begin, which cause does the log support, and does it come back in a rerun?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nan_origin(
 
     With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
-    stood above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
+    was above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
     finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the
     last finite loss.
     Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value for
@@ -72,17 +72,17 @@ def nan_origin(
 
 
 def _averaged(circumstances: Circumstances, loss: Series) -> bool:
-    """Whether a row of the loss is the mean of several steps."""
+    """Return whether a row of the loss is the mean of several steps."""
     return bool(circumstances.known["logging"].get("mean")) and interval(loss.steps) > 1
 
 
 def _neighbours(loss: Series, early: int | None, late: int) -> bool:
-    """Whether no more than one row of the loss lies from one step up to another: a mean may hide a NaN that long."""
+    """Return whether at most one row of the loss lies between two steps: a mean may hide a NaN that long."""
     return early is not None and int(((loss.steps >= early) & (loss.steps < late)).sum()) <= 1
 
 
 def _breaks_too(eval_loss: Series | None, step: int) -> bool:
-    """Whether an evaluation from then on is not finite: no logger's mean does that."""
+    """Return whether an evaluation from this step on is not finite: no logger's mean does that."""
     return eval_loss is not None and not bool(np.isfinite(eval_loss.values[eval_loss.steps >= step]).all())
 
 
@@ -100,7 +100,7 @@ def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
 
 
 def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer | None:
-    """The backward verdict where a series stood far above its usual state right before the break."""
+    """Answer `backward` where a series was far above its usual state right before the break."""
     found = broke.rise_before(series)
     if found is None or found[0] <= factor:
         return None
@@ -117,7 +117,7 @@ def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer 
 def _ordinary(
     grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int, flat_rows: int
 ) -> Answer:
-    """The forward verdict, unless the log is too thin to rule the backward pass out."""
+    """Answer `forward`, unless the log is too sparse to rule the backward pass out."""
     if grad_norm is None:
         return unknown(
             "grad_norm was not logged, so forward and backward pass look alike", "grad_norm", "activation_finite"
@@ -141,20 +141,20 @@ def _ordinary(
 
 
 def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | None:
-    """The first layer, in logging order, whose output broke at the earliest step at which any did.
+    """Return the first layer, in logging order, whose output broke at the earliest step at which any did.
 
     Only breaks after the last finite loss count, and none that was logged later than the loss's own: by then
     every layer is broken.
     """
     after = broke.good_step if broke.good_step is not None else -1
     broken: list[tuple[int, int, str, str]] = []
-    for place, name in enumerate(dict.fromkeys([*flags, *largest])):
+    for order, name in enumerate(dict.fromkeys([*flags, *largest])):
         marks, tops = flags.get(name), largest.get(name)
         steps = [int(s) for s in marks.steps[marks.values != 1]] if marks is not None else []
         steps += [int(s) for s in tops.steps[~np.isfinite(tops.values)]] if tops is not None else []
         inside = [step for step in steps if after < step <= broke.step]
         if inside:
-            broken.append((min(inside), place, name, _top_before(tops, min(inside))))
+            broken.append((min(inside), order, name, _top_before(tops, min(inside))))
     if not broken:
         return None
     at, _, name, top = min(broken)
@@ -175,7 +175,7 @@ def _top_before(tops: Series | None, step: int) -> str:
 def loss_became_infinite(loss: Series, loss_break: Break, *, exploding_factor: float) -> Answer:
     """Did an ordinary loss become infinite from one row to the next, as log(0) does?
 
-    No when it had been exploding before: then it overflowed. A NaN tells nothing, since 0·log(0) is one too.
+    No when it had been exploding before: then it overflowed. A NaN shows nothing, since 0·log(0) is one too.
     """
     rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > exploding_factor:
@@ -250,7 +250,7 @@ def nan_returns(run: Run, loss: Series) -> Answer:
 
     `data`: the loss breaks at the same step in the run and its rerun, and on the same batch where batches were logged;
     `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another
-    configuration tells none of these apart.
+    configuration can't distinguish these.
     """
     other = run.rerun.get("loss") if run.rerun else None
     if other is None:
@@ -258,12 +258,13 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     here, there = _first_break(loss), _first_break(other)
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
-    if run.rerun and (changed := run.trained_otherwise(run.rerun)):
-        return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it tells nothing of chance", "rerun")
+    changed = run.trained_otherwise(run.rerun) if run.rerun else None
+    if changed:
+        return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it shows nothing about chance", "rerun")
     if here is None or there is None:
         step = max(-1 if at is None else at for at in (here, there))  # one of them is None
-        place = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
-        return Answer("gone", (Evidence(f"the loss breaks {place}", "loss", (step,)),))
+        where = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
+        return Answer("gone", (Evidence(f"the loss breaks {where}", "loss", (step,)),))
     batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
     known = None not in batches
     same = here == there if not known else batches[0] == batches[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 
 def name_of(value: float) -> str:
-    """What to call a value that is not finite."""
-    return "NaN" if value != value else ("inf" if value > 0 else "-inf")  # noqa: PLR0124
+    """Return the name of a value that is not finite."""
+    if math.isnan(value):
+        return "NaN"
+    return "inf" if value > 0 else "-inf"
 
 
 @predicate(source="phase19 Q1.1", labels=("yes", "skipped", "stops", "no"))
@@ -34,7 +37,7 @@ def nonfinite_loss(
     finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
     null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what
     a trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
-    Without `forgiving`, the document's letter, any such value is a yes.
+    Without `forgiving`, the document's own rule, any such value is a yes.
     """
     if isinstance(loss_break, Absent):
         return _missing(run, loss, grad_norm) if forgiving and _gaps(run) else Answer(NO, loss_break.evidence)
@@ -66,7 +69,7 @@ def nonfinite_loss(
 
 
 def _gaps(run: Run) -> list[Gap]:
-    """Where the loss is missing while other series go on: at the end before any in between."""
+    """Return where the loss is missing while other series go on, a gap at the end first."""
     return sorted((gap for gap in run.gaps if gap.metric == "loss"), key=lambda gap: not gap.at_end)
 
 
@@ -85,7 +88,7 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
 
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:
-    """Whether no grad_norm of a step is other than finite; one that was not logged is not."""
+    """Return whether grad_norm is finite at a step, or was not logged."""
     return grad_norm is None or bool(np.isfinite(grad_norm.values[grad_norm.steps == step]).all())
 
 
@@ -93,7 +96,7 @@ def _sound_at(grad_norm: Series | None, step: int) -> bool:
 def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> Answer:
     """Is the loss missing in the very last row only, with no other sign of a NaN?
 
-    Not where its grad_norm is not finite, nor where one stood beside the losses before it and is missing as well at a
+    Not where its grad_norm is not finite, nor where the losses before it came with one and it is missing as well, at a
     step that was due.
     """
     gaps = _gaps(run)
@@ -113,7 +116,7 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
 
 
 def _first_rank(run: Run, step: int) -> Evidence | None:
-    """Which rank blew up first, for a run that logs its ranks."""
+    """Return which rank blew up first, for a run that logs its ranks."""
     firsts = broken_ranks(run)
     if not firsts:
         return None

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from importlib.metadata import EntryPoint
 
+    from stabtree.common.faults import Fault
     from stabtree.facts.registry import Facts
     from stabtree.run import Run
 
@@ -58,6 +59,7 @@ class Predicate:
         absent: the verdict where a fact that it asks for is not there.
         rule: the exact rule, for nodes that state none of their own.
         sets: the setting that a person's answer is, for all that ask for it; empty where it is none.
+        package: the package that offers it; empty for our own.
     """
 
     name: str
@@ -70,10 +72,11 @@ class Predicate:
     rule: str
     func: Callable[..., Answer]
     sets: str = ""
+    package: str = ""
 
     @property
     def question(self) -> str:
-        """What it asks: the first line of the docstring."""
+        """The first line of the docstring."""
         return docstring(self.func).partition("\n")[0]
 
     def ask(self, facts: Facts, params: Mapping[str, Param]) -> Answer:
@@ -91,6 +94,21 @@ class Predicate:
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return as_logged(answer, facts.run)
 
+    def answer(self, facts: Facts, params: Mapping[str, Param], kind: str, id_: str) -> Answer:
+        """Answer for a run as `ask` does; unknown where that raises, which is recorded as a fault.
+
+        Args:
+            facts: what is found in the run.
+            params: the parameters.
+            kind: what asks, a `question` or a `cause`.
+            id_: its id.
+        """
+
+        def failed(fault: Fault | None) -> Answer:
+            return Answer(UNKNOWN, reason=fault.reason if fault else "a fact it needs failed")
+
+        return facts.faults.attempt(kind, id_, lambda: self.ask(facts, params), failed, self.package)
+
     def _refusal(self, refused: Absent | Unknown) -> Answer:
         if isinstance(refused, Unknown):
             return Answer(UNKNOWN, reason=refused.reason, missing=refused.missing)
@@ -104,7 +122,7 @@ _CUT = re.compile(r"(?<![\d.])-?1e\+100([σ×]?)")
 
 
 def as_logged(answer: Answer, run: Run) -> Answer:
-    """The answer with the log's own words and values: rows where it counts them, and none that was cut."""
+    """Return the answer in the log's own terms: rows where it counts rows, and values as they were before clipping."""
     evidence = tuple(_as_logged(item, run) for item in answer.evidence)
     return replace(answer, evidence=evidence, reason=counting(answer.reason, run.unit))
 
@@ -168,14 +186,18 @@ GROUP = "stabtree.predicates"
 
 
 def offered(ours: Collection[str]) -> dict[str, EntryPoint]:
-    """What the installed packages offer, by name.
+    """Return the predicates that installed packages offer, by name.
 
     Raises:
         StabtreeError: where a name is one of ours, or two packages offer it: neither silently wins.
     """
     found: dict[str, EntryPoint] = {}
     for entry in _entries():
-        other = "stabtree itself" if entry.name in ours else _package(found[entry.name]) if entry.name in found else ""
+        other = ""
+        if entry.name in ours:
+            other = "stabtree itself"
+        elif entry.name in found:
+            other = _package(found[entry.name])
         if other:
             raise StabtreeError(
                 f"it offers a predicate {entry.name!r}, which {other} has as well",
@@ -195,7 +217,7 @@ def _entries() -> tuple[EntryPoint, ...]:
 
 @cache
 def loaded(entry: EntryPoint) -> Predicate:
-    """The predicate of an entry point, under the name that it is offered by.
+    """Load the predicate of an entry point, under the name that it is offered by.
 
     Raises:
         StabtreeError: where it can't be imported, or is no predicate.
@@ -210,7 +232,7 @@ def loaded(entry: EntryPoint) -> Predicate:
     if not isinstance(found, Predicate):
         problem = f"what it offers as {entry.name!r} is not a predicate but of type {type(found).__name__}"
         raise StabtreeError(problem, where=package, hint=f"put @predicate before {entry.attr or entry.module}")
-    return replace(found, name=entry.name)
+    return replace(found, name=entry.name, package=_package(entry))
 
 
 def _package(entry: EntryPoint) -> str:

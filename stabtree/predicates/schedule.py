@@ -27,7 +27,7 @@ def schedule_followed(
     run: Run,
     lr: Series,
     *,
-    least_fall: float,
+    min_fall: float,
     early_share: float,
     zero_share: float,
     left_share: float,
@@ -35,7 +35,7 @@ def schedule_followed(
 ) -> Answer:
     """Does the logged learning rate do what the configured schedule says?
 
-    `frozen`: the schedule should by now have lowered the rate by `least_fall` (a cosine does so after a tenth of its
+    `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
     way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
     `early_share` of the planned steps the rate goes below `zero_share` of its peak for good, or, where the schedule
     moves to its end, to a floor below `floor_share` of its peak, and stays for `left_share` of the plan at least: a
@@ -57,7 +57,7 @@ def schedule_followed(
     if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
         by = milestones[0]
     elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
-        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * least_fall)) / math.pi)
+        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * min_fall)) / math.pi)
     if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
         text = f"lr stays at {after[-1]:.3g} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
         text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
@@ -75,7 +75,7 @@ def schedule_followed(
 
 
 def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_share: float) -> int | None:
-    """The step from which on the rate is next to nothing, or at the floor of a schedule that should still move."""
+    """Return the step from which the rate is next to nothing, or at the floor of a schedule that should still move."""
     if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
         return None  # may be this low early by design
     peak, floor = float(values.max()), float(values[-1])
@@ -89,11 +89,11 @@ def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_s
 
 @predicate(source="measured: runs whose schedule was built for fewer steps", min_points=8)
 def lr_at_zero(
-    lr: Series, loss: Series | None = None, *, zero_share: float, least_share: float, sudden: float, digits: float
+    lr: Series, loss: Series | None = None, *, zero_share: float, min_share: float, sudden: float, digits: float
 ) -> Answer:
     """Does the run go on with a learning rate of 0?
 
-    Yes where the rate, once it has peaked, stays at `zero_share` of its peak or below for `least_share` of the rows
+    Yes where the rate, once it has peaked, stays at `zero_share` of its peak or below for `min_share` of the rows
     and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from `sudden`
     of the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
     one is more than `digits` of its peak may only look like 0.
@@ -114,9 +114,9 @@ def lr_at_zero(
     text = (
         f"lr is {values[begin]:.2g}, from a peak of {peak:.3g}, in {end - begin:,} of {len(values):,} rows, from step "
     )
-    text += f"{at:,} to {last:,} (limit {least_share:.0%} of them)"
-    evidence = (Evidence(text, "lr", (at, last), rows, least_share),)
-    long = rows >= least_share and last - at >= least_share * (int(steps[-1]) - int(steps[0]))
+    text += f"{at:,} to {last:,} (limit {min_share:.0%} of them)"
+    evidence = (Evidence(text, "lr", (at, last), rows, min_share),)
+    long = rows >= min_share and last - at >= min_share * (int(steps[-1]) - int(steps[0]))
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
     gone = float(values[begin:end].max()) == 0 or values[begin - 1] >= sudden * peak
     if not (long and trained and gone) or resolution(values) > digits * peak:
@@ -145,11 +145,9 @@ def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, wa
     if bool((np.diff(before) >= 0).all()) and len(np.unique(before)) > warm_levels:
         return Answer(NO, evidence)
     start = int(np.argmax(before[: int(first.sum())]))
-    at = (
-        start + 1 + int(np.flatnonzero(values[start:above] <= values[start:above].min())[-1])
-        if above > start
-        else above
-    )
+    at = above
+    if above > start:
+        at = start + 1 + int(np.flatnonzero(values[start:above] <= values[start:above].min())[-1])
     return Answer(YES, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
 
 

@@ -1,6 +1,6 @@
 """Signatures of causes that public threads established: which metric does what, in which order, under which setting.
 
-They rank causes. Where several leave the same trace the answer is `likely`, and `yes` only where a setting tells.
+They rank causes. Where several leave the same trace the answer is `likely`, and `yes` only where a setting shows which.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LARGEST_VOCABULARY = 262_144  # of the language models in use in 2026
 
 
-def told(run: Run, key: str, value: str) -> bool | None:
-    """Whether a setting has a value, compared as words or as numbers; None where it is not known."""
+def setting_matches(run: Run, key: str, value: str) -> bool | None:
+    """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
     known = run.setting(key)
     if known is None:
         return None
@@ -35,7 +35,7 @@ def told(run: Run, key: str, value: str) -> bool | None:
 
 
 def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
-    """The steps at which both were logged, and the values of each there."""
+    """Return the steps at which both were logged, and the values of each there."""
     steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
     return steps, first.values[own], second.values[other]
 
@@ -46,7 +46,7 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
 
     A setting alone proves nothing, and makes nothing likely: `possible` at best.
     """
-    match = told(run, key, value)
+    match = setting_matches(run, key, value)
     if match is None:
         return unknown(f"the configuration does not name {key}", key)
     text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
@@ -57,9 +57,9 @@ def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
 def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
     """Did a person answer so?
 
-    `key` is what the question's predicate sets, so nothing but an answer can tell.
+    `key` is what the question's predicate sets, so only an answer can decide.
     """
-    match = told(run, key, value)
+    match = setting_matches(run, key, value)
     if match is None:
         return unknown(f"nobody answered {key}")
     found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
@@ -111,7 +111,7 @@ def loss_zero_with_grad_nan(
 
 
 def _moved(lr: Series, steps: Ints) -> bool | None:
-    """Whether lr changes over the given steps; None where it was logged at fewer than two of them."""
+    """Return whether lr changes over the given steps; None where it was logged at fewer than two of them."""
     values = lr.values[np.isin(lr.steps, steps)]
     values = values[np.isfinite(values)]
     return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
@@ -144,10 +144,10 @@ def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
-def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, most_share: float) -> Answer:
+def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, max_share: float) -> Answer:
     """Is a metric not finite in single rows only, with ordinary ones around them?
 
-    At most `longest` rows in a row, in fewer than `most_share` of all, and finite at the end.
+    At most `longest` rows in a row, in fewer than `max_share` of all, and finite at the end.
     """
     series = run.get(metric)
     if series is None:
@@ -156,27 +156,27 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, most_s
     most = max((b - a for a, b in stretches(bad)), default=0)
     text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
     found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
-    single = 0 < most <= longest and bad.sum() < most_share * len(bad) and not bad[-1]
+    single = 0 < most <= longest and bad.sum() < max_share * len(bad) and not bad[-1]
     return Answer(LIKELY if single else NO, (found,))
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
-def breaks_at_start(loss: Series, *, least_rows: int, rows: int, steps: int) -> Answer:
+def breaks_at_start(loss: Series, *, min_rows: int, rows: int, steps: int) -> Answer:
     """Is the loss not finite from its first rows on, up to the end?
 
-    After `least_rows` to `rows` finite ones, all within the first `steps` steps.
+    After `min_rows` to `rows` finite ones, all within the first `steps` steps.
     """
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
     text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
     found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), float(rows))
-    early = len(loss) > 1 and least_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
+    early = len(loss) > 1 and min_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
     return Answer(LIKELY if early and last < len(loss) else NO, (found,))
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
-def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, least_rows: int) -> Answer:
+def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, min_rows: int) -> Answer:
     """Did the loss climb before it broke?
 
     Compared is the last finite loss before the first that is not with the `rows` rows before it: more than `factor`
@@ -188,7 +188,7 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
         return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
-    needed = max(least_rows, 2)
+    needed = max(min_rows, 2)
     if len(before) < needed:
         return unknown(f"the loss has {len(before)} rows before it breaks, {needed} are needed", "loss")
     window, last = before[-rows - 1 : -1], float(before[-1])
@@ -225,7 +225,7 @@ def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Ans
     """Does the loss go on falling although the loss scale is below 1?
 
     Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
-    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss stands still.
+    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss does not move.
     """
     at, scales = finite(loss_scale)
     low = at[scales < tiny]
@@ -267,21 +267,18 @@ def grad_norm_off_scale(
         return Answer(LIKELY, (found,))
     scale = median(finite(loss_scale)[1]) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
     true = usual / scale if scale > 1 else usual
-    told_ = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)
-    return Answer(YES if scale > 1 and true <= level else NO, (found, told_))
+    unscaled = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)
+    return Answer(YES if scale > 1 and true <= level else NO, (found, unscaled))
 
 
 @predicate(source="Megatron-DeepSpeed#396", labels=("likely", "no"))
 def loss_left_out_with_grad_nan(run: Run, grad_norm: Series) -> Answer:
     """Is the loss left out of exactly the rows whose grad_norm is not finite?"""
     gaps = [gap for gap in run.gaps if gap.metric == "loss"]
-    inside = [
-        int(step)
-        for gap in gaps
-        for step in grad_norm.steps[
-            (grad_norm.steps >= gap.first_step) & (grad_norm.steps <= gap.last_step) & ~np.isfinite(grad_norm.values)
-        ][:5]
-    ]
+    broken = grad_norm.steps[~np.isfinite(grad_norm.values)]
+    inside: list[int] = []
+    for gap in gaps:
+        inside += broken[(broken >= gap.first_step) & (broken <= gap.last_step)][:5].tolist()
     text = f"the loss is missing in {sum(gap.rows for gap in gaps):,} rows; grad_norm is not finite there at steps "
     text += f"{', '.join(f'{step:,}' for step in inside[:3])}" if inside else "none"
     found = Evidence(text, "grad_norm", tuple(inside[:3]), float(len(inside)), 0.0)

@@ -1,6 +1,6 @@
-"""Traces that causes leave in a log: what is looked at once a finding stands, to say which cause made it.
+"""Traces that causes leave in a log: what is examined after a finding, to decide which cause made it.
 
-None of them raises an alarm, so their bars may be lower than those of a question: `likely` is the most they say.
+None of them raises an alarm, so their limits may be lower than those of a question: `likely` is the most they say.
 """
 
 from __future__ import annotations
@@ -132,14 +132,14 @@ def data_changes(
         return Answer(NO, tuple(move.before(top.step) for move in led[:1]))
     if lr is not None:
         steps, rates = finite(lr)
-        old = rates[(steps >= top.step - spike.look.window_steps) & (steps < top.step)]
+        old = rates[(steps >= top.step - spike.params.window_steps) & (steps < top.step)]
         new = rates[steps >= top.step][:rows]
         if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
             text = f"lr goes from {float(old.min()):.3g} to {float(new.max()):.3g} around step {top.step:,}"
             return Answer(NO, (Evidence(text, "lr", (top.step,)),))
     if grad_norm is None:
         return Answer(POSSIBLE, (level,))
-    before = (grad_norm.steps >= top.step - spike.look.window_steps) & (grad_norm.steps < top.step)
+    before = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
     usual = grad_norm.values[before & np.isfinite(grad_norm.values)]
     after = grad_norm.values[grad_norm.steps >= top.step][:rows]
     if not len(usual) or not len(after) or float(usual.mean()) <= 0:
@@ -211,7 +211,7 @@ def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, o
 def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float) -> Answer:
     """Does a metric go to exactly 0 from one row to the next, up to the end?
 
-    In each of its last `rows` rows or more, while the row before them stands at `usual` of its level before at least: a
+    In each of its last `rows` rows or more, while the row before them is at `usual` of its level before at least: a
     policy that forgets passes through what lies between.
     """
     series = run.get(metric)
@@ -254,7 +254,7 @@ def rises_to(
 ) -> Answer:
     """Did a metric rise to a level and stay there?
 
-    As `stays_above`, but what stood within `growth` of its end from the start did not rise, and is not the cause.
+    As `stays_above`, but a metric that was within `growth` of its end from the start did not rise: it is not the cause.
     """
     answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, steps=steps)
     if answer.verdict != YES:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.stats import is_counter, median
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
 
@@ -31,8 +31,7 @@ def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float) 
     done = int((loss.steps <= last).sum())
     if not run.by_row:
         done = max(done, last - int(min(steps[0], loss.steps[0])) + 1)
-    counts = bool((np.diff(values) >= 0).all()) and float(values[-1]) > 1
-    skipped = float(values[-1]) if counts else float((values > 0).mean()) * done
+    skipped = float(values[-1]) if is_counter(values) else float((values > 0).mean()) * done
     part = min(skipped / max(done, 1), 1e6)
     text = f"{min(skipped, 1e100):,.0f} of {done:,} updates were skipped by step {last:,} (limit {share:.0%})"
     found = (Evidence(text, "skipped_steps", (last,), part, share),)

@@ -1,4 +1,4 @@
-"""What a tree holds of its document besides questions and leaves, and of the trees that it is put together from."""
+"""What a tree has besides questions and leaves: parts of its document, tests, and the trees it is composed of."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a document knows and no log can decide.
+    """What a document describes and no log can decide.
 
     Attributes:
         id: the document's id.
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run of which the author of a tree knows where it must end; `stabtree tree test` tries it.
+    """A run that must end at a known leaf; `stabtree tree test` tries it.
 
     Attributes:
         run: its log, relative to the tree's file and within its folder.

@@ -13,7 +13,7 @@ from stabtree.facts.registry import Param
 from stabtree.tree.model import Section, Signature, Tree
 from stabtree.tree.shorthand import Check
 
-# Fields that no file sets, and the lists of a file that are no field: `compose` makes other things of them.
+# Fields that no file sets, and lists of a file that are no field: `compose` turns them into others.
 OURS: dict[type, set[str]] = {Tree: {"parts", "signatures"}, Section: {"tree", "check"}}
 MADE: dict[str, type] = {"checks": Check, "causes": Signature}
 
@@ -37,15 +37,17 @@ class Kind:
 
     @property
     def filler(self) -> Any:
-        """What stands in for a value that is missing or wrong."""
+        """A value to use for one that is missing or wrong."""
         if self.of is not None and issubclass(self.of, StrEnum):
             return next(iter(self.of))
-        return () if self.shape is list else self.shape()
+        if self.shape is list:
+            return ()
+        return self.shape()
 
 
 @cache
 def kinds(kind: type) -> Mapping[str, Kind]:
-    """The keys of a class, in order."""
+    """Return the keys of a class, in order."""
     hints = get_type_hints(kind, localns={"Mapping": Mapping, "Param": Param})
     own = [item for item in fields(kind) if item.name not in OURS.get(kind, ())]
     return {
@@ -56,14 +58,15 @@ def kinds(kind: type) -> Mapping[str, Kind]:
 
 @cache
 def lists() -> Mapping[str, type]:
-    """The lists of nodes that a file may hold, each with the class of its items."""
+    """Return the lists of nodes that a file may hold, each with the class of its items."""
     return {key: kind.of for key, kind in kinds(Tree).items() if kind.of and is_dataclass(kind.of)} | MADE
 
 
 def _kind(hint: Any) -> tuple[type, str, type | None]:
-    if NoneType in get_args(hint):
-        hint = next(part for part in get_args(hint) if part is not NoneType)
+    """Return the first three attributes of a `Kind` for a type hint."""
     args = get_args(hint)
+    if NoneType in args:
+        return _kind(next(part for part in args if part is not NoneType))
     if get_origin(hint) is tuple:
         return list, "a list of texts" if args[0] is str else "a list", args[0]
     if get_origin(hint) is Mapping:
@@ -72,7 +75,9 @@ def _kind(hint: Any) -> tuple[type, str, type | None]:
         return dict, "a mapping", hint
     if issubclass(hint, StrEnum):
         return str, f"one of {', '.join(hint)}", hint
-    return (bool, "true or false", None) if hint is bool else (str, "text", None)
+    if hint is bool:
+        return bool, "true or false", None
+    return str, "text", None
 
 
 def _mapping(held: Any) -> tuple[type, str, type | None]:
@@ -80,5 +85,6 @@ def _mapping(held: Any) -> tuple[type, str, type | None]:
         return list, "a list", held  # in the file a list, whose items have their id within
     if get_origin(held) is tuple:
         return dict, "a mapping of words to lists of words", tuple
-    named = isinstance(held, type)
-    return dict, "a mapping of words to words" if named else "a mapping", held if named else None
+    if isinstance(held, type):
+        return dict, "a mapping of words to words", held
+    return dict, "a mapping", None

@@ -1,4 +1,4 @@
-"""A decision tree as data. `load` makes it of YAML, `stabtree.diagnosis.walk` goes through it."""
+"""A decision tree as data. `load` reads it from YAML, `stabtree.diagnosis.walk` walks it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Place in the order, 0 for ok."""
+        """Index in the order, 0 for ok."""
         return list(Severity).index(self)
 
 
@@ -33,14 +33,12 @@ class Take(StrEnum):
 
     BEFORE = "before"  # the newest one from before the trouble
     UNLESS_OVER = "unless over"  # the same, and none where the loss came back to where it was before the onset
-    LOW = (
-        "low"  # the newest one up to the last good step, where the run was at its best; else the next before the onset
-    )
+    LOW = "low"  # the newest one up to the last good step, which is the best; else the next before the onset
     BEST = "best"  # the one nearest to the onset, where the run was at its best: it is kept, and not trained on
     NEWEST = "newest"  # the trouble has not touched the weights
 
 
-# What may happen to a run, as leaves tell it under `events`.
+# What may happen to a run: the words of a leaf's `events`.
 EVENTS: Mapping[str, str] = {
     "rise": "the loss goes up, at once or slowly",
     "nan": "loss, gradient or evaluation stop being finite, or overflow",
@@ -67,7 +65,7 @@ class Section:
         entry: id of its first question.
         when: metrics (or `lines`, `rerun`: see `Run.has`) of which at least one must have been logged for it to be
             walked; none: always.
-        tree: name of the tree it comes from, where several were put together.
+        tree: name of the tree it comes from, if several were composed.
         check: whether it was made of a check.
     """
 
@@ -80,8 +78,10 @@ class Section:
 
     @property
     def heading(self) -> str:
-        """Its title, with its number where the document numbers it; the others are known by their titles alone."""
-        return f"§{self.id} {self.title}" if self.id[:1].isdigit() else self.title
+        """Its title, with its number if the document numbers it."""
+        if self.id[:1].isdigit():
+            return f"§{self.id} {self.title}"
+        return self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class FactParams:
 
 
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
-SHORT_CAUSE = 32  # a cause beside what mends it, in a line of 80
+SHORT_CAUSE = 32  # a cause beside its fix, in a line of 80
 SHORT_FIX = 26
 BRIEF = "{brief}"  # the place in a headline
 LEAF = "{leaf}"  # the place in the address of pages
@@ -116,7 +116,7 @@ class Question:
         id: the source document's id.
         section: id of its section.
         ask: the question.
-        short: the question in at most `SHORT` characters, for a path that is told in lines.
+        short: the question in at most `SHORT` characters, for a path that is shown in lines.
         why: why it matters.
         rule: the exact rule, with parameters in braces.
         test: name of the predicate; empty for a question to a person.
@@ -156,17 +156,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause, which a `test` looks for; a `quiet` one is told only if something speaks for it.
+    """A possible cause, which a `test` looks for; a `quiet` one is reported only if something speaks for it.
 
     Attributes:
-        short: the cause in at most `SHORT_CAUSE` characters, for a line that it shares with what mends it.
+        short: the cause in at most `SHORT_CAUSE` characters, for a line that it shares with its fix.
         mend: its first fix in at most `SHORT_FIX` characters, for the same line.
-        holds: what it needs, as `{precision: [fp16]}`: it is not told where the run is known to be another, and only as
-            possible where that is not known. The words are those of `stabtree.facts.circumstances`.
+        holds: what it needs, as `{precision: [fp16]}`: it is left out if the run is known to be another, and only
+            possible if that is not known. The words are those of `stabtree.facts.circumstances`.
         proof: whether a yes of its test proves it; else it makes it likely.
-        moves: the series that it moves first, as `weight_norm`: where that left its course before the trouble
-            and all others, the cause is likely and stands first; where it followed, the cause is no more than possible.
-            Without a test the cause is told only of the leader, where no tested cause explains that.
+        moves: the series that it moves first, as `weight_norm`: if that left its course before the trouble and before
+            all others, the cause is likely and comes first; if it followed, the cause is possible at most. Without a
+            test the cause is reported only for the first mover, if no tested cause explains that.
     """
 
     id: str
@@ -193,16 +193,16 @@ class Leaf:
         id: its name, also that of its fixture.
         of: the node of the document that it belongs to.
         title: the diagnosis in a few words.
-        headline: the same with `{brief}` for what was seen in this run; told where the evidence has such words.
+        headline: the same with `{brief}` for what was seen in this run; used if the evidence has such words.
         severity: how bad it is.
         why: what the diagnosis means.
         causes: possible causes, likeliest first.
         fixes: what to do, in order.
         restart: whether to advise a checkpoint to restart from.
         take: which checkpoint that is.
-        events: the kinds of event that it tells of, words of `EVENTS`: findings that tell of one event are one.
-        lasting: whether what it tells goes on to the end of the log: what is lasting too and of the same kind is the
-            same event, however much later it shows.
+        events: the kinds of event that it describes, words of `EVENTS`: findings of one event are merged.
+        lasting: whether what it describes goes on to the end of the log: two lasting leaves of one kind are the same
+            event, however much later one shows.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
         needs: questions that must have been answered for this leaf to count as judged, as far as their section is
             walked.
@@ -230,27 +230,19 @@ class Leaf:
     page: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """A cause that is added to leaves of any tree put together with its own; it never raises an alarm by itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature(Cause):
+    """A cause that is added to leaves of any composed tree; it never raises an alarm by itself.
 
-    id: str
+    Attributes:
+        of: the leaves.
+        source: where the cause comes from.
+        example: a run that had it.
+    """
+
     of: tuple[str, ...]
-    text: str
     source: str
-    test: str = ""
-    params: Mapping[str, Param] = field(default_factory=dict)
-    advanced: Mapping[str, Param] = field(default_factory=dict)
-    like: str = ""
-    short: str = ""
-    mend: str = ""
-    fixes: tuple[str, ...] = ()
-    see: tuple[str, ...] = ()
     example: str = ""
-    quiet: bool = False
-    holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    proof: bool = True
-    moves: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +252,13 @@ class Tree:
     Attributes:
         version: what its file says; a shipped tree has that of stabtree.
         when: what must have been logged for a run to need the tree at all; none: every run does.
-        uses: other trees that it refers to, and is put together with.
+        uses: other trees that it refers to, and is composed with.
         entries: what no log can decide.
         facts: what it states of facts, by their names; of several trees the first one owns them.
         signatures: causes for leaves of any tree, put there by `compose`.
         tests: runs with the leaf that each must reach.
-        pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` goes before.
-        parts: the trees that it was put together from; itself alone otherwise.
+        pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` overrides it.
+        parts: the trees that it was composed of; empty for a single tree.
     """
 
     name: str
@@ -289,14 +281,13 @@ class Tree:
     version: str = ""
 
     def title_of(self, id_: str) -> str:
-        """What a node of an id is called, empty where there is none."""
-        if id_ in self.questions:
-            return self.questions[id_].ask
-        if id_ in self.groups:
-            return self.groups[id_].ask
-        titled: dict[str, Leaf | Entry] = {**self.leaves, **self.entries}
-        return titled[id_].title if id_ in titled else ""
+        """Return the question or title of a node; empty if there is none of that id."""
+        asked = self.questions.get(id_) or self.groups.get(id_)
+        if asked:
+            return asked.ask
+        titled = self.leaves.get(id_) or self.entries.get(id_)
+        return titled.title if titled else ""
 
     def section(self, id_: str) -> Section:
-        """The section of an id."""
+        """Return the section of an id."""
         return next(section for section in self.sections if section.id == id_)

@@ -1,4 +1,4 @@
-"""What is set from outside of where it is stated: `--set`, and a node that sets a parameter of a fact."""
+"""Parameters that are set elsewhere than they are stated: by `--set`, and by a node that sets one of a fact."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.tree.model import Cause, FactParams, Question, Signature
+from stabtree.tree.model import Cause, FactParams, Question
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
 
 if TYPE_CHECKING:
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
     from stabtree.tree.params import Asking
 
 Values = dict[str, dict[str, "Param"]]
-Node = TypeVar("Node", Question, Cause, Signature)
+Node = TypeVar("Node", bound=Question | Cause)
 
 
 def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
-    """What can be set of a question, a cause or a fact: name -> the fact that has it (empty: the node), and its kind.
+    """Return the parameters of a question, a cause or a fact: name -> the fact that has it (empty: the node), its kind.
 
     Raises:
-        StabtreeError: where there is no such id.
+        StabtreeError: if there is no such id.
     """
     nodes = {node.id: node for node in asking(tree) if node.test} | dict(tree.questions)
     if id_ in nodes:
-        predicate = predicate_named(nodes[id_].test)
-        return settable(predicate) if predicate else {}
+        return _settable(nodes[id_])
     if id_ in FACTS:
         return {key: (id_, item) for key, item in FACTS[id_].params.items()}
     raise StabtreeError(
@@ -42,78 +41,106 @@ def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
     )
 
 
-def overridden(
+def _settable(node: Asking) -> dict[str, tuple[str, Parameter]]:
+    predicate = predicate_named(node.test)
+    return settable(predicate) if predicate else {}
+
+
+def apply_overrides(
     tree: Tree, overrides: Mapping[str, Mapping[str, Param]], *, literal: bool = False
 ) -> tuple[Values, Values]:
-    """What is set of nodes, by their ids, and the parameters of all facts with what is set of them.
+    """Return what is set of nodes, by their ids, and the parameters of all facts with what is set of them.
 
     Raises:
         StabtreeError: for an unknown id, parameter or type, and for two values of one parameter of a fact.
     """
     own: Values = {}
     facts = fact_params(tree, literal=literal)
-    said: dict[tuple[str, str], tuple[str, Param]] = {}
+    setters: dict[tuple[str, str], tuple[str, Param]] = {}
     for id_, given in overrides.items():
-        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in (id_, *given)):
-            problem = f"{id_!r} must map names of parameters to values"
-            raise StabtreeError(problem, where="overrides", hint='give {"Q2.1": {"sigma": 4.0}}')
-        # What was computed is often a number of numpy's.
-        params = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
+        params = _plain(id_, given)
         known = declared(tree, id_)
         wrong = next(mistakes({key: item for key, (_, item) in known.items()}, id_, params), "")
         if wrong:
             hint = f"`stabtree explain {id_} --full` shows what can be set"
             raise StabtreeError(f"{id_} {wrong}", where="--set", hint=hint)
         for key, value in params.items():
-            home = known[key][0]
-            if not home:
+            fact = known[key][0]
+            if not fact:
                 own.setdefault(id_, {})[key] = value
                 continue
-            before, other = said.setdefault((home, key), (id_, value))
+            before, other = setters.setdefault((fact, key), (id_, value))
             if other != value:
-                problem = f"{before} sets {home}.{key} to {other}, {id_} to {value}: it has one value in a walk"
-                raise StabtreeError(problem, where="--set", hint=f"type --set {home}.{key}={value} alone")
-            facts.setdefault(home, {})[key] = value
+                problem = f"{before} sets {fact}.{key} to {other}, {id_} to {value}: it has one value in a walk"
+                raise StabtreeError(problem, where="--set", hint=f"type --set {fact}.{key}={value} alone")
+            facts.setdefault(fact, {})[key] = value
     return own, facts
 
 
-def hoisted(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
-    """A tree in which what a node sets of a fact is stated of the fact; two values for one are a mistake."""
-    facts = {name: {**stated.params, **stated.advanced} for name, stated in tree.facts.items()}
-    literals = {name: dict(stated.literal) for name, stated in tree.facts.items()}
-    owners: dict[tuple[str, str], str] = {}
-    wrong: list[tuple[int, str]] = []
+def _plain(id_: object, given: object) -> dict[str, Param]:
+    """Return given parameters with plain numbers: what was computed is often a number of numpy's.
 
-    def lifted(node: Asking, key: str, value: Param, into: dict[str, dict[str, Param]]) -> bool:
-        predicate = predicate_named(node.test)
-        home, item = settable(predicate).get(key, ("", None)) if predicate else ("", None)
-        if not home or item is None or not fits(value, item):
-            return False
-        held = into.setdefault(home, {})
+    Raises:
+        StabtreeError: if they are no mapping of names to values.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in (id_, *given)):
+        problem = f"{id_!r} must map names of parameters to values"
+        raise StabtreeError(problem, where="overrides", hint='give {"Q2.1": {"sigma": 4.0}}')
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
+
+
+class _Lifted:
+    """The parameters of a tree's facts, with those that its nodes set of them.
+
+    Attributes:
+        params: the values, by fact and name.
+        literals: the same of what `--literal` sets.
+        mistakes: two values for one parameter, as (line, text).
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.params: Values = fact_params(tree)
+        self.literals: Values = {name: dict(stated.literal) for name, stated in tree.facts.items()}
+        self.mistakes: list[tuple[int, str]] = []
+        self._setters: dict[tuple[str, str], str] = {}
+
+    def lift(self, node: Node) -> Node:
+        """Return the node without the parameters of facts that it sets."""
+        bare = replace(node, params=self._split(node, node.params), advanced=self._split(node, node.advanced))
+        if isinstance(bare, Question):
+            return replace(bare, literal=self._split(node, bare.literal, literal=True))
+        return bare
+
+    def _split(self, node: Asking, params: Mapping[str, Param], *, literal: bool = False) -> dict[str, Param]:
+        """Return the node's own parameters; keep those of facts."""
+        known, own = _settable(node), {}
+        for key, value in params.items():
+            fact, item = known.get(key, ("", None))
+            if fact and item is not None and fits(value, item):
+                self._set(node.id, fact, key, value, self.literals if literal else self.params)
+            else:
+                own[key] = value
+        return own
+
+    def _set(self, id_: str, fact: str, key: str, value: Param, values: Values) -> None:
+        held = values.setdefault(fact, {})
         if key in held and held[key] != value:
-            said = owners.get((home, key), "'facts'")
-            wrong.append((1, f"{node.id} sets {home}.{key} to {value}, {said} to {held[key]}: it has one value"))
+            before = self._setters.get((fact, key), "'facts'")
+            text = f"{id_} sets {fact}.{key} to {value}, {before} to {held[key]}: it has one value"
+            self.mistakes.append((1, text))
         held[key] = value
-        owners[home, key] = node.id
-        return True
+        self._setters[fact, key] = id_
 
-    def bare(node: Node) -> Node:
-        return replace(
-            node,
-            params={k: v for k, v in node.params.items() if not lifted(node, k, v, facts)},
-            advanced={k: v for k, v in node.advanced.items() if not lifted(node, k, v, facts)},
-        )
 
-    def bare_question(node: Question) -> Question:
-        literal = {k: v for k, v in node.literal.items() if not lifted(node, k, v, literals)}
-        return replace(bare(node), literal=literal)
-
-    questions = {id_: bare_question(node) for id_, node in tree.questions.items()}
-    leaves = {id_: replace(leaf, causes=tuple(map(bare, leaf.causes))) for id_, leaf in tree.leaves.items()}
-    signatures = tuple(map(bare, tree.signatures))
-    found = {}
-    for name in {**facts, **literals}:
-        fine = tree.facts[name].advanced if name in tree.facts else {}
-        plain = {key: value for key, value in facts.get(name, {}).items() if key not in fine}
-        found[name] = FactParams(name, plain, fine, literals.get(name, {}))
-    return replace(tree, questions=questions, leaves=leaves, signatures=signatures, facts=found), wrong
+def lift_fact_params(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
+    """Return the tree with what its nodes set of facts stated of the facts, and the mistakes: two values for one."""
+    lifted = _Lifted(tree)
+    questions = {id_: lifted.lift(node) for id_, node in tree.questions.items()}
+    leaves = {id_: replace(leaf, causes=tuple(map(lifted.lift, leaf.causes))) for id_, leaf in tree.leaves.items()}
+    signatures = tuple(map(lifted.lift, tree.signatures))
+    facts = {}
+    for name in {**lifted.params, **lifted.literals}:
+        advanced = tree.facts[name].advanced if name in tree.facts else {}
+        params = {key: value for key, value in lifted.params.get(name, {}).items() if key not in advanced}
+        facts[name] = FactParams(name, params, advanced, lifted.literals.get(name, {}))
+    return replace(tree, questions=questions, leaves=leaves, signatures=signatures, facts=facts), lifted.mistakes

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import re
+import string
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.tree import patterns
-from stabtree.tree.model import Cause, FactParams, Question, Signature, Tree
+from stabtree.tree.model import Cause, FactParams, Question, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
 
     from stabtree.facts.registry import Fact, Param, Parameter
     from stabtree.predicates import Predicate
+    from stabtree.tree.document import Group
 
-Asking = Question | Cause | Signature
+Asking = Question | Cause
 """A node that may ask a predicate."""
 
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
+FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
+_OLD_PREFIXES = {"least_": "min_", "most_": "max_"}
+
+
+def current_name(name: str) -> str:
+    """Return the present name of a parameter: limits were once called `least_` and `most_`."""
+    for old, new in _OLD_PREFIXES.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
 
 
 def facts_behind(asked: Predicate | Fact) -> tuple[str, ...]:
-    """The facts that a predicate or a fact asks for, and those that they ask for, nearest first."""
+    """Return the facts that a predicate or a fact asks for, and those that they ask for, nearest first."""
     found: dict[str, None] = {}
     waiting = [need.name for need in asked.needs if need.kind == "Fact"]
     while waiting:
@@ -35,7 +48,7 @@ def facts_behind(asked: Predicate | Fact) -> tuple[str, ...]:
 
 
 def settable(predicate: Predicate) -> dict[str, tuple[str, Parameter]]:
-    """What can be set of a node: name -> the fact that has it (empty: the predicate itself), and its declaration."""
+    """Return the parameters of a node: name -> the fact that has it (empty: the predicate), and its declaration."""
     found: dict[str, tuple[str, Parameter]] = {key: ("", item) for key, item in predicate.params.items()}
     for name in facts_behind(predicate):
         for key, item in FACTS[name].params.items():
@@ -44,30 +57,32 @@ def settable(predicate: Predicate) -> dict[str, tuple[str, Parameter]]:
 
 
 def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Param]]:
-    """The parameters of all facts that a tree states."""
-    return {
-        name: {**stated.params, **stated.advanced, **(stated.literal if literal else {})}
-        for name, stated in tree.facts.items()
-    }
+    """Return the parameters of all facts that a tree states."""
+    found = {}
+    for name, stated in tree.facts.items():
+        found[name] = {**stated.params, **stated.advanced}
+        if literal:
+            found[name].update(stated.literal)
+    return found
 
 
 def resolved(
     tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
-    """The parameters of a node's own predicate: those of the question that it is like, then what it states itself.
+    """Return the parameters of a node's own predicate: those of the node that it is like, overridden by its own.
 
     Args:
         tree: the tree.
         node: a node of it.
-        literal: with what `--literal` sets.
-        facts: the parameters of the facts in this walk, where they are not those of the tree.
+        literal: whether to add what `--literal` sets.
+        facts: the parameters of the facts in this walk; by default those of the tree.
     """
     predicate = predicate_named(node.test)
     if predicate is None:
         return {}
     found = {key: item.default for key, item in predicate.params.items() if item.default is not None}
     if node.like:
-        found.update(known(tree, liked(tree, node.like), literal=literal, facts=facts))
+        found.update(known(tree, find_node(tree, node.like), literal=literal, facts=facts))
     found.update({**node.params, **node.advanced})
     if literal and isinstance(node, Question):
         found.update(node.literal)
@@ -77,7 +92,7 @@ def resolved(
 def known(
     tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
-    """All that a node's answer depends on: its own parameters and those of the facts behind it."""
+    """Return all parameters that a node's answer depends on: its own and those of the facts behind it."""
     predicate = predicate_named(node.test)
     if predicate is None:
         return {}
@@ -89,42 +104,43 @@ def known(
 
 
 def mistakes(declared: Mapping[str, Parameter], owner: str, params: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong with values for parameters, one sentence each."""
+    """Yield what is wrong with values for parameters, one sentence each."""
     for key, value in params.items():
-        if key not in declared:
+        item = declared.get(key)
+        if item is None:
             yield f"sets {key!r}, which {owner} does not have{near(key, declared)}"
-        elif not fits(value, declared[key]):
-            item = declared[key]
-            yield f"sets {key!r} to {value!r}; it must be of type {item.kind.__name__}, from {item.least} on"
-        elif declared[key].pattern and (problem := patterns.problem(str(value))):
-            yield f"sets a pattern that {problem}"
+        elif not fits(value, item):
+            yield f"sets {key!r} to {value!r}; it must be of type {item.kind.__name__}, from {item.minimum} on"
+        elif item.pattern:
+            problem = patterns.problem(str(value))
+            if problem:
+                yield f"sets a pattern that {problem}"
 
 
 def fits(value: object, parameter: Parameter) -> bool:
-    """Whether a value is of a parameter's type and within its bounds; an int will do for a float."""
-    kind, least = parameter.kind, parameter.least
+    """Return whether a value is of a parameter's type and within its bounds; an int will do for a float."""
+    kind = parameter.kind
     if kind is bool or isinstance(value, bool):
         return isinstance(value, bool) and kind is bool
-    if kind is float:
-        return isinstance(value, int | float) and least <= value <= LARGEST
-    if kind is int:
-        return isinstance(value, int) and least <= value <= LARGEST
-    return isinstance(value, kind)
+    if kind is str:
+        return isinstance(value, str)
+    wanted = (int, float) if kind is float else int
+    return isinstance(value, wanted) and parameter.minimum <= value <= LARGEST
 
 
 def asking(tree: Tree) -> Iterator[Asking]:
-    """All nodes that may ask a predicate: questions, causes of leaves, signatures."""
+    """Yield all nodes that may ask a predicate: questions, causes of leaves, signatures."""
     yield from tree.questions.values()
     for leaf in tree.leaves.values():
         yield from leaf.causes
     yield from tree.signatures
 
 
-def liked(tree: Tree, id_: str) -> Asking:
-    """The question or cause of an id.
+def find_node(tree: Tree, id_: str) -> Asking:
+    """Return the question or cause of an id.
 
     Raises:
-        KeyError: where there is none.
+        KeyError: if there is none.
     """
     if id_ in tree.questions:
         return tree.questions[id_]
@@ -134,14 +150,61 @@ def liked(tree: Tree, id_: str) -> Asking:
     return found
 
 
+def like_problem(tree: Tree, node: Asking) -> str:
+    """Return what is wrong with the nodes that a node takes its parameters from; empty if nothing is."""
+    seen = [node.id]
+    while node.like:
+        if node.like in seen:
+            return f"is like itself: {' → '.join([*seen, node.like])}"
+        try:
+            node = find_node(tree, node.like)
+        except KeyError:
+            known = [item.id for item in asking(tree)]
+            return f"is like {node.like!r}, which is neither a question nor a cause{near(node.like, known)}"
+        seen.append(node.id)
+    return ""
+
+
+def rule_problems(question: Question, predicate: Predicate) -> Iterator[str]:
+    """Yield what is wrong with the parameters that a question's rule and quick reference name."""
+    names = settable(predicate)
+    quick = (question.quick.threshold, question.quick.letter) if question.quick else ()
+    for text in (question.rule, *quick):
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError:
+            yield f"has braces that don't close in {text!r}"
+            continue
+        for _, name, form, conversion in parts:
+            if name is None:
+                continue
+            if name not in names:
+                yield f"names {{{name}}} in its rule, which {predicate.name} does not have{near(name, names)}"
+            elif form not in FORMATS or conversion:
+                yield f"formats {{{name}}} as {form!r}; leave it out or use one of {', '.join(filter(None, FORMATS))}"
+
+
+def group_problems(tree: Tree, group: Group) -> Iterator[str]:
+    """Yield what is wrong with the numbers that a group's rule takes from facts, as in `{spike[sigma]}`."""
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(group.rule) if name is not None]
+        group.rule.format_map(fact_params(tree))
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        yield f"has a rule that names no parameter of a fact: {group.rule!r}"
+        return
+    for name in names:
+        if not re.fullmatch(r"\w+\[\w+\]", name):
+            yield f"names {{{name}}} in its rule; a parameter of a fact is named as {{spike[sigma]}}"
+
+
 def fine(tree: Tree, node: Asking) -> set[str]:
-    """The parameters of a node's own that only fine-tune a guard, those that it takes over included."""
-    taken = fine(tree, liked(tree, node.like)) if node.like else set()
+    """Return a node's own parameters that only fine-tune a guard, those that it takes over included."""
+    taken = fine(tree, find_node(tree, node.like)) if node.like else set()
     return (taken - set(node.params)) | set(node.advanced)
 
 
 def stated(tree: Tree) -> dict[tuple[str, str], Param]:
-    """Every parameter that a tree states: (fact or node, name) -> value; each stands in one place."""
+    """Return every parameter that a tree states, once: (fact or node, name) -> value."""
     found: dict[tuple[str, str], Param] = {}
     for item in (*tree.facts.values(), *asking(tree)):
         for key, value in {**item.params, **item.advanced}.items():
@@ -149,19 +212,20 @@ def stated(tree: Tree) -> dict[tuple[str, str], Param]:
     return found
 
 
-def merged(owner: Mapping[str, FactParams], other: Mapping[str, FactParams]) -> dict[str, FactParams]:
-    """What two trees state of facts: the first one's word, the other's where the first is silent."""
-    found = dict(other)
-    for name, own in owner.items():
-        if name in other:
-            rest = other[name]
-            said = {**own.params, **own.advanced}
-            found[name] = FactParams(
-                name,
-                {**{k: v for k, v in rest.params.items() if k not in said}, **own.params},
-                {**{k: v for k, v in rest.advanced.items() if k not in said}, **own.advanced},
-                {**{k: v for k, v in rest.literal.items() if k not in said}, **own.literal},
-            )
-        else:
-            found[name] = own
+def merge_facts(owner: Mapping[str, FactParams], other: Mapping[str, FactParams]) -> dict[str, FactParams]:
+    """Merge what two trees state of facts; what the first one states overrides the other."""
+    found = {**other, **owner}
+    for name in owner.keys() & other.keys():
+        own, rest = owner[name], other[name]
+        taken = own.params.keys() | own.advanced.keys()
+        found[name] = FactParams(
+            name,
+            {**_without(rest.params, taken), **own.params},
+            {**_without(rest.advanced, taken), **own.advanced},
+            {**_without(rest.literal, taken), **own.literal},
+        )
     return found
+
+
+def _without(params: Mapping[str, Param], names: Set[str]) -> dict[str, Param]:
+    return {key: value for key, value in params.items() if key not in names}

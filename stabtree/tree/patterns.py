@@ -1,8 +1,8 @@
-r"""Whether a pattern of a tree may be tried on the lines of a log, which anyone may have written.
+r"""Checks that a pattern of a tree may be tried on the lines of a log, which anyone may have written.
 
 Python's engine goes back wherever it could have matched in another way, so that what matters is in how many ways a
 pattern can match a line. A repeat has one way where what follows can't begin with what it repeats (`\S+\s`), and else
-as many as it has lengths; ways of what stands in a row multiply, and a repeat of something with two ways doubles them
+as many as it has lengths; the ways of items in a row multiply, and a repeat of something with two ways doubles them
 each time. `(a+)+$` has more ways than a line has letters, by far; `.*` has as many as there are letters.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_WAYS = 1_000_000
 _TOO_MANY = float(2 * MAX_WAYS)
-# Enough to tell whether two classes of characters meet; the last one stands for all letters beyond.
+# Enough to see whether two classes of characters overlap; the last one represents all letters beyond.
 _BEYOND = chr(0x250)
 _LETTERS = frozenset(map(chr, range(0x251)))
 _CATEGORIES = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda char: char.isalnum() or char == "_"}
@@ -28,7 +28,7 @@ Chars = frozenset[str]
 
 
 def problem(pattern: str) -> str:
-    """What is wrong with a pattern; empty where it may be tried on any line."""
+    """Return what is wrong with a pattern; empty if it may be tried on any line."""
     try:
         re.compile(pattern)
         parsed = import_module("re._parser").parse(pattern)
@@ -41,11 +41,11 @@ def problem(pattern: str) -> str:
 
 
 def _sequence(items: list[Any], after: Chars) -> tuple[float, Chars, bool]:
-    """In how many ways items in a row match, with what they begin, and whether they may match nothing.
+    """Return in how many ways items in a row match, with what they begin, and whether they may match nothing.
 
     Args:
         items: as the parser of `re` gives them.
-        after: with what the text behind them may begin.
+        after: with what the text after them may begin.
     """
     ways, begin, empty = 1.0, after, True
     for operator, argument in reversed(items):
@@ -66,45 +66,53 @@ def _item(operator: str, argument: Any, after: Chars) -> tuple[float, Chars, boo
         return 1.0, _chars(operator, argument), False
     if operator in ("ASSERT", "ASSERT_NOT"):
         return _sequence(list(argument[1]), _LETTERS)[0], _LETTERS, True
-    # Anchors and references to groups: whatever stands before may be asked for another way.
+    # Anchors and references to groups: whatever comes before may be asked for another way.
     return 1.0 if operator == "AT" else float(LINE), _LETTERS, True
 
 
 def _repeat(operator: str, argument: Any, after: Chars) -> tuple[float, Chars, bool]:
-    least, most, body = argument
+    fewest, most, body = argument
     begin = _sequence(list(body), frozenset())[1]
     ways, _, empty = _sequence(list(body), begin | after)
     most = min(int(most), LINE)
     if operator.startswith("POSSESSIVE"):
-        return ways, begin, least == 0 or empty
-    lengths = 1.0 if begin.isdisjoint(after) and not empty else max(1.0, most - int(least) + 1.0)
+        return ways, begin, fewest == 0 or empty
+    if begin.isdisjoint(after) and not empty:
+        lengths = 1.0
+    else:
+        lengths = max(1.0, most - int(fewest) + 1.0)
     inside = _TOO_MANY if ways > 1.0 and most > 50 else ways**most
-    return min(_TOO_MANY, lengths * inside), begin, least == 0 or empty
+    return min(_TOO_MANY, lengths * inside), begin, fewest == 0 or empty
 
 
 def _branch(choices: list[list[Any]], after: Chars) -> tuple[float, Chars, bool]:
-    """Ways add up where two choices begin alike; else only one of them is left after a letter."""
+    """Add up the ways of choices that begin alike; of others only one is left after a letter."""
     found = [_sequence(items, after) for items in choices]
     begin = frozenset[str]().union(*(first for _, first, _ in found))
-    ways = max((sum(own for own, first, _ in found if char in first) for char in begin), default=1.0)
-    return min(_TOO_MANY, max(ways, 1.0)), begin, any(empty for _, _, empty in found)
+    ways = [sum(own for own, first, _ in found if char in first) for char in begin]
+    return min(_TOO_MANY, max(ways, default=1.0)), begin, any(empty for _, _, empty in found)
 
 
 def _chars(operator: str, argument: Any) -> Chars:
-    """The characters of a class, in either case, since lines are searched without regard to it."""
+    """Return the characters of a class, in either case, since lines are searched without regard to it."""
     if operator == "ANY":
         return _LETTERS
     if operator == "IN":
-        negated = str(argument[0][0]) == "NEGATE"
-        held = frozenset[str]().union(*(_chars(str(kind), value) for kind, value in argument if str(kind) != "NEGATE"))
-        return _others(held) if negated else held
+        items = [(str(kind), value) for kind, value in argument]
+        found = frozenset[str]().union(*(_chars(kind, value) for kind, value in items if kind != "NEGATE"))
+        return _others(found) if items[0][0] == "NEGATE" else found
     if operator == "RANGE":
         return _either_case(range(argument[0], min(argument[1], ord(_BEYOND)) + 1) or (argument[0],))
     if operator == "CATEGORY":
-        name = str(argument).removeprefix("CATEGORY_")
-        held = frozenset(filter(_CATEGORIES[name.removeprefix("NOT_")], _LETTERS))
-        return _LETTERS - held if name.startswith("NOT_") else held
-    return _others(_either_case((argument,))) if operator == "NOT_LITERAL" else _either_case((argument,))
+        return _category(str(argument).removeprefix("CATEGORY_"))
+    if operator == "NOT_LITERAL":
+        return _others(_either_case((argument,)))
+    return _either_case((argument,))
+
+
+def _category(name: str) -> Chars:
+    found = frozenset(filter(_CATEGORIES[name.removeprefix("NOT_")], _LETTERS))
+    return _LETTERS - found if name.startswith("NOT_") else found
 
 
 def _others(chars: Chars) -> Chars:

@@ -1,4 +1,4 @@
-"""The JSON Schema of tree files, made from the classes that they are read into."""
+"""The JSON Schema of tree files, derived from the classes that they are read into."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUE: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
 
 def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
-    """The schema as plain values, draft 2020-12. What holds between nodes is checked by `stabtree tree check` alone.
+    """Return the schema as plain values, draft 2020-12. What relates nodes is checked by `stabtree tree check` alone.
 
     Args:
         tests: the names of predicates that a `test` may have.
@@ -66,7 +66,9 @@ def _property(kind: Kind) -> dict[str, Any]:
 def _of(kind: type | None) -> dict[str, Any]:
     if kind is not None and is_dataclass(kind):
         return {"$ref": f"#/$defs/{kind.__name__}"}
-    return {"enum": [str(word) for word in kind]} if kind is not None and issubclass(kind, StrEnum) else TEXT
+    if kind is not None and issubclass(kind, StrEnum):
+        return {"enum": [str(word) for word in kind]}
+    return TEXT
 
 
 def _array(items: dict[str, Any]) -> dict[str, Any]:

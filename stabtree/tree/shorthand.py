@@ -1,4 +1,4 @@
-"""A question and its leaf in one, as a file may write them; `compose` makes both of it."""
+"""A question and its leaf in one, as a file may write them; `compose` splits them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A question of its own with the leaf that it ends at, which `compose.expanded` makes of it.
+    """A question with the leaf that it ends at, which `compose.expand_checks` expands.
 
     Attributes:
         id: the question's id.
@@ -27,11 +27,11 @@ class Check:
         headline: as in a leaf.
         severity: how bad it is.
         means: what it means.
-        when: as in a section; without it the check is asked of every run.
-        section: the section that it belongs to, for one that is asked on the way there; else it has its own.
-        then: where the walk goes on for no and unknown: to the ok leaf of its tree when not given.
+        when: as in a section; without it the check applies to every run.
+        section: the section that it belongs to, if it is asked on the way there; else it has its own.
+        then: where the walk goes on for no and unknown; by default to the ok leaf of its tree.
         severities: verdict -> severity, for verdicts that are to end at a milder leaf (`<leaf>-<verdict>`).
-        needed: whether a run that the check is asked of counts as judged only with its answer.
+        needed: whether a run that the check applies to counts as judged only with its answer.
     """
 
     id: str

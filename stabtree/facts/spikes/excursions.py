@@ -25,7 +25,7 @@ class Excursion:
         expected: how many steps this high chance allows over the whole run.
         recovered_step: first step at which it was back, None if it never was.
         last_good_step: the logged step before it.
-        shift_sigma: how far the median of the rows from it on stands over `mean` where the level shifts; else 0.
+        shift_sigma: how far the median of the rows from it on is above `mean` where the level shifts; else 0.
     """
 
     step: int
@@ -79,7 +79,7 @@ class Bounds:
 
 
 def bounds(values: Floats, row: int, level: float, rows: int) -> Bounds:
-    """The excursion that begins at a row, up to where `rows` rows are back at a level in their median."""
+    """Return the bounds of the excursion from a row to where `rows` rows are back at a level in their median."""
     back = first_below(values, row + 1, level, rows)
     end = back if back is not None else len(values)
     return Bounds(row, row + int(np.argmax(values[row:end])), back, end)
@@ -88,7 +88,7 @@ def bounds(values: Floats, row: int, level: float, rows: int) -> Bounds:
 def excursion(
     steps: Ints,
     values: Floats,
-    place: Bounds,
+    extent: Bounds,
     *,
     mean: float,
     sigma: float,
@@ -96,23 +96,23 @@ def excursion(
     expected: float,
     shift_sigma: float = 0.0,
 ) -> Excursion:
-    """The excursion that has its bounds in these rows; the rest are its own attributes."""
+    """Return the excursion with these bounds; the other arguments are its own attributes."""
     return Excursion(
-        step=int(steps[place.row]),
-        peak_step=int(steps[place.peak]),
-        peak=float(values[place.peak]),
+        step=int(steps[extent.row]),
+        peak_step=int(steps[extent.peak]),
+        peak=float(values[extent.peak]),
         height_sigma=height_sigma,
         mean=mean,
         sigma=sigma,
         expected=expected,
-        recovered_step=int(steps[place.back]) if place.back is not None else None,
-        last_good_step=int(steps[place.row - 1]),
+        recovered_step=int(steps[extent.back]) if extent.back is not None else None,
+        last_good_step=int(steps[extent.row - 1]),
         shift_sigma=shift_sigma,
     )
 
 
 def first_below(values: Floats, start: int, level: float, rows: int) -> int | None:
-    """Index of the first row from `start` on that is at or below a level, and the median of `rows` rows with it."""
+    """Return the first row from `start` on that is at or below a level, and so is the median of `rows` rows from it."""
     size = 16  # most spikes are back within a few rows; the look ahead doubles for those that are not
     while start < len(values):
         part = values[start : start + size + rows - 1]

@@ -1,4 +1,4 @@
-"""How high each row of a loss stands above the window before it, and where its level shifts."""
+"""How high each row of a loss is above the window before it, and where its level shifts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stabtree.common.stats import row_medians, span, trailing_moments
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.spikes.look import SpikeLook
+    from stabtree.facts.spikes.params import SpikeSearchParams
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6
@@ -33,7 +33,7 @@ class Scores(NamedTuple):
 
 
 def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) -> Scores:
-    """The height of each value over the window of `rows` rows of `level` before it.
+    """Return the height of each value over the window of `rows` rows of `level` before it.
 
     They begin with row `first`. Where `guarded`, sigma is the scatter about the window's trend.
     """
@@ -45,40 +45,40 @@ def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) 
     np.maximum(spread, heights, out=spread)
     np.subtract(values[first:], mean, out=heights)
     heights /= spread
-    # A window of nothing but zeros is no training: how far a loss stands above it says nothing.
+    # A window of nothing but zeros is no training: the height of a loss above it means nothing.
     heights[spread <= NO_SPREAD] = 0.0
     return Scores(first, mean, spread, heights)
 
 
 class Shifts(NamedTuple):
-    """Rows of the scores from which on the whole level stands high, and how high in units of sigma; both (m,)."""
+    """Rows of the scores from which on the whole level is high, and how high in units of sigma; both (m,)."""
 
     rows: Ints
     heights: Floats
 
     def at(self, row: int) -> float:
-        """The height of the shift that begins at a row, 0 where none does."""
+        """Return the height of the shift that begins at a row, 0 where none does."""
         at = int(np.searchsorted(self.rows, row))
         return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
 
 
-def shifts(values: Floats, scored: Scores, rows: int, look: SpikeLook) -> Shifts:
-    """Where the level shifts: none by the document's letter, nor with fewer than `shift_rows` rows to come."""
+def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams) -> Shifts:
+    """Find where the level shifts; none without `guarded`, nor with fewer than `shift_rows` rows to come."""
     begin, mean, spread, above = scored
-    count = len(above) - look.shift_rows + 1
-    if not look.guarded or count < 1:
+    count = len(above) - params.shift_rows + 1
+    if not params.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
-    bar = look.shift_bar(rows)
+    bar = params.shift_bar(rows)
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))
-    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], look.shift_rows)
+    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.shift_rows)
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
-    lasting = (heights > bar) & (level - mean[high] > look.shift_share * span(values))
+    lasting = (heights > bar) & (level - mean[high] > params.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
-    first = begin - look.shift_rows
+    first = begin - params.shift_rows
     if first >= 0:
-        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], look.shift_rows)[high])
-        lasting &= before - mean[high] < look.shift_jump * (level - mean[high])
+        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.shift_rows)[high])
+        lasting &= before - mean[high] < params.shift_jump * (level - mean[high])
     return Shifts(high[lasting], heights[lasting])

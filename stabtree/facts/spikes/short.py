@@ -11,14 +11,14 @@ from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.spikes.look import SpikeLook
+    from stabtree.facts.spikes.params import SpikeSearchParams
 
 BEFORE_ROWS = 5
 """Rows before a row that it is compared with: the fewest with a middle that two odd ones leave alone."""
 
 
 class Heights(NamedTuple):
-    """How far rows stand above the highest of the few before them; all of (n,), 0 for the first two.
+    """How far rows are above the highest of the few before them; all of (n,), 0 for the first two.
 
     Attributes:
         level: the highest of the rows before.
@@ -32,11 +32,11 @@ class Heights(NamedTuple):
     height: Floats
 
 
-def find_short(steps: Ints, values: Floats, look: SpikeLook) -> Search:
-    """The spikes of a log without windows; a single row that is back where it came from has healed."""
+def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search:
+    """Find the spikes of a log without windows; a single row that is back where it came from has healed."""
     level, scatter, height = heights(values)
     top = int(np.argmax(height))
-    bar = max(NORMAL_99 * max(len(values) / 100 / look.chance, 1.0) ** (1 / look.tail_exponent), look.sigma)
+    bar = max(NORMAL_99 * max(len(values) / 100 / params.chance, 1.0) ** (1 / params.tail_exponent), params.sigma)
     found: list[Excursion] = []
     row = 2
     while row < len(values):
@@ -44,16 +44,18 @@ def find_short(steps: Ints, values: Floats, look: SpikeLook) -> Search:
             row += 1
             continue
         mean = float(level[row])
-        place = bounds(values, row, mean + look.back_sigma * scatter, 1)
-        highest = float(height[row : place.end].max())
-        expected = _expected(highest, len(values), look.tail_exponent)
-        found.append(excursion(steps, values, place, mean=mean, sigma=scatter, height_sigma=highest, expected=expected))
-        row = place.end
+        extent = bounds(values, row, mean + params.back_sigma * scatter, 1)
+        highest = float(height[row : extent.end].max())
+        expected = _expected(highest, len(values), params.tail_exponent)
+        found.append(
+            excursion(steps, values, extent, mean=mean, sigma=scatter, height_sigma=highest, expected=expected)
+        )
+        row = extent.end
     return Search(tuple(found), BEFORE_ROWS, True, len(values) - 2, float(height[top]), int(steps[top]), bar)
 
 
 def heights(values: Floats) -> Heights:
-    """The heights of the rows of a short log; a scatter below what its digits resolve is none."""
+    """Return the heights of the rows of a short log; a scatter below what its digits resolve is none."""
     level, up, scatter = _above(values, RELATIVE_RESOLUTION * float(np.max(np.abs(values))))
     if float(values.min()) > 0:
         _, relative, _ = _above(np.log(values), RELATIVE_RESOLUTION)
@@ -72,5 +74,5 @@ def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
 
 
 def _expected(height: float, rows: int, exponent: float) -> float:
-    """How many rows as high the noise of so many rows allows: a power law from the 99th percentile of normal noise."""
+    """Return how many rows so high the noise allows: a power law from the 99th percentile of normal noise."""
     return float(rows / 100 * (max(height, NORMAL_99) / NORMAL_99) ** -exponent)

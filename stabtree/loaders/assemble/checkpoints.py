@@ -1,4 +1,4 @@
-"""What the rows of a log say of its checkpoints: where its epochs end, and where it says that one was saved."""
+"""What the rows of a log say about its checkpoints: where epochs end, and where one was saved."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.table import Column, Save
 
-MOST_EPOCHS = 100_000  # what is counted further is rows or episodes
+MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 
 
 def epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mapping[int, int]:
-    """The epochs that end within a log, as they are counted there, by the last step that was logged in each.
+    """Return the epochs that end within a log, as they are counted there, by the last step that was logged in each.
 
-    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Nothing where they do not rise
+    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Empty where epochs do not rise
     with the steps.
 
     Args:
@@ -34,15 +34,15 @@ def epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mappin
         return {}
     done = np.ceil(count)
     last = np.flatnonzero(np.diff(done) > 0)
-    if len(last) > MOST_EPOCHS:
+    if len(last) > MAX_EPOCHS:
         return {}
     return {int(at[row]): int(done[row]) for row in last if at[row] > 0}
 
 
 def saved(steps: Ints, saves: Iterable[Save]) -> Mapping[int, int]:
-    """The steps at which checkpoints were saved, with the numbers of the lines that say so.
+    """Return the steps at which checkpoints were saved, with the numbers of the lines that say so.
 
-    A line's step is a number in it that lies between the rows around it, else that of the row before.
+    A line's step is a number in it between the steps of the rows around it, else that of the row before.
     """
     found = {}
     for save in saves:

@@ -1,7 +1,7 @@
 """Gaps: where a metric falls silent while the run goes on.
 
 Frames written through pandas leave the cell of a NaN empty, and some trainers leave a NaN out of the row.
-Then silence is the only trace. But most silence is layout: eval rows stand between train rows, and metrics
+Then silence is the only trace. But most silence is layout: eval rows are between train rows, and metrics
 are logged at intervals of their own. So a gap must be long against the metric's own interval, the one
 overall and the ones around it, and rows of training must have been written meanwhile. Where single values are missing
 here and there, it must be longer than their share makes likely, too.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.metrics.pace import TIMES
+from stabtree.metrics.table import is_time
 from stabtree.run import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 # What a trainer may write once more when it is done.
-EVALUATED = ("eval_loss", "eval_quality")
-ASIDE = (*EVALUATED, "lr")
+EVALUATED = frozenset(("eval_loss", "eval_quality"))
 MIN_POINTS = 5
 MIN_ROWS = 3
 FACTOR = 3.0
@@ -36,12 +35,12 @@ ALWAYS = 20
 # How often single missing values may come together so by chance: anywhere in the log, or right at its end.
 BY_CHANCE = 0.001
 AT_END_BY_CHANCE = 0.01
-# Fewer missing values than this share of a metric are not worth a word.
-TOLD_SHARE = 0.01
+# Fewer missing values than this share of a metric are not worth a note.
+NOTED_SHARE = 0.01
 
 
 def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> tuple[Gap, ...]:
-    """The gaps of the watched metrics, in order of their first step.
+    """Return the gaps of the watched metrics, in order of their first step.
 
     Args:
         steps: int64 (n,), the step of each row.
@@ -49,40 +48,58 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
         series: the same by step.
     """
     gaps: list[Gap] = []
+    for metric, column, logged in _watched(metrics, series):
+        training, blank = _rows_without(metric, metrics)
+        if column.garbled is not None:
+            readable = ~_spoilt(column.garbled, steps > logged.steps[-1])
+            training, blank = training & readable, blank & readable
+        if metric == "loss" and blank[-1] and not blank[:-1].any() and _is_step(steps, metrics):
+            training[-1] = True
+        busy = np.setdiff1d(steps[training], logged.steps)
+        quiet = np.setdiff1d(steps[training | blank], logged.steps)
+        if metric == "loss" and ends_aside(steps, metrics):
+            busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
+        gaps += _gaps(metric, logged.steps, busy, quiet)
+    return tuple(sorted(gaps, key=lambda gap: gap.first_step))
+
+
+def _watched(metrics: Mapping[str, Column], series: Mapping[str, Series]) -> Iterator[tuple[str, Column, Series]]:
+    """Yield the watched metrics that some rows lack, but for those that are logged only when something happens."""
     for metric in WATCHED:
         column, logged = metrics.get(metric), series.get(metric)
-        if column and column.sporadic:
+        if column is None or column.logged is None or column.sporadic:
             continue
-        if column and column.logged is not None and logged and len(logged) >= MIN_POINTS:
-            training, blank = _without(metric, column.logged, metrics)
-            if column.garbled is not None:
-                # What can't be read was logged all the same; the end of a run that holds nothing else is one, though.
-                at_end = column.garbled & (steps > logged.steps[-1])
-                spoilt = column.garbled & ~at_end if 2 * at_end.sum() > column.garbled.sum() else column.garbled
-                training, blank = training & ~spoilt, blank & ~spoilt
-            if metric == "loss" and blank[-1] and not blank[:-1].any() and _is_step(steps, metrics):
-                training[-1] = True
-            busy = np.setdiff1d(steps[training], logged.steps)
-            quiet = np.setdiff1d(steps[training | blank], logged.steps)
-            if metric == "loss" and ends_aside(steps, metrics):
-                busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
-            gaps += _gaps(metric, logged.steps, busy, quiet)
-    return tuple(sorted(gaps, key=lambda gap: gap.first_step))
+        if logged is not None and len(logged) >= MIN_POINTS:
+            yield metric, column, logged
+
+
+def _spoilt(garbled: Bools, behind: Bools) -> Bools:
+    """Return the rows in which something was logged that can't be read; not those of an end that holds nothing else.
+
+    Args:
+        garbled: bool (n,), cells that can't be read.
+        behind: bool (n,), the rows after the last value.
+    """
+    if 2 * (garbled & behind).sum() > garbled.sum():
+        return garbled & ~behind
+    return garbled
 
 
 def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
     """Whether the very last row is the only one at the end without a loss, and holds an evaluation or a rate only.
 
-    A row of the rate alone is one of training where it is due, and a gradient's norm stands beside each loss: it lacks
+    A row of the rate alone is one of training where it is due and every loss has a gradient norm beside it: it lacks
     that, too.
     """
     loss = metrics.get("loss")
-    if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS or loss.logged[-1] or not loss.logged[-2]:
+    if loss is None or loss.logged is None or len(loss.logged) <= MIN_POINTS:
         return False
-    if any(column.mask[-1] for name, column in metrics.items() if name not in ASIDE and name not in TIMES):
+    if loss.logged[-1] or not loss.logged[-2]:
         return False
-    evaluated = any(name in EVALUATED and column.mask[-1] for name, column in metrics.items())
-    return evaluated or not _is_step(steps, metrics)
+    last = {name for name, column in metrics.items() if column.mask[-1]}
+    if any(name not in (*EVALUATED, "lr") and not is_time(name) for name in last):
+        return False
+    return not last.isdisjoint(EVALUATED) or not _is_step(steps, metrics)
 
 
 def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
@@ -94,42 +111,41 @@ def _is_step(steps: Ints, metrics: Mapping[str, Column]) -> bool:
 
 
 def here_and_there(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> list[str]:
-    """A word on the watched metrics that lack single values; arguments as for `find_gaps`."""
+    """Return a note on each watched metric that lacks single values; arguments as for `find_gaps`."""
     found = []
-    for metric in WATCHED:
-        column, logged = metrics.get(metric), series.get(metric)
-        if column and not column.sporadic and column.logged is not None and logged and len(logged) >= MIN_POINTS:
-            training, _ = _without(metric, column.logged, metrics)
-            busy = np.setdiff1d(steps[training], logged.steps)
-            intervals = np.diff(logged.steps).astype(np.float64)
-            near = intervals <= FACTOR * max(1.0, median(intervals))
-            count = int(_between(busy, logged.steps)[1][near].sum())
-            if count >= MIN_ROWS and count > TOLD_SHARE * len(logged) and _missing_share(intervals) > TOLD_SHARE:
-                found.append(f"{metric} is missing here and there: in {count:,} rows that hold other metrics.")
+    for metric, _, logged in _watched(metrics, series):
+        training, _ = _rows_without(metric, metrics)
+        busy = np.setdiff1d(steps[training], logged.steps)
+        intervals = np.diff(logged.steps).astype(np.float64)
+        near = intervals <= FACTOR * max(1.0, median(intervals))
+        count = int(_between(busy, logged.steps)[1][near].sum())
+        if count >= MIN_ROWS and count > NOTED_SHARE * len(logged) and _missing_share(intervals) > NOTED_SHARE:
+            found.append(f"{metric} is missing here and there: in {count:,} rows that hold other metrics.")
     return found
 
 
 def _missing_share(intervals: Floats) -> float:
-    """The share of a metric's values that are missing one or two at a time."""
+    """Return the share of a metric's values that are missing one or two at a time."""
     usual = max(1.0, median(intervals))
     near = np.rint(intervals[intervals <= FACTOR * usual] / usual)
     return float((near - 1).clip(0).sum() / max(1.0, near.sum()))
 
 
-def _without(metric: str, logged: Bools, metrics: Mapping[str, Column]) -> tuple[Bools, Bools]:
-    """Rows without the metric: with another one of training in them, and with nothing known in them."""
+def _rows_without(metric: str, metrics: Mapping[str, Column]) -> tuple[Bools, Bools]:
+    """Return the rows without a metric: with another one of training in them, and with nothing known in them."""
+    logged = metrics[metric].mask
     training = np.zeros(len(logged), dtype=np.bool_)
     evaluated = np.zeros(len(logged), dtype=np.bool_)
     for name, column in metrics.items():
         if name in EVALUATED:
             evaluated |= column.mask
-        elif name != metric and name not in TIMES:
+        elif name != metric and not is_time(name):
             training |= column.mask
     return training & ~logged, ~(logged | training | evaluated)
 
 
 def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
-    """Gaps between the metric's own steps and after them.
+    """Return the gaps between the metric's own steps and after them.
 
     Args:
         metric: its name.
@@ -149,37 +165,37 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
             return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
         return []
     usual = max(1.0, median(intervals))
-    after = int(quiet[-1]) if quiet[-1] > own[-1] else None
-    silence = intervals if after is None else np.append(intervals, after - own[-1])
-    edges = own if after is None else np.append(own, after + 1)
+    silence, edges = intervals, own
+    if quiet[-1] > own[-1]:
+        silence, edges = np.append(intervals, quiet[-1] - own[-1]), np.append(own, quiet[-1] + 1)
     first, rows = _between(quiet, edges)
     enough = (_between(busy, edges)[1] >= MIN_ROWS) | (rows >= np.maximum(MIN_ROWS, DENSITY * silence / usual))
     unlikely = len(own) * share ** np.maximum(1.0, np.rint(silence / usual) - 1) < BY_CHANCE
     found = []
-    for place in np.flatnonzero(enough & unlikely & (silence > FACTOR * usual)).tolist():
-        if silence[place] > FACTOR * _usual(intervals, place):
-            span = quiet[first[place] : first[place] + rows[place]]
-            found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), place == len(intervals)))
+    for index in np.flatnonzero(enough & unlikely & (silence > FACTOR * usual)).tolist():
+        if silence[index] > FACTOR * _usual(intervals, index):
+            span = quiet[first[index] : first[index] + rows[index]]
+            found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), at_end=index == len(intervals)))
     return found
 
 
 def _always_there(own: Ints, busy: Ints) -> bool:
-    """Whether the metric stood in each of its last rows of training, so that one without it is an event."""
+    """Whether each of the last rows of training holds the metric, so that one without it is an event."""
     return len(own) >= ALWAYS and not ((busy > own[-ALWAYS]) & (busy < own[-1])).any()
 
 
 def _between(steps: Ints, edges: Ints) -> tuple[Ints, Ints]:
-    """Of the steps strictly between each two edges, the place of the first and the count."""
+    """Return, of the steps strictly between each two edges, the index of the first and the count."""
     first = np.searchsorted(steps, edges[:-1], side="right")
     return first, np.searchsorted(steps, edges[1:], side="left") - first
 
 
-def _usual(intervals: Floats, place: int) -> float:
-    """The interval to expect around `place`: a log that becomes sparser has not stopped."""
-    before = intervals[max(0, place - AROUND) : place]
-    after = intervals[place + 1 : place + 1 + AROUND]
+def _usual(intervals: Floats, index: int) -> float:
+    """Return the interval to expect around `index`: a log that becomes sparser has not stopped."""
+    before = intervals[max(0, index - AROUND) : index]
+    after = intervals[index + 1 : index + 1 + AROUND]
     usual = max([median(part) for part in (before, after) if len(part)], default=0.0)
-    if not len(after) and place < len(intervals) and len(before):
+    if not len(after) and index < len(intervals) and len(before):
         # The last interval has nothing behind it that would show a change: the one before it has to.
         usual = max(usual, float(before[-1]))
     return usual

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """Which columns were summed up, and the notes that say so."""
+    """The columns that were summed up, and the notes that say so."""
 
     names: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
 
 def with_total(table: Table, names: Names) -> tuple[Table, Names, Summed]:
-    """The table with a column for the sum of its loss's parts, where it has parts and no loss, and how to find it."""
+    """Return the table and names with a column for the sum of its loss's parts, if it has parts and no loss."""
     known = {names.role(name) for name in table.columns} | names.asked.keys()
     summed: list[str] = []
     notes = []
     for metric in ("loss", "eval_loss"):
         parts = [name for name in table.columns if part_of(name) == metric]
-        held = [column for name in parts if (column := table.columns[name])]
+        held = [*filter(None, (table.columns[name] for name in parts))]
         if len(held) < 2 or metric in known:
             continue
         total = " + ".join(name.strip() for name in parts)
@@ -46,7 +46,7 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, Summed]:
 
 
 def _sum(parts: list[Column]) -> Column:
-    """Cell by cell; not logged where any part is not."""
+    """Add up columns cell by cell; not logged where any part is not."""
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.sum([part.values for part in parts], axis=0)
     logged = [part.logged for part in parts if part.logged is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
@@ -11,17 +12,18 @@ from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.early_end import early_end
-from stabtree.loaders.assemble.placeholders import meant
+from stabtree.loaders.assemble.placeholders import interpret
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
-from stabtree.run import FileUse, Gap, Resume, Run, Setting
+from stabtree.run import Run, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
+    from stabtree.run import Series
 
 _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
@@ -29,7 +31,7 @@ _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 def run_of(
     tables: Sequence[Table], names: Names, called: str, settings: Mapping[str, Setting], notes: Sequence[str] = ()
 ) -> Run:
-    """The run in some tables.
+    """Return the run in some tables.
 
     Args:
         tables: one for each file, or of values in memory.
@@ -38,73 +40,92 @@ def run_of(
         settings: the configuration, with its sources.
         notes: what was assumed so far.
     """
-    # A text log may hold nothing but the error that the run ended in.
-    silent = [table for table in tables if not table.rows and table.lines]
-    alone = len(tables) - len(silent) == 1
-    rows = [to_rows(table, names, alone=alone) for table in tables if table not in silent]
+    rows, silent = _read(tables, names)
     made = assemble(rows) if rows else Assembled({})
-    kinds = [part.loss_kind for part in rows if part.loss_kind]
-    by_name = {"loss_kind": Setting(kinds[0], "the loss's name")} if kinds else {}
-    settings = {**by_name, **_optimizer(rows), **settings}
+    settings = {**_loss_kind(rows), **_optimizer(rows), **settings}
     name = settings.pop("name", None)
-    series, meanings = meant(made.series, settings)
+    series, meanings = interpret(made.series, settings)
     size, counted = step_size(series, settings)
-    told = [*notes, *(note for table in silent for note in table.notes)]
-    told += [note for part in rows for note in part.notes]
+    read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     run = Run(
         name=str(name.value) if name else called,
         series=series,
         config=settings,
         gaps=made.gaps,
-        ranks={rank: meant(own, settings)[0] for rank, own in (made.ranks or {}).items()},
+        ranks=_ranks(made, settings),
         resumes=made.resumes,
-        lines=tuple(line for table in tables for line in table.lines),
+        lines=tuple(chain.from_iterable(table.lines for table in tables)),
         sources=tuple(part.source for part in rows),
         step_size=size,
-        epoch_ends={step: epoch for part in rows for step, epoch in part.epoch_ends.items()},
-        saved={step: line for part in rows for step, line in part.saved.items()},
-        written={name: one for name, one in made.series.items() if name in series and series[name] is not one},
-        notes=tuple(dict.fromkeys((*told, *made.notes, *meanings, *counted, *_lost(rows, made)))),
+        epoch_ends=_merged(part.epoch_ends for part in rows),
+        saved=_merged(part.saved for part in rows),
+        written=_replaced(made.series, series),
+        notes=tuple(dict.fromkeys((*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
-    return replace(run, notes=(*run.notes, *_beyond(run), *early_end(run)))
+    return replace(run, notes=(*run.notes, *_too_large(run), *early_end(run)))
+
+
+def _read(tables: Sequence[Table], names: Names) -> tuple[list[MetricRows], list[Table]]:
+    """Return the rows of the tables; and those tables, of text logs, that hold the error that a run ended in alone."""
+    silent = [table for table in tables if not table.rows and table.lines]
+    alone = len(tables) - len(silent) == 1
+    return [to_rows(table, names, alone=alone) for table in tables if table not in silent], silent
+
+
+def _ranks(made: Assembled, settings: Mapping[str, Setting]) -> dict[str, Mapping[str, Series]]:
+    """Return the series of each rank, without placeholders."""
+    return {rank: interpret(own, settings)[0] for rank, own in (made.ranks or {}).items()}
+
+
+def _replaced(written: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
+    """Return the series as they were written of which placeholders were interpreted."""
+    return {name: one for name, one in written.items() if series.get(name, one) is not one}
+
+
+def _merged(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    return dict(chain.from_iterable(part.items() for part in parts))
+
+
+def _loss_kind(rows: Sequence[MetricRows]) -> dict[str, Setting]:
+    """Return how the loss moves by nature, if its name says so."""
+    kind = next((part.loss_kind for part in rows if part.loss_kind), "")
+    return {"loss_kind": Setting(kind, "the loss's name")} if kind else {}
 
 
 def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
-    """The optimizer by which a monitor of learning rates calls its column, as in `lr-AdamW` and `lr-SGD/pg1`."""
-    columns = [column.name for part in rows for column in part.source.columns if column.metric == "lr"]
-    found = [(match[1], name) for name in columns if (match := _LR_OF.search(name))]
-    return {"optimizer": Setting(found[0][0].lower(), f"column {clean(found[0][1], 40)}")} if found else {}
+    """Return the optimizer after which a monitor of learning rates names its column: `lr-AdamW`, `lr-SGD/pg1`."""
+    for column in chain.from_iterable(part.source.columns for part in rows):
+        match = _LR_OF.search(column.name)
+        if column.metric == "lr" and match:
+            return {"optimizer": Setting(match[1].lower(), f"column {clean(column.name, 40)}")}
+    return {}
 
 
-def _beyond(run: Run) -> Iterator[str]:
-    """The notes on values that are too large to be reckoned with as they are."""
+def _too_large(run: Run) -> Iterator[str]:
+    """Yield the notes on values that are too large to calculate with."""
     for name, one in run.series.items():
-        if not one.labels and len(one) and float(np.nanmax(sizes := np.abs(one.values), initial=0.0)) > LARGEST:
-            sizes = np.where(np.isfinite(sizes), sizes, 0.0)
-            place = int(sizes.argmax())
-            if sizes[place] > LARGEST:
-                told = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[place]:.4g} at {run.unit}"
-                yield f"{told} {int(one.steps[place]):,}: they are reckoned with as {LARGEST:g}."
+        sizes = np.abs(one.values)
+        if one.labels or not len(one) or float(np.nanmax(sizes, initial=0.0)) <= LARGEST:
+            continue
+        sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+        index = int(sizes.argmax())
+        if sizes[index] > LARGEST:
+            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {run.unit}"
+            yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 
 
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
-    """The notes on what was not read, was replaced, or is missing."""
-    yield from (_unread(part.source) for part in rows if part.source.skipped_count)
-    yield from (_went_back(resume) for resume in made.resumes[:5])
-    yield from (_silent(gap) for gap in made.gaps[:5])
+    """Yield the notes on what was not read, was replaced, or is missing."""
+    for source in (part.source for part in rows if part.source.skipped_count):
+        first, lines = source.skipped[0], _counted(source.skipped_count, "line")
+        yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
+    for resume in made.resumes[:5]:
+        start, rows_ = f"after step {resume.from_step:,}", _counted(resume.replaced_rows, "row")
+        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {rows_}."
+    for gap in made.gaps[:5]:
+        steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
+        yield f"{gap.metric} is missing in {steps} while the log goes on."
 
 
-def _unread(source: FileUse) -> str:
-    first = source.skipped[0]
-    lines = f"{source.skipped_count:,} line{'s' if source.skipped_count != 1 else ''}"
-    return f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
-
-
-def _went_back(resume: Resume) -> str:
-    rows = f"{resume.replaced_rows:,} row{'s' if resume.replaced_rows != 1 else ''}"
-    return f"A resume: after step {resume.from_step:,} the log goes back to {resume.to_step:,} and replaces {rows}."
-
-
-def _silent(gap: Gap) -> str:
-    rows = f"{gap.rows:,} row{'s' if gap.rows != 1 else ''}"
-    return f"{gap.metric} is missing in {rows} of steps {gap.first_step:,} to {gap.last_step:,} while the log goes on."
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"

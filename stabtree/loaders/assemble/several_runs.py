@@ -1,4 +1,4 @@
-"""Several runs in one table: told apart by a column that names them, by columns of their own, or by restarts.
+"""Several runs in one table: separated by a column that names them, by columns of their own, or by restarts.
 
 Rows of two runs must never become one series. So runs are handed on as tables of their own, and the user is
 asked for one.
@@ -7,11 +7,12 @@ asked for one.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.assemble import steps as steps_
+from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.table import (
     MIN_ROWS,
     Column,
@@ -33,7 +34,7 @@ MAX_RUNS = 1000
 
 
 def split(table: Table, names: Names) -> tuple[Table, ...]:
-    """The tables of the runs in a table; the table itself where it holds one."""
+    """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
     table = _only_run(table, names)
@@ -41,20 +42,21 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
 
 
 def _run_columns(table: Table, names: Names) -> dict[str, dict[str, str]]:
-    """By run, its columns' names without the run's name; none where this is no such export."""
+    """Return by run its columns by their names without the run's; nothing where this is no such export."""
     found: dict[str, dict[str, str]] = {}
     for name in table.columns:
         metric, run = in_export(name), name.rpartition(" - ")[0]
         whole = names.metric(name)
         if metric and run and (not whole or "/" in whole):
             found.setdefault(run, {})[metric] = name
-    known = any(names.metric(metric) for own in found.values() for metric in own)
-    shared = [name for name in table.columns if " - " not in name and names.metric(name)]
-    return found if known and not shared else {}
+    shared = any(" - " not in name and names.metric(name) for name in table.columns)
+    if shared or not any(map(names.metric, chain.from_iterable(found.values()))):
+        return {}
+    return found
 
 
 def _only_run(table: Table, names: Names) -> Table:
-    """The table of an export that holds one run, its columns named as the run logged them."""
+    """Return the table of an export that holds one run with its columns named as the run logged them."""
     found = _run_columns(table, names)
     if len(found) != 1:
         return table
@@ -64,7 +66,7 @@ def _only_run(table: Table, names: Names) -> Table:
 
 
 def _by_columns(table: Table, names: Names) -> tuple[Table, ...]:
-    """A table for each run of a W&B export, of the rows that hold something of it."""
+    """Return a table for each run of a W&B export, of the rows that hold something of it."""
     found = _run_columns(table, names)
     if len(found) < 2:
         return ()
@@ -72,23 +74,21 @@ def _by_columns(table: Table, names: Names) -> tuple[Table, ...]:
     tables = []
     for run, series in found.items():
         own = {metric: table.columns[name] for metric, name in series.items()}
-        held = [column for column in own.values() if column]
-        keep = np.any([column.mask for column in held], axis=0) if held else np.zeros(table.rows, np.bool_)
+        keep = np.zeros(table.rows, np.bool_)
+        for column in filter(None, own.values()):
+            keep |= column.mask
         if keep.any():
             tables.append(_rows_of(replace(table, columns={**shared, **own}), keep, run))
     return tuple(tables) if len(tables) > 1 else ()
 
 
 def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
-    """A table for each name in the column that names the run."""
-    for name in _named(table, RUN, names):
-        column = table.columns[name]
-        if not column or not table.rows:
+    """Return a table for each name in the column that names the run."""
+    for name, column in _columns(table, RUN, names):
+        if not table.rows:
             continue
-        logged = column.mask
         # A row without a name is of the run of the row before.
-        last = np.maximum.accumulate(np.where(logged, np.arange(table.rows), 0))
-        values = column.values[last]
+        values = column.values[np.maximum.accumulate(np.where(column.mask, np.arange(table.rows), 0))]
         distinct, first = np.unique(values, return_index=True)
         if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(MAX_RUNS, table.rows / 2):
             continue
@@ -103,20 +103,21 @@ def _label(column: Column, value: float) -> str:
 
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
-    """A table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    found = None if _never_back(table, names) else _steps(table, names)
-    if found is None:
+    """Return a table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
+    axis = None if _never_back(table, names) else _axis(table, names)
+    if axis is None:
         return ()
-    axis, steps = found
+    name, steps = axis
     starts = _starts(table, steps, names)
     if len(starts) < 2:
         return ()
-    if epochs := _epochs(table, axis, steps, starts, names):
+    epochs = _epochs(table, name, steps, starts, names)
+    if epochs:
         return (epochs,)
     if len(starts) > MAX_RUNS or not _are_fresh(table, steps, starts, names):
         return ()
     tables = []
-    for number, (begin, end) in enumerate(zip(starts, [*starts[1:], table.rows], strict=True), 1):
+    for number, (begin, end) in enumerate(pairwise([*starts, table.rows]), 1):
         keep = np.zeros(table.rows, dtype=np.bool_)
         keep[begin:end] = True
         own = _rows_of(table, keep, str(number))
@@ -125,8 +126,8 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
 
 
 def _epochs(table: Table, axis: str, steps: Ints, starts: list[int], names: Names) -> Table | None:
-    """The table with its steps counted on, where they are counted within epochs that no column numbers."""
-    loss = _first_of(table, "loss", names)
+    """Return the table with its steps counted on, where they are counted within epochs that no column numbers."""
+    loss = _first(table, "loss", names)
     if loss is None:
         return None
     rows = np.flatnonzero(loss.mask)
@@ -138,51 +139,65 @@ def _epochs(table: Table, axis: str, steps: Ints, starts: list[int], names: Name
 
 
 def _never_back(table: Table, names: Names) -> bool:
-    """Whether neither steps nor epochs ever go back, which is told before any of them is copied."""
-    axes = [*_named(table, STEP, names), *_named(table, EPOCH, names)]
-    columns = [column for name in axes if (column := table.columns[name])]
-    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for c in columns)
+    """Whether neither steps nor epochs ever go back, which is checked before any of them is copied."""
+    axes = [*_columns(table, STEP, names), *_columns(table, EPOCH, names)]
+    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for _, c in axes)
 
 
-def _steps(table: Table, names: Names) -> tuple[str, Ints] | None:
-    """The column of the steps, else of the epochs, and its values; None where there is neither, or several ranks."""
-    if any(column for name in _named(table, RANK, names) if (column := table.columns[name])):
+def _axis(table: Table, names: Names) -> tuple[str, Ints] | None:
+    """Return the column of the steps, else of the epochs, and its values; None for several ranks, or where both lack.
+
+    Steps that are counted within epochs are no axis either.
+    """
+    if _columns(table, RANK, names):
         return None
-    epochs = [(name, column) for name in _named(table, EPOCH, names) if (column := table.columns[name])]
-    for name in _named(table, STEP, names):
-        column = table.columns[name]
-        found = steps_.from_column(name, column) if column else ""
-        if not isinstance(found, str) and found.keep is None:
-            within = any(c.logged is None and _rises_where(found.values, c.values) for _, c in epochs)
-            return None if within else (name, found.values)
+    epochs = _columns(table, EPOCH, names)
+    for name, column in _columns(table, STEP, names):
+        steps = _all_steps(name, column)
+        if steps is not None:
+            within = any(c.logged is None and _rises_where(steps, c.values) for _, c in epochs)
+            return None if within else (name, steps)
     for name, column in epochs:
-        found = steps_.from_column(name, column)
-        if not isinstance(found, str) and found.keep is None and _one_a_row(found.values):
-            return name, found.values
+        steps = _all_steps(name, column)
+        if steps is not None and _one_a_row(steps):
+            return name, steps
     return None
 
 
+def _all_steps(name: str, column: Column) -> Ints | None:
+    """Return the steps that a column holds, None where some row has none."""
+    found = from_column(name, column)
+    if isinstance(found, str) or found.keep is not None:
+        return None
+    return found.values
+
+
 def _one_a_row(epochs: Ints) -> bool:
-    """Whether each row is an epoch, but that a run may have been begun anew after its first one."""
+    """Whether each row is an epoch, allowing restarts after the first one."""
     again = np.diff(epochs) == 0
     return not again.all() and bool((epochs[1:][again] == epochs[0]).all())
 
 
 def _rises_where(steps: Ints, epochs: Floats) -> bool:
-    """Whether the epoch rises at each place where the steps go back: then they are counted within the epoch."""
+    """Whether the epoch rises wherever the steps go back: then they are counted within the epoch."""
     back = np.flatnonzero(np.diff(steps) < 0)
     return len(back) > 0 and bool((epochs[back + 1] > epochs[back]).all())
 
 
 def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
-    """The rows at which the log is at its first step anew, with the eval rows before it left to the run before."""
-    loss = _first_of(table, "loss", names)
-    rows = None if loss is None or loss.logged is None else np.flatnonzero(loss.logged)
-    seen = steps if rows is None else steps[rows]
-    if len(seen) < 2 * MIN_ROWS:
+    """Return the rows at which the log is at its first step anew; eval rows before one belong to the run before."""
+    loss = _first(table, "loss", names)
+    if loss is None or loss.logged is None:
+        return _beginnings(steps)
+    rows = np.flatnonzero(loss.logged)
+    starts = _beginnings(steps[rows])
+    return starts and [0, *rows[starts[1:]].tolist()]
+
+
+def _beginnings(steps: Ints) -> list[int]:
+    if len(steps) < 2 * MIN_ROWS:
         return []
-    starts = beginnings(seen, lambda _, place: bool(seen[place] <= seen[0]))
-    return starts if rows is None else [0, *(int(rows[place]) for place in starts[1:])]
+    return beginnings(steps, lambda _, index: bool(steps[index] <= steps[0]))
 
 
 def _are_fresh(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
@@ -190,27 +205,39 @@ def _are_fresh(table: Table, steps: Ints, starts: list[int], names: Names) -> bo
 
     Where neither was logged, one stretch that gets further than the one before it is that one resumed.
     """
-    columns = [column for metric in ("lr", "loss") if (column := _first_of(table, metric, names))]
+    columns = filter(None, (_first(table, metric, names) for metric in ("lr", "loss")))
     held = [(np.flatnonzero(column.mask), column.held) for column in columns]
-    told = [[is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held] for begin in starts[1:]]
-    if all(one is None for start in told for one in start):
+    fresh = [_is_fresh(held, begin) for begin in starts[1:]]
+    if fresh.count(None) == len(fresh):
         return len(starts) > 2 or bool(steps[: starts[1]].max() >= steps[starts[1] :].max())
-    return all(any(start) or all(one is None for one in start) for start in told)
+    return False not in fresh
 
 
-def _first_of(table: Table, metric: str, names: Names) -> Column | None:
-    return next((column for name in _named(table, metric, names) if (column := table.columns[name])), None)
+def _is_fresh(held: list[tuple[Ints, Floats]], begin: int) -> bool | None:
+    """Whether one of some columns begins anew at a row; None where none was logged there."""
+    answers = [is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held]
+    if answers.count(None) == len(answers):
+        return None
+    return any(answers)
 
 
-def _named(table: Table, role: str, names: Names) -> list[str]:
-    """The columns of a role, the best first."""
-    places = {name: names.match(name) for name in table.columns}
-    return sorted((name for name, (of, _) in places.items() if of == role), key=lambda name: (places[name].place, name))
+def _first(table: Table, metric: str, names: Names) -> Column | None:
+    return next((column for _, column in _columns(table, metric, names)), None)
+
+
+def _columns(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
+    """Return the columns of a role that were read, the best first."""
+    found = []
+    for name, column in table.columns.items():
+        meaning = names.match(name)
+        if meaning.role == role and column:
+            found.append((meaning.priority, name, column))
+    return [(name, column) for _, name, column in sorted(found, key=lambda item: item[:2])]
 
 
 def _rows_of(table: Table, keep: Bools, run: str) -> Table:
-    """The kept rows as the table of a run. What could not be read may be of any run, so it stays with each."""
+    """Return the kept rows as the table of a run. What could not be read may be of any run, so it stays with each."""
     columns = {name: column and column.pick(keep) for name, column in table.columns.items()}
-    places = np.cumsum(keep) - 1
-    saves = tuple(save._replace(row=int(places[save.row])) for save in table.saves if keep[save.row])
+    rows = np.cumsum(keep) - 1
+    saves = tuple(save._replace(row=int(rows[save.row])) for save in table.saves if keep[save.row])
     return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80), saves=saves)

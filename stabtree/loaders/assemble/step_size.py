@@ -16,10 +16,10 @@ BEYOND = 10
 
 
 def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tuple[int, tuple[str, ...]]:
-    """By how much the steps rise with one optimizer step, and a note where that is not 1.
+    """Return the logged steps per optimizer step, and a note where that is not 1.
 
-    Steps far beyond the planned ones count something else. How much of it comes to an optimizer step is told by the
-    interval at which the log was to be written, where that is configured, else by the planned steps themselves.
+    Steps far beyond the planned ones count something else. How much of it makes an optimizer step follows from the
+    interval at which the log was to be written, if that is configured, else from the planned steps themselves.
     """
     loss, planned, every = series.get("loss"), _count("max_steps", config), _count("log_interval", config)
     if loss is None or not planned or not len(loss) or int(loss.steps[-1]) < BEYOND * planned:
@@ -28,12 +28,12 @@ def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     size = round(between / every) if every else round((last + between) / planned)
     if size < BEYOND:
         return 1, ()
-    text = (
-        f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,} to an "
-    )
-    return size, (f"{text}optimizer step.",)
+    text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,}"
+    return size, (f"{text} to an optimizer step.",)
 
 
 def _count(key: str, config: Mapping[str, Setting]) -> int:
     value = config[key].value if key in config else 0
-    return value if isinstance(value, int) else 0
+    if isinstance(value, int):
+        return value
+    return 0

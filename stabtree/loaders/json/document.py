@@ -9,13 +9,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json import nested
 from stabtree.loaders.json.columns import columns_table, without_settings
-from stabtree.loaders.json.lines import parse, repeated
+from stabtree.loaders.json.lines import parse, parse_object, repeated_keys
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
-from stabtree.metrics.likely import guess
+from stabtree.metrics.likely import is_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,43 +29,41 @@ _MAY_HOLD_KEYS = re.compile(r'\[|\{\s*"\d')  # rows of numbers hold neither, and
 _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
+_INNER = re.compile(r'"(series|metrics|history|log_history|rows|records)"\s*:')
 
 
 def sniff(source: Source, names: Names) -> Sure:
-    """How surely this is one document of metrics."""
+    """Return how surely this is one document of metrics."""
     head = source.head.lstrip()
-    if source.binary or not head.startswith(("[", "{")) or is_wrapped(head):
+    if source.binary or not _is_json(head):
         return Sure.NO
-    if head.startswith("["):
-        return Sure.LIKELY if _ARRAY.match(head) else Sure.NO
+    if _ARRAY.match(head):
+        return Sure.LIKELY
     first = head.split("\n", 1)[0].strip()
     if first == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
-    keys = _KEY.findall(head) if _MAY_HOLD_KEYS.search(head) else []
-    known = any(names.metric(key) or names.role(key) == "step" or _is_named(key) for key in keys)
-    nested = re.search(r'"(series|metrics|history|log_history|rows|records)"\s*:', head)
-    if not known or nested:
-        return Sure.NO
-    return Sure.SURELY if len(source.data) >= HEAD_BYTES or _is_one(head) else Sure.NO
+    if _has_known_columns(head, names) and (len(source.data) >= HEAD_BYTES or parse_object(head) is not None):
+        return Sure.SURELY
+    return Sure.NO
 
 
-def _is_named(key: str) -> bool:
-    found = guess(key)
-    return found is not None and found.named
+def _is_json(head: str) -> bool:
+    """Return whether a text begins as JSON that no logger has wrapped."""
+    return head.startswith(("[", "{")) and not is_wrapped(head)
 
 
-def _is_one(text: str) -> bool:
-    try:
-        return isinstance(parse(text), dict)
-    except ValueError:
+def _has_known_columns(head: str, names: Names) -> bool:
+    """Return whether an object has a known column, and nothing inside that would hold the metrics."""
+    if head.startswith("[") or not _MAY_HOLD_KEYS.search(head) or _INNER.search(head):
         return False
+    return any(names.metric(key) or names.role(key) == "step" or is_named(key) for key in _KEY.findall(head))
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """The columns that are wanted.
+    """Read the columns that are wanted.
 
     Raises:
-        StabtreeError: where the document holds no records and no columns.
+        StabtreeError: if the document holds no records and no columns.
     """
     notes: list[str] = []
     text = text_of(source, notes)
@@ -74,19 +72,19 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         lists = _lists(value, names, source.path)
         if not lists:
             return nested.read(value, source, names)
-        return columns_table(source, "json columns", lists, names, (*notes, *repeated(text, 1)))
+        return columns_table(source, "json columns", lists, names, (*notes, *repeated_keys(text, 1)))
     rows = JsonRows(names, source.path)
-    notes += repeated(text, 1)
+    notes += repeated_keys(text, 1)
     if dropped := rows.add_all(value):
         notes.append(f"Entries of the array that are not objects: {dropped}, skipped.")
     return rows.table(source, "json records", (*notes, *rows.notes))
 
 
 def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list[Any]:
-    """The object or the array; of a broken one, and of objects in a row, those that stand whole.
+    """Return the object or the array; of a broken one, and of objects in a row, the complete objects.
 
     Raises:
-        StabtreeError: where nothing can be read.
+        StabtreeError: if nothing can be read.
     """
     try:
         value = parse(text)
@@ -103,16 +101,16 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list
 
 
 def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[Any]]:
-    """The columns of an object: its lists, and its objects from row to cell as pandas writes them.
+    """Return the columns of an object: its lists, and its objects from row to cell as pandas writes them.
 
     Raises:
-        StabtreeError: where there are too many of them.
+        StabtreeError: if there are too many columns.
     """
     lists = {}
     for name, cells in value.items():
         if isinstance(cells, list):
             lists[str(name)] = cells
-        elif isinstance(cells, dict) and cells and all(_ROW.fullmatch(key) for key in cells):
+        elif isinstance(cells, dict) and cells and all(map(_ROW.fullmatch, cells)):
             lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
     check_width(len(lists), path)
     return without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})

@@ -1,4 +1,4 @@
-"""What a frame that `Run.to_frame` made tells of its run in `attrs`: what a table can't hold."""
+"""What a frame made by `Run.to_frame` keeps of its run in `attrs`: what a table can't hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spans = tuple[tuple[int, int], ...]
 
 
 class Kept(NamedTuple):
-    """What a frame says of the run that it was made of.
+    """What a frame keeps of the run that it was made of.
 
     Attributes:
         config: the settings, with their sources.
@@ -25,7 +25,7 @@ class Kept(NamedTuple):
         steps_from: what the steps were read from.
         resumes: where the log went back.
         epoch_ends: the epochs by their last step.
-        saved: the lines that tell of a checkpoint, by its step.
+        saved: the lines that report a checkpoint, by its step.
     """
 
     config: Mapping[str, Setting] = {}
@@ -36,31 +36,32 @@ class Kept(NamedTuple):
     saved: Mapping[int, int] = {}
 
     def added_to(self, run: Run) -> Run:
-        """The run that was read of the frame, with what its rows can't tell; of a part of them what lies within it."""
+        """Return the run that was read from the frame, with what is kept of it up to its last step."""
         last = -1 if run.last_step is None else run.last_step
         return replace(
             run,
-            sources=tuple(replace(one, steps_from=self.steps_from or one.steps_from) for one in run.sources),
-            resumes=run.resumes or tuple(item for item in self.resumes if item.to_step <= last),
-            epoch_ends=run.epoch_ends or {step: epoch for step, epoch in self.epoch_ends.items() if step <= last},
-            saved={step: line for step, line in self.saved.items() if step <= last},
+            sources=tuple(replace(file, steps_from=self.steps_from or file.steps_from) for file in run.sources),
+            resumes=run.resumes or tuple(resume for resume in self.resumes if resume.to_step <= last),
+            epoch_ends=run.epoch_ends or _up_to(last, self.epoch_ends),
+            saved=_up_to(last, self.saved),
         )
 
 
+def _up_to(last: int, steps: Mapping[int, int]) -> dict[int, int]:
+    return {step: value for step, value in steps.items() if step <= last}
+
+
 def kept_in(frame: Any) -> Kept:
-    """What a frame says of its run; nothing where it was not made of one, or what it says was changed."""
-    attrs = getattr(frame, "attrs", None)
-    told = attrs.get(FRAME_KEY) if isinstance(attrs, dict) else None
-    if not isinstance(told, dict):
-        return Kept()
+    """Return what a frame keeps of its run; nothing if it was not made of one, or its `attrs` were changed."""
     try:
+        kept = frame.attrs[FRAME_KEY]
         return Kept(
-            config={str(key): Setting(_value(value), str(source)) for key, (value, source) in told["config"].items()},
-            not_logged={str(name): _spans(text) for name, text in told["not_logged"].items()},
-            steps_from=str(told["steps_from"]),
-            resumes=tuple(Resume(int(start), int(to), int(rows)) for start, to, rows in told["resumes"]),
-            epoch_ends={int(step): int(epoch) for step, epoch in told["epoch_ends"]},
-            saved={int(step): int(line) for step, line in told["saved"]},
+            config={str(key): Setting(_value(value), str(source)) for key, (value, source) in kept["config"].items()},
+            not_logged={str(name): _spans(text) for name, text in kept["not_logged"].items()},
+            steps_from=str(kept["steps_from"]),
+            resumes=tuple(Resume(int(start), int(to), int(rows)) for start, to, rows in kept["resumes"]),
+            epoch_ends={int(step): int(epoch) for step, epoch in kept["epoch_ends"]},
+            saved={int(step): int(line) for step, line in kept["saved"]},
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Kept()
@@ -80,9 +81,9 @@ def _spans(text: str) -> Spans:
 
 
 def within(steps: Sequence[Any], spans: Spans) -> list[bool]:
-    """Which steps lie in one of the spans."""
+    """Return for each step whether it is in one of the spans."""
     at = np.asarray(steps, dtype=np.float64)
     begins, ends = (np.array([span[side] for span in spans], dtype=np.float64) for side in (0, 1))
-    place = np.searchsorted(begins, at, side="right") - 1
-    found: list[bool] = ((place >= 0) & (at <= ends[place])).tolist()
+    index = np.searchsorted(begins, at, side="right") - 1
+    found: list[bool] = ((index >= 0) & (at <= ends[index])).tolist()
     return found

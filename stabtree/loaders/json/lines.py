@@ -26,10 +26,10 @@ _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IG
 
 
 def parse(line: str) -> Any:
-    """The JSON value of a line, `nan` and `inf` in any spelling included.
+    """Parse the JSON value of a line, `nan` and `inf` in any spelling included.
 
     Raises:
-        ValueError: where it is no JSON, with a reason fit to print.
+        ValueError: if it is not JSON, with a reason fit to print.
     """
     try:
         try:
@@ -43,14 +43,24 @@ def parse(line: str) -> Any:
         raise ValueError(f"is not valid JSON ({error.msg} at column {error.colno})") from None
 
 
-def repeated(text: str, line: int) -> tuple[str, ...]:
-    """A note on the keys that stand twice in the first object of a JSON text, of which parsers keep the last."""
+def parse_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a text is, None if it is none."""
+    try:
+        value = parse(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def repeated_keys(text: str, line: int) -> tuple[str, ...]:
+    """Return a note on keys that occur twice in the first object of a JSON text, of which parsers keep the last."""
     found: dict[str, None] = {}
 
     def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         kept = dict(pairs)
         if len(kept) < len(pairs):
-            found.update((name, None) for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+            counts = Counter(name for name, _ in pairs)
+            found.update((name, None) for name, times in counts.items() if times > 1)
         return kept
 
     try:
@@ -58,60 +68,59 @@ def repeated(text: str, line: int) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         return ()
     shown = ", ".join(clean(name, 40) for name in [*found][:LISTED])
-    return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",) if found else ()
+    if found:
+        return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",)
+    return ()
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is JSON lines."""
+    """Return how surely this is JSON lines."""
     if source.binary or is_wrapped(source.head):
         return Sure.NO
     lines = [line for line in first_lines(source, 50) if line.strip(" \r\0")]
-    objects = sum(is_object(line) for line in lines)
+    objects = sum(parse_object(line) is not None for line in lines)
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):
         return Sure.SURELY
-    cut = lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
-    return Sure.HARDLY if cut else Sure.NO
+    return Sure.HARDLY if _begins_object(source, lines) else Sure.NO
+
+
+def _begins_object(source: Source, lines: list[str]) -> bool:
+    """Return whether a small file begins as an object does."""
+    return bool(lines) and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
 
 
 def first_lines(source: Source, count: int) -> list[str]:
-    """The first lines of the head; of the file itself where the head ends inside the first or second line.
+    """Return the first lines of the head; of the file itself if the head ends inside the first or second line.
 
     A run that writes its whole configuration first has a first line longer than any head.
     """
     lines = source.head.split("\n", count)[:count]
     long = len(lines) <= 2 and len(source.data) >= HEAD_BYTES and lines[0].lstrip().startswith("{")
-    return [line for line, _ in zip(source.lines(), range(3), strict=False)] if long else lines
-
-
-def is_object(line: str) -> bool:
-    """Whether a line is a JSON object."""
-    try:
-        return isinstance(parse(line), dict)
-    except ValueError:
-        return False
+    if long:
+        return [line for line, _ in zip(source.lines(), range(3), strict=False)]
+    return lines
 
 
 def read(source: Source, names: Names) -> Table:
-    """The columns that are wanted.
+    """Read the columns that are wanted.
 
     Raises:
-        StabtreeError: where no line is a JSON object.
+        StabtreeError: if no line is a JSON object.
     """
     lines = source.lines()
     rows, skips = JsonRows(names, source.path), Skips()
     twice: tuple[str, ...] = ()
-    place = 1
+    first = 1
     for block in lines.blocks():
         count = block.count("\n")
         # A logger that writes a key twice does so in every line.
-        twice = twice or repeated(block.partition(_END)[0], place)
-        if not _take_plain(block, count, rows):
-            for offset, line in enumerate(block.split("\n")):
-                reason = _take(line, place + offset, rows) if line.strip(" \t\0") else ""
-                if reason:
-                    skips.add(place + offset, reason)
-        place += count
+        twice = twice or repeated_keys(block.partition(_END)[0], first)
+        if not _add_plain_block(block, count, rows):
+            for line_number, line in enumerate(block.split("\n"), first):
+                if reason := _add_line(line, line_number, rows):
+                    skips.add(line_number, reason)
+        first += count
     if not rows.keys and not rows.config:
         raise StabtreeError(
             "its objects hold no metrics, only lists or nothing" if rows.count else "no line of it is a JSON object",
@@ -122,11 +131,11 @@ def read(source: Source, names: Names) -> Table:
     return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
 
 
-def _take_plain(block: str, count: int, rows: JsonRows) -> bool:
-    """Take over a block of `count` lines at once, where it reads the same as line by line.
+def _add_plain_block(block: str, count: int, rows: JsonRows) -> bool:
+    """Add a block of `count` lines at once if that gives the same as line by line; return False if it may not.
 
-    It does where each line begins with a brace, ends with one and has no opening one between: then as many
-    objects as lines can only be the lines' own. Anything else, and all that JSON proper does not know, is left.
+    It does if each line begins with a brace, ends with one and has no opening one between: then as many
+    objects as lines can only be the lines' own. Anything else, and all that strict JSON does not know, is left.
     """
     if not block.startswith("{") or not block.endswith("}\n"):
         return False
@@ -142,13 +151,15 @@ def _take_plain(block: str, count: int, rows: JsonRows) -> bool:
     return len(objects) == count and rows.add_plain(objects, texts=texts)
 
 
-def _take(line: str, place: int, rows: JsonRows) -> str:
-    """Add a line to the rows; the reason if it can't be."""
+def _add_line(line: str, line_number: int, rows: JsonRows) -> str:
+    """Add a line to the rows, unless it is blank; return the reason if it can't be read."""
+    if not line.strip(" \t\0"):
+        return ""
     try:
         row = parse(line)
     except ValueError as error:
         return clean(error, 120)
     if not isinstance(row, dict):
         return f"is no JSON object: {clean(line, 40)!r}"
-    rows.add(row, place)
+    rows.add(row, line_number)
     return ""

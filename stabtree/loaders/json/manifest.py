@@ -14,7 +14,7 @@ A manifest is one JSON object. All of its keys are optional:
       "metrics_file": "metrics.csv"
     }
 
-The settings may also stand inside `config`, `args` or `hparams`, and under the names that common trainers
+The settings may also be inside `config`, `args` or `hparams`, and under the names that common trainers
 give them (`stabtree.loaders.config.KEYS`). The metrics are one of
 
 - files in the manifest's folder or below: `metrics_file`, `metrics_files`, `metrics`, `log_file` or `files`,
@@ -32,6 +32,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +43,13 @@ from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json import nested
 from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.whole import records
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.metrics.final_values import check_object
 from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
@@ -66,7 +68,7 @@ class Manifest:
 
     Attributes:
         config: its settings, canonical.
-        files: the metrics files that it names, checked to lie in its folder.
+        files: the metrics files that it names, checked to be in its folder.
         content: the whole object.
         notes: settings of the wrong kind, and files named twice.
     """
@@ -78,38 +80,35 @@ class Manifest:
 
 
 def sniff(source: Source, names: Names) -> Sure:
-    """How surely this is a manifest: one JSON object that spans the file."""
+    """Return how surely this is a manifest: one JSON object that spans the file."""
     head = source.head.lstrip()
     if source.binary or not head.startswith("{"):
         return Sure.NO
     if source.name.lower() == "manifest.json":
         return Sure.SURELY
     lines = [line for line in jsonl.first_lines(source, 50) if line.strip()]
-    if _whole(lines[0]) is not None:
+    content = jsonl.parse_object(lines[0])
+    if content is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
-        keys = _whole(lines[0]) or {}
-        if len(lines) > 1:
-            return Sure.NO
-        own = any(isinstance(keys.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-        return Sure.LIKELY if own or nested.holds(keys, names) else Sure.NO
+        if len(lines) == 1 and _has_metrics(content, names):
+            return Sure.LIKELY
+        return Sure.NO
     # An object over several lines, or one too long for the head.
-    whole = len(source.data) >= HEAD_BYTES or _whole(head) is not None
-    return Sure.MAYBE if whole and re.match(r'\{\s*"', head) else Sure.NO
+    if re.match(r'\{\s*"', head) and (len(source.data) >= HEAD_BYTES or jsonl.parse_object(head) is not None):
+        return Sure.MAYBE
+    return Sure.NO
 
 
-def _whole(line: str) -> dict[str, Any] | None:
-    try:
-        value = jsonl.parse(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+def _has_metrics(content: Mapping[str, Any], names: Names) -> bool:
+    own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
+    return own or nested.holds(content, names)
 
 
 def parse(source: Source) -> Manifest:
     """Read the manifest, not the metrics that it names.
 
     Raises:
-        StabtreeError: where it is broken, or names files outside of its folder.
+        StabtreeError: if it is broken, or names files outside of its folder.
     """
     text = "\n".join(source.lines())
     try:
@@ -134,76 +133,76 @@ def parse(source: Source) -> Manifest:
             where=source.path,
             hint="take one of them out of it, or name the metrics file itself",
         )
-    return Manifest(config, files, content, (*notes, *again, *_beside(content), *jsonl.repeated(text, 1)))
+    return Manifest(config, files, content, (*notes, *again, *_unread_notes(content), *jsonl.repeated_keys(text, 1)))
 
 
-def _beside(content: Mapping[str, Any]) -> Iterator[str]:
-    """A word on what may hold metrics, too, beside what is read: of several keys the first one counts."""
-    named = [key for key in FILE_KEYS if _names(content.get(key))]
-    held = [key for key in dict.fromkeys(("series", *RECORD_KEYS)) if _held(content.get(key))]
-    left = [*named[1:], *(held if named else held[1:])]
-    if left:
-        read_ = (named or held)[0]
-        yield f"The manifest's metrics are read from its {read_!r}; left unread: {', '.join(map(repr, left))}."
+def _unread_notes(content: Mapping[str, Any]) -> Iterator[str]:
+    """Describe what may hold metrics and is not read: of several keys the first one counts."""
+    keys = [key for key in FILE_KEYS if _names(content.get(key))]
+    keys += [key for key in ("series", *RECORD_KEYS) if _is_columns_or_records(content.get(key))]
+    if len(keys) > 1:
+        unread = ", ".join(map(repr, keys[1:]))
+        yield f"The manifest's metrics are read from its {keys[0]!r}; left unread: {unread}."
 
 
 def _names(value: Any) -> list[str]:
-    """The files that a value of a manifest names; none where it is something else."""
+    """Return the files that a value of a manifest names; none if it is something else."""
     names = [value] if isinstance(value, str) else value
-    return names if isinstance(names, list) and names and all(isinstance(name, str) for name in names) else []
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        return names
+    return []
 
 
-def _held(value: Any) -> bool:
-    """Whether a value of a manifest is columns, or records."""
-    cells = value.values() if isinstance(value, dict) else ()
-    return any(isinstance(cell, list) for cell in cells) or (
-        isinstance(value, list) and any(isinstance(row, dict) for row in value)
-    )
+def _is_columns_or_records(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(isinstance(cells, list) for cells in value.values())
+    return bool(records(value))
 
 
 def _inline(content: Mapping[str, Any]) -> str:
-    """The key under which a manifest holds metrics itself; nothing where it does not."""
+    """Return the key under which a manifest holds metrics itself; nothing if it holds none."""
     for key in ("series", *RECORD_KEYS):
-        value = content.get(key)
-        held = [name for name, cells in value.items() if isinstance(cells, list)] if isinstance(value, dict) else []
-        if isinstance(value, list):
-            held = [name for row in value if isinstance(row, dict) for name in row]
-        if any(Names().metric(str(name)) for name in held):
+        if any(Names().metric(str(name)) for name in _column_names(content.get(key))):
             return key
     return ""
 
 
+def _column_names(value: Any) -> Iterable[Any]:
+    """Return the names in columns, or in records; none if a value is something else."""
+    if isinstance(value, dict):
+        return [name for name, cells in value.items() if isinstance(cells, list)]
+    return chain.from_iterable(records(value))
+
+
 def _files(source: Source, content: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The metrics files that a manifest names, each once, and a note where it names one again.
+    """Return the metrics files that a manifest names, each once, and a note if it names one again.
 
     Raises:
-        StabtreeError: where it names one outside of its folder, or more than a run may have.
+        StabtreeError: if it names one outside of its folder, or more than a run may have.
     """
-    for key in FILE_KEYS:
-        if names := _names(content.get(key)):
-            once = dict.fromkeys(names)
-            if len(once) > MAX_FILES:
-                raise StabtreeError(
-                    f"names {len(once):,} files, more than the {MAX_FILES:,} that a run may have",
-                    where=source.path,
-                    hint=f"name the files of a few ranks, such as {clean(names[0], 60)}",
-                )
-            files: dict[Path, Path] = {}
-            for name in once:
-                file = inside(source, name)
-                files.setdefault(file.resolve(), file)
-            again = len(names) - len(files)
-            return tuple(files.values()), (
-                f"Files that the manifest names again: {again:,}, read once.",
-            ) if again else ()
-    return (), ()
+    names = next(filter(None, (_names(content.get(key)) for key in FILE_KEYS)), [])
+    distinct = dict.fromkeys(names)
+    if len(distinct) > MAX_FILES:
+        raise StabtreeError(
+            f"names {len(distinct):,} files, more than the {MAX_FILES:,} that a run may have",
+            where=source.path,
+            hint=f"name the files of a few ranks, such as {clean(names[0], 60)}",
+        )
+    files: dict[Path, Path] = {}
+    for name in distinct:
+        file = inside(source, name)
+        files.setdefault(file.resolve(), file)
+    notes: tuple[str, ...] = ()
+    if again := len(names) - len(files):
+        notes = (f"Files that the manifest names again: {again:,}, read once.",)
+    return tuple(files.values()), notes
 
 
 def inside(source: Source, name: str) -> Path:
-    """The file that a manifest names, which must lie in the manifest's folder.
+    """Return the file that a manifest names, which must be in the manifest's folder.
 
     Raises:
-        StabtreeError: where it does not, or is not there.
+        StabtreeError: if it is elsewhere, or does not exist.
     """
     folder = (source.file or Path("manifest.json")).parent
     shown = clean(name, 80)
@@ -222,10 +221,10 @@ def inside(source: Source, name: str) -> Path:
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """The metrics that the manifest itself holds.
+    """Read the metrics that the manifest itself holds.
 
     Raises:
-        StabtreeError: where it holds none.
+        StabtreeError: if it holds none.
     """
     manifest = parse(source)
     series = manifest.content.get("series") or manifest.content.get("metrics")
@@ -234,15 +233,11 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         table = columns_table(source, "manifest with series", lists, names, manifest.notes)
         return replace(table, config=manifest.config)
     for key in RECORD_KEYS:
-        records = manifest.content.get(key)
-        if isinstance(records, list) and any(isinstance(row, dict) for row in records):
-            return _records(source, key, records, manifest, names)
+        if records(manifest.content.get(key)):
+            return _read_records(source, key, manifest, names)
     if nested.holds(manifest.content, names):
-        found = nested.read(manifest.content, source, names)
-        return tuple(
-            replace(table, config={**table.config, **manifest.config}, notes=(*manifest.notes, *table.notes))
-            for table in found
-        )
+        tables = nested.read(manifest.content, source, names)
+        return tuple(_with_manifest(table, manifest) for table in tables)
     check_object(manifest.content, source.path, names)
     raise StabtreeError(
         "holds no metrics and names no file that does",
@@ -251,9 +246,12 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     )
 
 
-def _records(source: Source, key: str, records: list[Any], manifest: Manifest, names: Names) -> Table:
+def _read_records(source: Source, key: str, manifest: Manifest, names: Names) -> Table:
     rows = JsonRows(names, source.path)
-    dropped = rows.add_all(records)
-    note = (f"Entries of {key} that are not objects: {dropped}, skipped.",) if dropped else ()
-    table = rows.table(source, "manifest with records", (*manifest.notes, *rows.notes, *note))
-    return replace(table, config={**table.config, **manifest.config})
+    if dropped := rows.add_all(manifest.content[key]):
+        rows.notes.append(f"Entries of {key} that are not objects: {dropped}, skipped.")
+    return _with_manifest(rows.table(source, "manifest with records", tuple(rows.notes)), manifest)
+
+
+def _with_manifest(table: Table, manifest: Manifest) -> Table:
+    return replace(table, config={**table.config, **manifest.config}, notes=(*manifest.notes, *table.notes))

@@ -18,8 +18,11 @@ _TIME = re.compile(r"\d{8}_\d{6}")
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """The runs in a work folder, or the one whose own folder this is."""
+    """Return the runs in a work folder, or the one whose own folder this is."""
     own = [path / "vis_data" / "scalars.json", path / "scalars.json"]
     first = next((file for file in own if is_file(file)), None)
-    files = [first] if first else [entry / "vis_data" / "scalars.json" for entry in numbered(path, _TIME)]
+    if first:
+        files = [first]
+    else:
+        files = [entry / "vis_data" / "scalars.json" for entry in numbered(path, _TIME)]
     return runs_of(files, lambda file: file.parent.parent.name, lines.read, asked.names)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
-from stabtree.common.text import clean
 from stabtree.loaders.config import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, odd
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, example, may_be_misread
+from stabtree.run import NEW_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,21 +30,21 @@ EXACT = 2.0**53
 
 @dataclass(slots=True)
 class _Cells:
-    """The cells of one key: their values, and the rows that hold them."""
+    """The cells of one key: their values, and the indices of the rows that hold them."""
 
     builder: ColumnBuilder
     progress: bool
-    places: list[Ints] = field(default_factory=list)
+    indices: list[Ints] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
 
     def flush(self) -> None:
-        """Give what waits to the builder."""
+        """Pass the pending cells on to the builder."""
         if self.cells:
             cells = [_done(cell) for cell in self.cells] if self.progress else self.cells
             self.builder.add(cells, self.lines)
-            self.places.append(np.array(self.rows, dtype=np.int64))
+            self.indices.append(np.array(self.rows, dtype=np.int64))
             self.rows, self.cells, self.lines = [], [], []
 
 
@@ -59,6 +59,7 @@ class JsonRows:
         keys: every key that was met and whether it is kept, in the order of first appearance.
         config: configuration found among the rows.
         notes: settings of the wrong kind.
+        others: how many rows each earlier run of the file had, which are left out.
     """
 
     names: Names
@@ -67,22 +68,27 @@ class JsonRows:
     keys: dict[str, bool] = field(default_factory=dict)
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    others: list[int] = field(default_factory=list)
+    _begins: bool = False
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
-        """Append one object, which stands in `line`; a row of configuration goes to `config`."""
+        """Append one object, which is in `line`; a row of configuration goes to `config`."""
         config = config_row(row, self.names)
         if config is not None:
             found, notes = config
+            if self.count and NEW_RUN in (row.get("config") or ()):
+                self._begins, self.config = True, {}
             self.config |= found
             self.notes += notes
             return
+        self._begin()
         for name, cell in row.items():
             if isinstance(cell, list | dict) and cell and self.names.wanted(name):
                 self._note_odd(name, cell, line)
         for name, cell in flatten(row):
-            if not self._wanted(name):
+            if not self._add_key(name):
                 continue
             held = self._held(name)
             held.rows.append(self.count)
@@ -93,49 +99,76 @@ class JsonRows:
         self.count += 1
 
     def add_plain(self, rows: Sequence[Mapping[str, Any]], *, texts: bool) -> bool:
-        """Append objects of one line each, if they hold nothing but plain numbers where it matters.
+        """Append objects of one line each, if all of their wanted values are plain numbers.
 
         Args:
             rows: the objects.
             texts: whether some of their cells are texts.
 
         Returns:
-            False where they don't; then nothing was appended.
+            False if they are not; then nothing was appended.
         """
         parts = []
-        for keys, alike in _alike(rows):
-            wanted = [key for key in keys if (self.keys[key] if key in self.keys else self.names.wanted(key))]
-            if may_be_config(keys, self.names) or any(self.names.is_label(key) for key in wanted):
+        for keys, indices in _by_keys(rows):
+            alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
+            wanted = [key for key in keys if self._is_wanted(key)]
+            values = self._plain_values(alike, keys, wanted, texts=texts)
+            if values is None:
                 return False
-            if any(isinstance(value, list) for value in rows[alike[0]].values()):
-                # Not a cell, so that its key is none of a column unless another row has one there.
-                return False
-            own = rows if len(alike) == len(rows) else [rows[place] for place in alike]
-            values = _numbers(own, wanted, texts=texts)
-            if values is None or any(isinstance(row[key], bool) for key in _ones(wanted, values) for row in own):
-                return False
-            parts.append((keys, wanted, np.asarray(alike, dtype=np.int64) + self.count, values))
-        for keys, wanted, places, values in parts:
+            parts.append((keys, wanted, np.asarray(indices, dtype=np.int64), values))
+        self._begin()
+        for keys, wanted, own, values in parts:
             for key in keys:
-                self._wanted(key)
+                self._add_key(key)
             for column, key in enumerate(wanted):
                 held = self._held(key)
                 held.flush()
                 held.builder.add_numbers(values[:, column])
-                held.places.append(places)
+                held.indices.append(own + self.count)
         self.count += len(rows)
         return True
 
+    def _plain_values(
+        self, rows: Sequence[Mapping[str, Any]], keys: tuple[str, ...], wanted: list[str], *, texts: bool
+    ) -> Floats | None:
+        """Return the wanted values of rows with the same keys, (rows, wanted); None if they need a closer look."""
+        if may_be_config(keys, self.names) or any(map(self.names.is_label, wanted)):
+            return None
+        if any(isinstance(value, list) for value in rows[0].values()):
+            # Not a cell, so that its key is none of a column unless another row has one there.
+            return None
+        values = _numbers(rows, wanted, texts=texts)
+        if values is None or _holds_boolean(rows, wanted, values):
+            return None
+        return values
+
+    def _begin(self) -> None:
+        """Leave out the rows so far where the row to come is the first one of another run."""
+        if self._begins:
+            self.others.append(self.count)
+            self.count, self._begins = 0, False
+            self.keys, self._cells, self._odd = {}, {}, {}
+
+    def _runs_note(self) -> tuple[str, ...]:
+        if not self.others:
+            return ()
+        text = f"The file holds {len(self.others) + 1} runs of a Recorder: the last is read"
+        return (f"{text} (rows of the others: {sum(self.others):,}).",)
+
     def _note_odd(self, name: str, cell: object, line: int) -> None:
-        rows, _ = self._odd.setdefault(name, ([], f"line {line}: {clean(cell, 40)!r}"))
+        rows, _ = self._odd.setdefault(name, ([], example(line, cell)))
         rows.append(self.count)
 
-    def _wanted(self, name: str) -> bool:
+    def _is_wanted(self, name: str) -> bool:
         wanted = self.keys.get(name)
-        if wanted is None:
+        return self.names.wanted(name) if wanted is None else wanted
+
+    def _add_key(self, name: str) -> bool:
+        """Remember a key; return whether its cells are kept."""
+        if name not in self.keys:
             check_width(len(self.keys) + 1, self.path)
-            wanted = self.keys[name] = self.names.wanted(name)
-        return wanted
+            self.keys[name] = self.names.wanted(name)
+        return self.keys[name]
 
     def _held(self, name: str) -> _Cells:
         if name not in self._cells:
@@ -144,37 +177,40 @@ class JsonRows:
         return self._cells[name]
 
     def columns(self) -> dict[str, Column | None]:
-        """One column for each key, a missing key not logged."""
-        return {name: self._with_odd(name) if name in self._cells else None for name in self.keys}
+        """Return one column for each key, a missing key not logged."""
+        return dict.fromkeys(self.keys) | {name: self._with_odd(name) for name in self._cells}
 
     def add_all(self, entries: Sequence[Any]) -> int:
-        """Append the objects of a list, each counted as a line; how many entries are none."""
-        for place, entry in enumerate(entries, 1):
+        """Append the objects of a list, each counted as a line; return how many entries are none."""
+        dropped = 0
+        for line, entry in enumerate(entries, 1):
             if isinstance(entry, dict):
-                self.add(entry, place)
-        return sum(not isinstance(entry, dict) for entry in entries)
+                self.add(entry, line)
+            else:
+                dropped += 1
+        return dropped
 
     def add_parsed(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Append objects that were parsed from JSON, each counted as a line; plain ones in one go."""
         for begin in range(0, len(entries), PENDING):
             block = entries[begin : begin + PENDING]
             if not self.add_plain(block, texts=True):
-                for place, entry in enumerate(block, begin + 1):
-                    self.add(entry, place)
+                for line, entry in enumerate(block, begin + 1):
+                    self.add(entry, line)
 
     def table(self, source: Source, format_: str, notes: tuple[str, ...]) -> Table:
-        """The rows as the table of a source, with the configuration among them."""
+        """Return the rows as the table of a source, with the configuration among them."""
         return Table(
             path=source.path,
             format=source.describe(format_),
             rows=self.count,
             columns=self.columns(),
             config=self.config,
-            notes=notes,
+            notes=(*self._runs_note(), *notes),
         )
 
     def _with_odd(self, name: str) -> Column:
-        """A column with the lists and objects that stand where it has numbers elsewhere."""
+        """Return a column, garbled where its rows hold lists and objects instead of numbers."""
         column = self._column(self._cells[name])
         if name not in self._odd:
             return column
@@ -187,42 +223,45 @@ class JsonRows:
     def _column(self, held: _Cells) -> Column:
         held.flush()
         sparse = held.builder.column()
-        places = np.concatenate(held.places)
-        if len(places) == self.count and (places[1:] > places[:-1]).all():
+        indices = np.concatenate(held.indices)
+        if len(indices) == self.count and (indices[1:] > indices[:-1]).all():
             return sparse
         values = np.zeros(self.count)
         logged = np.zeros(self.count, dtype=np.bool_)
-        # A key that stands twice in a row's nested forms: the later cell is kept.
-        values[places] = sparse.values
-        logged[places] = sparse.mask
+        # Of a key that a row holds twice, flat and nested, the later cell is kept.
+        values[indices] = sparse.values
+        logged[indices] = sparse.mask
         found = replace(sparse, values=values, logged=logged)
         if sparse.garbled is None:
             return found
         garbled = np.zeros(self.count, dtype=np.bool_)
-        garbled[places] = sparse.garbled
+        garbled[indices] = sparse.garbled
         return replace(found, garbled=garbled)
 
 
-def _alike(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
-    """The places of the rows that hold the same keys, for each set of keys in the order of its first row."""
-    if len(kinds := set(map(tuple, rows))) == 1:
+def _by_keys(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
+    """Return the indices of the rows with the same keys, for each set of keys in the order of its first row."""
+    kinds = set(map(tuple, rows))
+    if len(kinds) == 1:
         return [(kinds.pop(), range(len(rows)))]
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(tuple(row), []).append(place)
-    return places.items()
+    indices: dict[tuple[str, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        indices.setdefault(tuple(row), []).append(index)
+    return indices.items()
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool) -> Floats | None:
-    """The values of the rows as (rows, keys), where all are plain numbers."""
+    """Return the values of the rows as (rows, keys); None if not all are plain numbers."""
     if not keys:
         return np.zeros((len(rows), 0))
     get = itemgetter(*keys)
     try:
-        cells: Iterable[Any] = chain.from_iterable(map(get, rows)) if len(keys) > 1 else map(get, rows)
+        cells: Iterable[Any] = map(get, rows)
+        if len(keys) > 1:
+            cells = chain.from_iterable(cells)
         if texts:
             cells = list(cells)
-            if str in set(map(type, cells)) and odd(cells):
+            if str in set(map(type, cells)) and may_be_misread(cells):
                 return None
         values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
     except (KeyError, ValueError, TypeError, OverflowError):
@@ -233,13 +272,14 @@ def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool)
     return values.reshape(len(rows), len(keys)) if plain else None
 
 
-def _ones(keys: list[str], values: Floats) -> list[str]:
-    """The keys that hold a 0 or a 1 somewhere, and so may hold a boolean."""
-    return [key for key, some in zip(keys, ((values == 0) | (values == 1)).any(axis=0).tolist(), strict=True) if some]
+def _holds_boolean(rows: Sequence[Mapping[str, Any]], keys: list[str], values: Floats) -> bool:
+    """Return whether a 0 or a 1 of the rows is a boolean."""
+    suspects = compress(keys, ((values == 0) | (values == 1)).any(axis=0))
+    return any(bool in set(map(type, map(itemgetter(key), rows))) for key in suspects)
 
 
 def _done(cell: Cell) -> Cell:
-    """The 40 of `40/438`, which ms-swift and others write for a step."""
+    """Return the 40 of `40/438`, which ms-swift and others write for a step; any other cell as it is."""
     if isinstance(cell, str):
         done, slash, total = cell.partition("/")
         if slash and done.strip().isdecimal() and total.strip().isdecimal():
@@ -248,7 +288,7 @@ def _done(cell: Cell) -> Cell:
 
 
 def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Cell]]:
-    """The cells of an object, nested keys joined with `/`; lists and anything too deep are left out."""
+    """Yield the cells of an object, nested keys joined with `/`; lists and anything too deep are left out."""
     for key, value in row.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):

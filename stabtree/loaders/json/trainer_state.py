@@ -29,23 +29,24 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is a trainer's state."""
+    """Return how surely this is a trainer's state."""
     if source.binary or not source.head.lstrip().startswith("{"):
         return Sure.NO
-    return Sure.SURELY if _HISTORY.search(source.head) and '"global_step"' in source.head else Sure.NO
+    if _HISTORY.search(source.head) and '"global_step"' in source.head:
+        return Sure.SURELY
+    return Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:
-    """The rows of `log_history` that hold points of the run.
+    """Read the rows of `log_history` that hold points of the run.
 
     Raises:
-        StabtreeError: where there are none.
+        StabtreeError: if there are none.
     """
     notes: list[str] = []
     text = text_of(source, notes)
     state = _parse(source, text, notes)
-    history = state.get("log_history")
-    entries = records(history) if isinstance(history, list) else []
+    entries = records(state.get("log_history"))
     points = [entry for entry in entries if not is_summary(entry)]
     if not points:
         raise StabtreeError(
@@ -63,10 +64,10 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
-    """The state; of one that was cut while it was written, the rows before the cut.
+    """Return the state; of one that was cut while it was written, the rows before the cut.
 
     Raises:
-        StabtreeError: where nothing can be read.
+        StabtreeError: if nothing can be read.
     """
     try:
         state = parse(text)
@@ -81,38 +82,40 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
 
 
 def is_summary(entry: Mapping[str, Any]) -> bool:
-    """Whether this is the row that the trainer writes when it is done."""
+    """Return whether this is the row that the trainer writes when it is done."""
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """The newest state in an output folder or in one of its checkpoints: each holds the history of all before."""
+    """Read the newest state in an output folder or its checkpoints: each holds the history of all before."""
     states = [file for file in (path / NAME, *(file for _, file in checkpoints(path))) if is_file(file)]
-    read_ = []
+    tables = []
     notes: list[str] = []
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
     for file in states[:4]:
         try:
-            read_.append(read(open_source(file), asked.names))
+            tables.append(read(open_source(file), asked.names))
         except StabtreeError as error:
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
-    if not read_:
+    if not tables:
         return ()
-    newest = max(read_, key=_last_step)
+    newest = max(tables, key=_last_step)
     if len(states) > 1:
         notes.append(f"Read {clean(newest.path)}, the newest of {len(states)} states in the folder.")
     return (replace(newest, notes=(*notes, *newest.notes)),)
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:
-    """The steps of the checkpoints in an output folder and the places of their states, the highest step first."""
+    """Return the steps of the checkpoints in an output folder with their states, the highest step first."""
     try:
-        found = [(int(name[1]), entry) for entry in path.iterdir() if (name := _CHECKPOINT.fullmatch(entry.name))]
+        matches = [(_CHECKPOINT.fullmatch(entry.name), entry) for entry in path.iterdir()]
     except OSError:
         return []
-    return [(step, entry / NAME) for step, entry in sorted(found, reverse=True)]
+    return sorted(((int(match[1]), entry / NAME) for match, entry in matches if match), reverse=True)
 
 
 def _last_step(table: Table) -> float:
     column = table.columns.get("step")
-    return float(column.values.max()) if column and len(column.values) else float(table.rows)
+    if column and len(column.values):
+        return float(column.values.max())
+    return float(table.rows)

@@ -15,6 +15,8 @@ from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from stabtree.loaders.json.frame import Spans
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -24,14 +26,14 @@ KINDS = "a DataFrame, a mapping of column to values, a list of records, or a Run
 
 
 def values_table(data: object, names: Names) -> Table:
-    """The table of a DataFrame (pandas, polars), an Arrow table, columns (`{"loss": [...]}`) or records.
+    """Return the table of a DataFrame (pandas, polars), an Arrow table, columns (`{"loss": [...]}`) or records.
 
-    A cell of a DataFrame that is NaN may be a NaN that was logged or nothing at all: it is taken for nothing in a
-    column with a value in fewer than half of its rows, and in rows that hold values of such columns alone, as rows of
-    an evaluation do. Of columns and records, None is nothing and NaN is a value.
+    A NaN in a DataFrame may have been logged, or mean nothing at all: it is taken for nothing in a column with a value
+    in fewer than half of its rows, and in rows that hold values of such columns alone, as rows of an evaluation do. In
+    columns and records, None is nothing and NaN is a value.
 
     Raises:
-        StabtreeError: where it is none of these, or holds what can't be columns.
+        StabtreeError: if it is none of these, or holds what can't be columns.
     """
     if hasattr(data, "collect_schema") and not hasattr(data, "rows"):
         raise StabtreeError(f"a {type(data).__name__} holds no values yet", hint="give what its .collect() returns")
@@ -44,43 +46,51 @@ def values_table(data: object, names: Names) -> Table:
         lists = _even({str(name): _plain(cells, str(name)) for name, cells in data.items()})
         return columns_table(_source("columns"), "columns", lists, names, ())
     if isinstance(data, Iterable) and not isinstance(data, str | bytes) and getattr(data, "ndim", None) != 0:
-        source = _source("records")
-        rows = JsonRows(names, source.path)
-        records = [_record(item) for item in data]
-        if records and not any(isinstance(item, Mapping) for item in records):
-            raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
-        dropped = rows.add_all(records)
-        note = (f"Records that are no mappings: {dropped:,}, skipped.",) if dropped else ()
-        return rows.table(source, "records", (*rows.notes, *note))
+        return _records_table(data, names)
     raise StabtreeError(f"a {type(data).__name__} is no run", hint=f"give a path, {KINDS}")
 
 
-def _source(called: str) -> Source:
-    return Source(called, None, b"", 0)
+def _records_table(data: Iterable[object], names: Names) -> Table:
+    source = _source("records")
+    rows = JsonRows(names, source.path)
+    records = [_record(item) for item in data]
+    if records and not any(isinstance(item, Mapping) for item in records):
+        raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
+    if dropped := rows.add_all(records):
+        rows.notes.append(f"Records that are no mappings: {dropped:,}, skipped.")
+    return rows.table(source, "records", tuple(rows.notes))
+
+
+def _source(name: str) -> Source:
+    return Source(name, None, b"", 0)
 
 
 def _record(item: object) -> object:
-    return {str(key): _scalar(value) for key, value in item.items()} if isinstance(item, Mapping) else item
+    if isinstance(item, Mapping):
+        return {str(key): _scalar(value) for key, value in item.items()}
+    return item
 
 
 def _scalar(value: object) -> object:
-    """A value of an array library as a plain one."""
+    """Return a value of an array library as a plain one."""
     if _is_missing(value):
         return None
     item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "size", None) in (1, None) else value
+    if callable(item) and getattr(value, "size", None) in (1, None):
+        return item()
+    return value
 
 
 def _plain(cells: Any, name: str) -> list[Any]:
-    """The values of a column as a list.
+    """Return the values of a column as a list.
 
     Raises:
-        StabtreeError: where they are no sequence of single values.
+        StabtreeError: if they are no sequence of single values.
     """
-    for way in ("tolist", "to_list"):
-        if hasattr(cells, way):
-            cells = getattr(cells, way)()
-            break
+    if hasattr(cells, "tolist"):
+        cells = cells.tolist()
+    elif hasattr(cells, "to_list"):
+        cells = cells.to_list()
     if isinstance(cells, str | bytes | Mapping) or not isinstance(cells, Iterable):
         raise StabtreeError(
             f"the column {clean(name, 40)!r} is no list of values",
@@ -90,10 +100,10 @@ def _plain(cells: Any, name: str) -> list[Any]:
 
 
 def _even(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The columns, which must be of one length.
+    """Return the columns, which must have the same length.
 
     Raises:
-        StabtreeError: where they are not: nobody knows which rows belong together.
+        StabtreeError: if they have not: nobody knows which rows belong together.
     """
     longest = max(lists, key=lambda name: len(lists[name]), default="")
     for name, cells in lists.items():
@@ -104,10 +114,10 @@ def _even(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def _check_distinct(names: list[str]) -> None:
-    """Raise where two columns have one name.
+    """Raise if two columns have the same name.
 
     Raises:
-        StabtreeError: where they have.
+        StabtreeError: if they have.
     """
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -115,52 +125,72 @@ def _check_distinct(names: list[str]) -> None:
 
 
 def _frame(frame: Any) -> dict[str, list[Any]]:
-    """The columns of a DataFrame, its index among them where that has a name; empty cells as None."""
+    """Return the columns of a DataFrame, with its index if that has a name; empty cells as None."""
     _check_distinct([str(name) for name in frame.columns])
     lists = {str(name): _plain(frame[name], str(name)) for name in frame.columns}
     index = getattr(frame, "index", None)  # polars has none
-    name = str(getattr(index, "name", None) or "")
-    if not name and str(getattr(index, "dtype", "")).startswith("int") and "step" not in lists:
-        places = _plain(index, "step")
-        rises = all(late > early for early, late in itertools.pairwise(places))
-        name = "step" if rises and places != list(range(len(places))) else ""
+    name = _index_name(index, lists)
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
     spans = kept_in(frame).not_logged
-    steps = lists.get("step", [])
-    told = {name: _blanked(lists[name], steps, spans[name]) for name in spans if name in lists and steps}
-    rest = {name: cells for name, cells in lists.items() if name not in told}
-    return {**lists, **(_without_empty(rest) if not spans else rest), **told}
+    if not spans:
+        return _without_empty(lists)
+    if steps := lists.get("step", []):
+        for name in spans.keys() & lists.keys():
+            lists[name] = _blanked(lists[name], steps, spans[name])
+    return lists
+
+
+def _index_name(index: Any, columns: Collection[str]) -> str:
+    """Return the name of an index: `step` for one of rising integers that are not row numbers, if no column is it."""
+    name = str(getattr(index, "name", None) or "")
+    if name or "step" in columns or not str(getattr(index, "dtype", "")).startswith("int"):
+        return name
+    steps = _plain(index, "step")
+    rises = all(late > early for early, late in itertools.pairwise(steps))
+    return "step" if rises and steps != list(range(len(steps))) else ""
 
 
 def _blanked(cells: list[Any], steps: list[Any], spans: Spans) -> list[Any]:
-    """The cells of a metric, None where the run that they are of did not log it."""
+    """Return the cells of a metric, None where the run that they are of did not log it."""
     return [None if out and _is_nan(cell) else cell for cell, out in zip(cells, within(steps, spans), strict=True)]
 
 
 def _is_missing(cell: object) -> bool:
-    """Whether a cell is one of pandas' own signs for nothing (`NaT`, `NA`), which are no float."""
+    """Return whether a cell is one of pandas' own signs for nothing (`NaT`, `NA`), which are no float."""
     return type(cell).__name__ in ("NaTType", "NAType")
 
 
 def _without_empty(lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The columns with None for each NaN that stands for nothing."""
-    held = {name: [not _is_nan(cell) for cell in cells] for name, cells in lists.items()}
+    """Return the columns with None for each NaN that means nothing."""
+    filled = {name: [not _is_nan(cell) for cell in cells] for name, cells in lists.items()}
     rows = max(map(len, lists.values()), default=0)
-    whole = {name for name, there in held.items() if sum(there) == rows}
-    sparse = {name for name, there in held.items() if 0 < sum(there) < DENSE * rows}
-    dense = [name for name in lists if name not in whole | sparse]
-    # Rows of an evaluation: a sparse column has a value there, and no dense one has.
-    apart = [
-        any(held[name][row] for name in sparse) and not any(held[name][row] for name in dense) for row in range(rows)
-    ]
-    return {
-        name: [
-            None if not there and (name in sparse or empty) else cell
-            for cell, there, empty in zip(cells, held[name], apart, strict=True)
-        ]
-        for name, cells in lists.items()
-    }
+    sparse = [name for name, flags in filled.items() if 0 < sum(flags) < DENSE * rows]
+    apart = _rows_apart(filled, sparse, rows)
+    found = {}
+    for name, cells in lists.items():
+        empty = [True] * rows if name in sparse else apart
+        found[name] = _emptied(cells, filled[name], empty)
+    return found
+
+
+def _rows_apart(filled: Mapping[str, list[bool]], sparse: list[str], rows: int) -> list[bool]:
+    """Return for each row whether it is of an evaluation: a sparse column has a value there, and no dense one has."""
+    dense = [name for name, flags in filled.items() if sum(flags) < rows and name not in sparse]
+    of_sparse, of_dense = _any_filled(sparse, filled, rows), _any_filled(dense, filled, rows)
+    return [some and not other for some, other in zip(of_sparse, of_dense, strict=True)]
+
+
+def _emptied(cells: list[Any], filled: list[bool], empty: list[bool]) -> list[Any]:
+    """Return the cells, None for each without a value in a row where that means nothing."""
+    return [cell if there or not blank else None for cell, there, blank in zip(cells, filled, empty, strict=True)]
+
+
+def _any_filled(names: list[str], filled: Mapping[str, list[bool]], rows: int) -> list[bool]:
+    """Return for each row whether one of these columns has a value there."""
+    if not names:
+        return [False] * rows
+    return list(map(any, zip(*(filled[name] for name in names), strict=True)))
 
 
 def _is_nan(cell: object) -> bool:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stabtree.loaders.source import Source
 
 # A document is parsed whole, at some ten times its size; no trainer's state comes near this.
@@ -19,10 +17,10 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 def text_of(source: Source, notes: list[str]) -> str:
-    """The text of a document.
+    """Return the text of a document; what had to be replaced in it goes to `notes`.
 
     Raises:
-        StabtreeError: where it is too large to be parsed as one.
+        StabtreeError: if it is too large to be parsed as one.
     """
     lines = source.lines()
     parts = []
@@ -41,7 +39,7 @@ def text_of(source: Source, notes: list[str]) -> str:
 
 
 def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
-    """The objects that stand one after the other from `start` on, up to the first thing that is none."""
+    """Return the objects that follow each other from `start` on, up to the first thing that is none."""
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     while True:
@@ -55,6 +53,8 @@ def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
         found.append(value)
 
 
-def records(values: Sequence[Any]) -> list[dict[str, Any]]:
-    """Those entries of a list that are objects."""
+def records(values: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list that are objects; none if it is no list."""
+    if not isinstance(values, list):
+        return []
     return [value for value in values if isinstance(value, dict)]

@@ -1,4 +1,4 @@
-"""What a container printed, kept as JSON: one object for each piece of text, with the stream that it came from."""
+"""Printed text that a container kept as JSON: one object for each piece, with the stream that it came from."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 # Docker's, Kaggle's and CloudWatch's spellings.
 _STREAM = re.compile(r'"(?:stream|stream_name|fd|source)"\s*:\s*"std(?:out|err)"')
 _TEXT = ("data", "log", "message", "msg", "line", "text")
-# Objects at the head of a file that are looked at.
+# Objects at the head of a file that are checked.
 _FIRST = 5
 # A longer piece without a line end is no line of a log.
 _LONGEST = 1 << 20
 
 
 def is_wrapped(head: str) -> bool:
-    """Whether a file holds printed text wrapped in JSON, by its first lines."""
+    """Return whether a file holds printed text wrapped in JSON, by its first lines."""
     pieces = [_piece(line) for line in head.split("\n", _FIRST)[:_FIRST] if line.strip(" \r,[]")]
     return bool(pieces) and all(piece is not None for piece in pieces[:-1] or pieces)
 
 
 def unwrapped(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of the text inside; what is no such object is left out."""
+    """Yield the lines of the text inside; lines that hold no such object are left out."""
     parts: list[str] = []
     size = 0
     for line in lines:
@@ -45,12 +45,13 @@ def unwrapped(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _piece(line: str) -> str | None:
-    """The text in a line that holds one object; None where it holds none."""
+    """Return the text in a line that holds one object; None if it holds none."""
     if not _STREAM.search(line[:300]) and not _STREAM.search(line[-300:]):
         return None
     try:
         found = json.loads(line.strip(" \r,[]\t"))
     except (ValueError, RecursionError):
         return None
-    texts = [found[key] for key in _TEXT if isinstance(found.get(key), str)] if isinstance(found, dict) else []
-    return texts[0] if texts else None
+    if not isinstance(found, dict):
+        return None
+    return next((found[key] for key in _TEXT if isinstance(found.get(key), str)), None)

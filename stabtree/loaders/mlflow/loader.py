@@ -15,7 +15,6 @@ from stabtree.loaders.mlflow import sqlite as mlflowdb
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
-from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,31 +35,35 @@ class _Run:
     """One run of the file store.
 
     Attributes:
-        place: its folder.
+        folder: its folder.
         name: what the user called it.
         experiment: the folder of its experiment.
     """
 
-    place: Path
+    folder: Path
     name: str
     experiment: str = ""
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is an MLflow database or the file of one metric."""
+    """Return how surely this is an MLflow database or the file of one metric."""
     if source.data.startswith(mlflowdb.MAGIC):
-        return Sure.SURELY if mlflowdb.is_store(source) else Sure.NO
+        if mlflowdb.is_store(source):
+            return Sure.SURELY
+        return Sure.NO
     if source.binary:
         return Sure.NO
     lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
-    return Sure.LIKELY if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines) else Sure.NO
+    if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines):
+        return Sure.LIKELY
+    return Sure.NO
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """The runs of a database, or one metric.
+    """Read the runs of a database, or one metric.
 
     Raises:
-        StabtreeError: where the database can't be read or holds no metrics.
+        StabtreeError: if the database can't be read or holds no metrics.
     """
     if source.data.startswith(mlflowdb.MAGIC):
         return mlflowdb.read(source, names)
@@ -80,36 +83,28 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
 
 
 def _metric(source: Source, name: str, skips: Skips) -> Points:
-    """The values of the file of one metric."""
-    times, values, steps = [], [], []
-    for place, line in enumerate(source.lines(), 1):
+    """Read the values of the file of one metric."""
+    rows = []
+    for number, line in enumerate(source.lines(), 1):
         parts = line.split()
         if not parts:
             continue
         try:
-            time, value, step = number(parts[0]), number(parts[1]), number(parts[2]) if len(parts) > 2 else 0.0
-            if time is None or value is None or step is None or not abs(step) < 2**53 or step != int(step):
-                raise ValueError
-        except (ValueError, IndexError, OverflowError):
-            skips.add(place, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
-            continue
-        times.append(time)
-        values.append(value)
-        steps.append(step)
+            time, value, step = (*parts[:3], "0")[:3]
+            rows.append(mlflowdb.logged_value(value, time, step))
+        except (ValueError, OverflowError):
+            skips.add(number, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
+    cells = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Points(
-        (name,),
-        np.zeros(len(values), dtype=np.int64),
-        np.array(steps, dtype=np.int64),
-        np.array(times, dtype=np.float64),
-        np.array(values, dtype=np.float64),
+        (name,), np.zeros(len(rows), dtype=np.int64), cells[2].astype(np.int64), cells[1].copy(), cells[0].copy()
     )
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """The runs of a folder `mlruns`, of an experiment in it, or one run; of several only that asked for is read.
+    """Read the runs of a folder `mlruns`, of an experiment in it, or one run; of several only the one asked for.
 
     Raises:
-        StabtreeError: where a run that is read holds no metrics.
+        StabtreeError: if a run that is read holds no metrics.
     """
     runs = _named(_runs(path))
     tables = []
@@ -122,36 +117,43 @@ def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
 
 
 def _runs(path: Path) -> list[_Run]:
-    """The runs that have metrics."""
+    """Return the runs that have metrics."""
     if _is_run(path):
         return [_Run(path, _run_name(path))]
     for top in (path, path / "mlruns"):
-        found = []
+        found: list[_Run] = []
         for name in entries(top)[0]:
-            if _is_run(top / name):
-                found.append(_Run(top / name, _run_name(top / name)))
-            elif not name.startswith(".") and is_file(top / name / "meta.yaml"):
-                title = _meta(top / name, "name") or name
-                inner = [top / name / run for run in entries(top / name)[0][:MAX_RUNS]]
-                found += [_Run(place, _run_name(place), title) for place in inner if _is_run(place)]
+            found += _runs_in(top / name)
         if found:
             return found
     return []
 
 
-def _is_run(place: Path) -> bool:
-    return is_file(place / "meta.yaml") and any(entries(place / "metrics"))
+def _runs_in(folder: Path) -> list[_Run]:
+    """Return the run in a folder of its own, or the runs of an experiment."""
+    if _is_run(folder):
+        return [_Run(folder, _run_name(folder))]
+    if folder.name.startswith(".") or not is_file(folder / "meta.yaml"):
+        return []
+    title = _meta(folder, "name") or folder.name
+    inner = [folder / run for run in entries(folder)[0][:MAX_RUNS]]
+    return [_Run(run, _run_name(run), title) for run in inner if _is_run(run)]
 
 
-def _run_name(place: Path) -> str:
-    told = _first_line(place / "tags" / "mlflow.runName")
-    return clean(told or _meta(place, "run_name") or place.name, 60)
+def _is_run(folder: Path) -> bool:
+    return is_file(folder / "meta.yaml") and any(entries(folder / "metrics"))
 
 
-def _meta(place: Path, key: str) -> str:
-    """A text from meta.yaml, which MLflow writes one `key: value` a line."""
-    found = re.search(rf"^{key}: *(.*)$", _content(place / "meta.yaml"), re.MULTILINE)
-    return found[1].strip().strip("'\"") if found else ""
+def _run_name(folder: Path) -> str:
+    return clean(_first_line(folder / "tags" / "mlflow.runName") or _meta(folder, "run_name") or folder.name, 60)
+
+
+def _meta(folder: Path, key: str) -> str:
+    """Return a text from meta.yaml, in which MLflow writes one `key: value` a line."""
+    found = re.search(rf"^{key}: *(.*)$", _content(folder / "meta.yaml"), re.MULTILINE)
+    if found:
+        return found[1].strip().strip("'\"")
+    return ""
 
 
 def _content(file: Path) -> str:
@@ -169,40 +171,40 @@ def _first_line(file: Path) -> str:
 
 
 def _named(runs: Sequence[_Run]) -> dict[str, _Run]:
-    """The runs by a name that only one has."""
-    names = mlflowdb.distinct([(run.experiment, run.name, run.place.name) for run in runs])
+    """Return the runs by a unique name."""
+    names = mlflowdb.distinct([(run.experiment, run.name, run.folder.name) for run in runs])
     return dict(zip(names, runs, strict=True))
 
 
 def _read_run(run: _Run, names: Names) -> Table:
     skips, notes, parts = Skips(), [], []
-    for name, file in _metric_files(run.place / "metrics"):
+    for name, file in _metric_files(run.folder / "metrics"):
         try:
             parts.append(_metric(open_source(file), name, skips))
         except StabtreeError as error:
             notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
-    rows, columns, told = tabulate(_in_order(merge(parts)), names)
-    config, mistakes = read_config(mlflowdb.params({**_params(run.place / "params"), "run_name": run.name}))
+    rows, columns, more = tabulate(_in_order(merge(parts)), names)
+    config, mistakes = read_config(mlflowdb.params({**_params(run.folder / "params"), "run_name": run.name}))
     return Table(
-        path=clean(run.place),
+        path=clean(run.folder),
         format="mlflow",
         rows=rows,
         columns=columns,
         config=config,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*notes, *told, *mistakes),
+        notes=(*notes, *more, *mistakes),
     )
 
 
 def _in_order(points: Points) -> Points:
-    """The points by time, those of one millisecond by step: a fast run logs many steps in it."""
+    """Return the points by time, those of one millisecond by step: a fast run logs many steps in it."""
     order = np.lexsort((points.step, points.time))
     return Points(points.names, points.name[order], points.step[order], points.time[order], points.value[order])
 
 
 def _metric_files(top: Path) -> list[tuple[str, Path]]:
-    """Metrics and their files; `train/loss` is a file `loss` in a folder `train`."""
+    """Return metrics and their files; `train/loss` is a file `loss` in a folder `train`."""
     found: list[tuple[str, Path]] = []
     open_ = [""]
     for prefix in open_:
@@ -213,5 +215,5 @@ def _metric_files(top: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _params(place: Path) -> Mapping[str, Any]:
-    return {name: _content(place / name).strip() for name in entries(place)[1]}
+def _params(folder: Path) -> Mapping[str, Any]:
+    return {name: _content(folder / name).strip() for name in entries(folder)[1]}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -26,22 +28,24 @@ MAGIC = b"SQLite format 3\0"
 # MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
 LARGEST = 1.7976931348623157e308
 # Steps of SQLite's machine for each byte of the file: several times what reading every table takes. Pages that
-# point to each other, or a column that is computed, take more.
+# point to each other, or a computed column, take more.
 WORK = 20
-LEAST_WORK = 10_000_000
+MIN_WORK = 10_000_000
 _TURN = 100_000
 # No row of the table of metrics is shorter.
 ROW_BYTES = 8
 # No key and no value of a parameter is longer in MLflow's own schema.
 MAX_TEXT = 1 << 20
 FETCHED = 10_000
-# Of a damaged schema even SQLite's own message may be no text.
+# With so many runs each name ends with the run's id.
+MAX_PLAIN_NAMES = 1000
+# SQLite's own message about a damaged schema may not be valid text.
 _DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
 HINT = "name the database that mlflow wrote, such as mlflow.db"
 
 
 def is_store(source: Source) -> bool:
-    """Whether a database has MLflow's tables; what can't be opened may be one."""
+    """Return whether a database has MLflow's tables; True if it can't be opened."""
     try:
         with closing(_open(source)) as store:
             return {"metrics", "runs"} <= _tables(store)
@@ -50,10 +54,10 @@ def is_store(source: Source) -> bool:
 
 
 def read(source: Source, names: Names) -> tuple[Table, ...]:
-    """The runs that have metrics.
+    """Read the runs that have metrics.
 
     Raises:
-        StabtreeError: where the database can't be read, is none of MLflow's or holds no metrics.
+        StabtreeError: if the database can't be read, is none of MLflow's or holds no metrics.
     """
     try:
         with closing(_open(source)) as store:
@@ -70,11 +74,11 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 
 def _open(source: Source) -> sqlite3.Connection:
-    """The database, read-only and without its journals.
+    """Open the database, read-only and without its journals.
 
     Raises:
-        StabtreeError: where it is no plain file.
-        sqlite3.Error: where it is damaged.
+        StabtreeError: if it is no plain file.
+        sqlite3.Error: if it is damaged.
     """
     if source.file is None or source.packed:
         raise StabtreeError(
@@ -86,7 +90,7 @@ def _open(source: Source) -> sqlite3.Connection:
     def stop() -> bool:
         nonlocal work
         work += _TURN
-        return work > LEAST_WORK + WORK * source.size
+        return work > MIN_WORK + WORK * source.size
 
     store.set_progress_handler(stop, _TURN)
     store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
@@ -96,19 +100,19 @@ def _open(source: Source) -> sqlite3.Connection:
 
 
 def _tables(store: sqlite3.Connection) -> set[str]:
-    """Names of the plain tables; a view or a virtual table could run anything."""
+    """Return the names of the plain tables; a view or a virtual table could run anything."""
     rows = store.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
     return {str(name) for name, sql in rows if str(sql).upper().lstrip().startswith("CREATE TABLE")}
 
 
 def _select(store: sqlite3.Connection, query: str, size: int) -> Iterator[Sequence[Any]]:
-    """The rows of a query over one table, as many as a file of `size` bytes can hold.
+    """Yield the rows of a query over one table, as many as a file of `size` bytes can hold.
 
     Raises:
-        sqlite3.DatabaseError: where there are more, since damaged pages point to each other.
+        sqlite3.DatabaseError: if there are more, since damaged pages point to each other.
     """
-    for place, row in enumerate(store.execute(query)):
-        if place * ROW_BYTES > size:
+    for count, row in enumerate(store.execute(query)):
+        if count * ROW_BYTES > size:
             raise sqlite3.DatabaseError("it has more rows than there is room for")
         yield row
 
@@ -121,7 +125,7 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: N
     config = _params(store, source.size) if "params" in tables else {}
     notes = _journal(source)
     made = []
-    for (key, (points, told)), name in zip(found.items(), names, strict=True):
+    for (key, (points, bad)), name in zip(found.items(), names, strict=True):
         rows, columns, more = tabulate(points, wanted)
         settings, mistakes = read_config(params(config.get(key, {})))
         made.append(
@@ -131,7 +135,7 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: N
                 rows=rows,
                 columns=columns,
                 config={"name": name, **settings},
-                notes=(*notes, *told, *more, *mistakes),
+                notes=(*notes, *bad, *more, *mistakes),
                 run=name if len(found) > 1 else "",
             )
         )
@@ -139,43 +143,45 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: N
 
 
 def _journal(source: Source) -> tuple[str, ...]:
-    """A note on rows that a process which did not end has left beside the database."""
-    beside = source.file.with_name(source.file.name + "-wal") if source.file else None
-    if beside and beside.is_file() and beside.stat().st_size:
-        return (f"Rows that are still in {clean(beside.name, 80)} were not read: run mlflow once to move them over.",)
-    return ()
+    """Return a note on rows that a process which did not end has left beside the database."""
+    if not source.file:
+        return ()
+    journal = source.file.with_name(source.file.name + "-wal")
+    if not journal.is_file() or not journal.stat().st_size:
+        return ()
+    return (f"Rows that are still in {clean(journal.name, 80)} were not read: run mlflow once to move them over.",)
 
 
 def _points(store: sqlite3.Connection, size: int) -> dict[str, tuple[Points, tuple[str, ...]]]:
-    """The values of each run in the order of their timestamps, and notes, by the run's id."""
+    """Return the values of each run in the order of their timestamps, and notes, by the run's id."""
     runs: dict[str, int] = {}
     names: dict[str, int] = {}
-    bad: dict[int, int] = {}
+    bad: Counter[int] = Counter()
     cells: list[Floats] = []
     for batch in _batches(store, size):
         rows = []
         for run, key, value, time, step, is_nan in batch:
-            place = runs.setdefault(str(run), len(runs))
+            index = runs.setdefault(str(run), len(runs))
             numbers = _numbers(value, time, step, is_nan)
             if numbers is None:
-                bad[place] = bad.get(place, 0) + 1
+                bad[index] += 1
             else:
-                rows.append((place, names.setdefault(str(key), len(names)), *numbers))
+                rows.append((index, names.setdefault(str(key), len(names)), *numbers))
         cells.append(np.array(rows, dtype=np.float64).reshape(-1, 5))
     if not cells:
         return {}
     whole = np.concatenate(cells)
     whole = whole[np.lexsort((whole[:, 4], whole[:, 3], whole[:, 0]))]
     found: dict[str, tuple[Points, tuple[str, ...]]] = {}
-    for run, place in runs.items():
-        own = whole[np.searchsorted(whole[:, 0], place) : np.searchsorted(whole[:, 0], place, side="right")]
-        notes = (f"Rows that hold no number: {bad[place]:,}, not read.",) if place in bad else ()
+    for run, index in runs.items():
+        own = whole[np.searchsorted(whole[:, 0], index) : np.searchsorted(whole[:, 0], index, side="right")]
+        notes = (f"Rows that hold no number: {bad[index]:,}, not read.",) if index in bad else ()
         found[run] = _of_run(tuple(names), own), notes
     return found
 
 
 def _of_run(names: tuple[str, ...], cells: Floats) -> Points:
-    """The points of one run, without the names of the others.
+    """Return the points of one run, without the names of the others.
 
     Args:
         names: of all runs.
@@ -183,7 +189,7 @@ def _of_run(names: tuple[str, ...], cells: Floats) -> Points:
     """
     used, name = np.unique(cells[:, 1].astype(np.int64), return_inverse=True)
     return Points(
-        tuple(names[place] for place in used.tolist()),
+        tuple(names[index] for index in used.tolist()),
         np.asarray(name, dtype=np.int64),
         cells[:, 4].astype(np.int64),
         cells[:, 3].copy(),
@@ -198,37 +204,47 @@ def _batches(store: sqlite3.Connection, size: int) -> Iterator[Sequence[Sequence
 
 
 def _numbers(value: Any, time: Any, step: Any, is_nan: Any) -> tuple[float, float, float] | None:
-    """Value, timestamp and step; None where SQLite's loose types let something else in."""
+    """Return value, timestamp and step; None if SQLite's loose types let something else in."""
     try:
-        found = float("nan") if is_nan else number(value)
-        at, when = number(step or 0), number(time or 0)
-        if found is None or at is None or when is None or not abs(at) < 2**53 or at != int(at):
-            return None
-        if abs(found) >= LARGEST:
-            found = float("inf") if found > 0 else float("-inf")
-        return found, when, at
+        logged, when, at = logged_value(math.nan if is_nan else value, time or 0, step or 0)
     except (ValueError, TypeError, OverflowError):
         return None
+    if abs(logged) >= LARGEST:
+        logged = math.copysign(math.inf, logged)
+    return logged, when, at
+
+
+def logged_value(value: Any, time: Any, step: Any) -> tuple[float, float, float]:
+    """Return value, timestamp and step as numbers.
+
+    Raises:
+        ValueError, TypeError, OverflowError: if one of them is none, or the step is not whole or too large.
+    """
+    logged, when, at = number(value), number(time), number(step)
+    if logged is None or when is None or at is None or not abs(at) < 2**53 or at != int(at):
+        raise ValueError("not a value, a timestamp and a step")
+    return logged, when, at
 
 
 def _names(store: sqlite3.Connection, tables: set[str], runs: Sequence[str], size: int) -> list[str]:
-    """A name for each run that has metrics."""
+    """Return a name for each run that has metrics."""
     titles: dict[Any, Any] = {}
     if "experiments" in tables:
         titles = {row[0]: row[1] for row in _select(store, "SELECT experiment_id, name FROM experiments", size)}
-    told = {
+    known = {
         str(key): (str(titles.get(experiment, "")), str(name or key))
         for key, name, experiment in _select(store, "SELECT run_uuid, name, experiment_id FROM runs", size)
     }
-    return distinct([(*told.get(run, ("", run)), run) for run in runs])
+    return distinct([(*known.get(run, ("", run)), run) for run in runs])
 
 
 def distinct(runs: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Names that only one run has each, of (experiment, name, id): the name, else with the others added."""
+    """Return a unique name for each run (experiment, name, id): the name, else with the others added."""
     several = len({experiment for experiment, _, _ in runs}) > 1
     names = [f"{experiment}/{name}" if several and experiment else name for experiment, name, _ in runs]
-    counts = {name: names.count(name) for name in set(names)} if len(names) < 1000 else dict.fromkeys(names, 2)
-    return [name if counts[name] == 1 else f"{name}-{run[2]}" for name, run in zip(names, runs, strict=True)]
+    counts = Counter(names)
+    plain = len(names) < MAX_PLAIN_NAMES
+    return [name if plain and counts[name] == 1 else f"{name}-{run[2]}" for name, run in zip(names, runs, strict=True)]
 
 
 def _params(store: sqlite3.Connection, size: int) -> dict[str, dict[str, Any]]:
@@ -239,6 +255,6 @@ def _params(store: sqlite3.Connection, size: int) -> dict[str, dict[str, Any]]:
 
 
 def params(values: Mapping[str, Any]) -> dict[str, Any]:
-    """MLflow's parameters, which are all text, as the values that they were."""
+    """Return MLflow's parameters, which are all text, as the values that they were."""
     words = {"True": True, "False": False, "None": None, "": None}
-    return {key: words.get(value, value) if isinstance(value, str) else value for key, value in values.items()}
+    return {key: words.get(value, value) for key, value in values.items()}

@@ -1,1 +1,1 @@
-"""What lies packed in the bytes of a file, whatever its format: compressed text, records of protocol buffers."""
+"""Packed bytes of any format: compressed text, records of protocol buffers."""

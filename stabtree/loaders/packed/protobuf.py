@@ -30,31 +30,31 @@ class Field(NamedTuple):
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The varint at `at`, and where it ends.
+    """Return the varint at `at`, and where it ends.
 
     Raises:
-        ValueError: where it is cut or longer than ten bytes.
+        ValueError: if it is cut or longer than ten bytes.
     """
     value = shift = 0
-    for place in range(at, min(end, at + 10)):
-        byte = data[place]
+    for index in range(at, min(end, at + 10)):
+        byte = data[index]
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, place + 1
+            return value & 0xFFFF_FFFF_FFFF_FFFF, index + 1
         shift += 7
     raise ValueError("a number is cut or too long")
 
 
 def signed(value: int) -> int:
-    """A varint of the schema's type int64, which codes a negative number as its two's complement."""
-    return value - (1 << 64) if value >> 63 else value
+    """Return a varint of the type int64, which codes a negative number as its two's complement."""
+    return value - (value >> 63 << 64)
 
 
 def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Field]:
-    """The fields of the message that stands between `start` and `end`.
+    """Yield the fields of the message between `start` and `end`.
 
     Raises:
-        ValueError: where the bytes are no message.
+        ValueError: if the bytes are no message.
     """
     end = len(data) if end is None else end
     at = start
@@ -77,5 +77,5 @@ def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Fiel
 
 
 def text(data: bytes, field: Field) -> str:
-    """The content of a string field; bytes that are not UTF-8 are replaced."""
+    """Return the content of a string field; bytes that are not UTF-8 are replaced."""
     return data[field.start : field.end].decode("utf-8", "replace")

@@ -23,19 +23,21 @@ MAX_BYTES = 4 << 30
 # Logs shrink ten to fifty times; what shrinks more than this, and grows large, is no log.
 MAX_RATIO = 150
 FREE_BYTES = 64 << 20
-# One block of zstd can hold 30,000 times its size: little may be given at once.
-ZSTD_PIECE = 2048
+# One block of zstd can hold 30,000 times its size, and its decoder can't be stopped within a piece: 8 MiB at once.
+ZSTD_PIECE = 256
+# What `zstd --long` writes; a header may ask for far more, which is allocated before a byte is read.
+ZSTD_WINDOW = 128 << 20
 MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _SMALLER = "thin the log out, or name a smaller file"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Bytes as they lie on disk, or came through standard input.
+    """Bytes as stored on disk, or read from standard input.
 
     Attributes:
         path: the input's name as the user gave it, safe to print.
-        file: where it lies; None for standard input.
+        file: its path; None for standard input.
         stored: all of standard input, which can't be read twice, or the first lines of a file; empty for a whole file.
         size: bytes as stored.
         packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
@@ -49,15 +51,15 @@ class Stored:
 
 
 def packing(data: bytes) -> str:
-    """The compression that these first bytes tell; nothing for none."""
+    """Return the compression that these first bytes show; nothing for none."""
     return next((name for magic, name in MAGIC if data.startswith(magic)), "")
 
 
 def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
-    """The decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
+    """Yield the decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
 
     Raises:
-        StabtreeError: where the file has gone, can't be decompressed at all, or grows beyond all bounds.
+        StabtreeError: if the file has gone, can't be decompressed at all, or grows beyond all bounds.
     """
     total = 0
     with _opened(source) as raw:
@@ -72,16 +74,12 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                     hint="decompress it yourself, and name the result",
                 ) from None
             except _damage() as error:
-                cut = isinstance(error, EOFError)
                 if not total:
-                    problem = "can't be read: it is cut before anything of it can be decompressed"
-                    raise StabtreeError(
-                        problem if cut else f"can't be read: {clean(error)}",
-                        where=source.path,
-                        hint="copy it again from where it was written" if cut else "check the file",
-                    ) from None
-                where = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
-                notes.append(f"The file {where} (of {source.size:,} bytes): what comes before was read.")
+                    raise _nothing_readable(error, source) from None
+                damage = f"is damaged before byte {raw.tell():,}"
+                if isinstance(error, EOFError):
+                    damage = "ends inside its compressed data"
+                notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
             _check_size(source, total, raw.tell())
@@ -90,8 +88,17 @@ def chunks(source: Stored, notes: list[str]) -> Iterator[bytes]:
                 return
 
 
+def _nothing_readable(error: Exception, source: Stored) -> StabtreeError:
+    """Return the error for a file of which nothing can be decompressed."""
+    problem, hint = clean(error), "check the file"
+    if isinstance(error, EOFError):
+        problem = "it is cut before anything of it can be decompressed"
+        hint = "copy it again from where it was written"
+    return StabtreeError(f"can't be read: {problem}", where=source.path, hint=hint)
+
+
 def _check_size(source: Stored, total: int, stored: int) -> None:
-    """Compare what came out so far with what went in so far: a bomb is told before it has gone off."""
+    """Compare the bytes written so far with those read so far: a bomb is refused before it has gone off."""
     if source.packed and total > max(FREE_BYTES, MAX_RATIO * stored):
         raise StabtreeError(
             f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does",
@@ -103,23 +110,25 @@ def _check_size(source: Stored, total: int, stored: int) -> None:
 
 
 def unreadable(error: Exception, shown: str) -> StabtreeError:
-    """The error for a file that the system does not let us read."""
+    """Return the error for a file that the system does not let us read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     return StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights")
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """What the decompressors raise over bytes that are cut or wrong."""
+    """Return the exceptions of the decompressors for bytes that are cut or wrong."""
     errors: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError)
     zstandard: Any = sys.modules.get("zstandard")
-    return (*errors, zstandard.ZstdError) if zstandard else errors
+    if zstandard:
+        return (*errors, zstandard.ZstdError)
+    return errors
 
 
 def _opened(source: Stored) -> Any:
-    """The stored bytes as a file.
+    """Open the stored bytes as a file.
 
     Raises:
-        StabtreeError: where the file has gone.
+        StabtreeError: if the file has gone.
     """
     if source.stored or source.file is None:
         return io.BytesIO(source.stored)
@@ -130,10 +139,10 @@ def _opened(source: Stored) -> Any:
 
 
 def _unpacked(raw: Any, source: Stored) -> Any:
-    """The file with the decompressor around it.
+    """Return the file with the decompressor around it.
 
     Raises:
-        StabtreeError: where the decompressor is not installed.
+        StabtreeError: if the decompressor is not installed.
     """
     if source.packed == "gzip":
         import gzip
@@ -154,25 +163,33 @@ def _unpacked(raw: Any, source: Stored) -> Any:
                 where=source.path,
                 hint="pip install 'stabtree[zstd]'",
             ) from None
-        return _Zstd(raw, zstandard.ZstdDecompressor())
+        return _Zstd(raw, zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW))
     return raw
 
 
 class _Zstd:
-    """A zstd file that, unlike the library's own reader, says where it was cut."""
+    """A zstd file that, unlike the library's own reader, reports that it was cut."""
 
     def __init__(self, raw: Any, decompressor: Any) -> None:
         self._raw = raw
         self._decompressor = decompressor
         self._frame: Any = None
         self._rest = b""
+        self._out = memoryview(b"")
 
     def read1(self, size: int) -> bytes:
-        """Some bytes, up to `size` and what one piece more holds; none at the end.
+        """Return some bytes, up to `size`; none at the end.
 
         Raises:
-            EOFError: where the file ends inside a frame.
+            EOFError: if the file ends inside a frame.
         """
+        if not self._out:
+            self._out = memoryview(self._decoded(size))
+        found, self._out = self._out[:size], self._out[size:]
+        return bytes(found)
+
+    def _decoded(self, size: int) -> bytes:
+        """Some bytes, at least `size` where there are as many, and up to what one piece more holds."""
         parts: list[bytes] = []
         total = 0
         while total < size:

@@ -1,4 +1,4 @@
-"""The files that a run was read from, with the hashes by which they are known again."""
+"""The files that a run was read from, with the hashes that identify them."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.run import Input
+from stabtree.common.files import Input
 
 if TYPE_CHECKING:
     from stabtree.run import Run
 
-MOST_HASHED = 1 << 30  # bytes: a second's work, where reading as much takes half a minute
+MAX_HASHED = 1 << 30  # bytes: a second's work, where reading as much takes half a minute
 SMALL = 1 << 20
 
 
 def with_inputs(run: Run) -> Run:
-    """The run with its files, each hashed as it is stored now: a second reading, for reports that need it.
+    """Return the run with its files, each hashed as it is stored now: a second reading, for reports that need it.
 
-    Those of a run that has them stay: its files may be here no more.
+    A run that has them keeps them: its files may be gone.
     """
-    return run if run.inputs else replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
+    if run.inputs:
+        return run
+    return replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
 
 
 def hashed(path: str) -> Input:
-    """A file with its size and hash, or why it has none."""
+    """Return a file with its size and hash, or why it has none."""
     file = Path(path)
     try:
         if not file.is_file():
             return Input(path, reason="a folder" if file.is_dir() else "not a file")
         with file.open("rb") as stream:
             digest, size = hashlib.sha256(), 0
-            while size <= MOST_HASHED and (block := stream.read(SMALL)):
+            while size <= MAX_HASHED and (block := stream.read(SMALL)):
                 digest.update(block)
                 size += len(block)
     except (OSError, ValueError) as error:
         return Input(path, reason=f"can't be read again: {getattr(error, 'strerror', None) or error}")
-    if size > MOST_HASHED:
-        return Input(path, reason=f"larger than {MOST_HASHED:,} bytes")
+    if size > MAX_HASHED:
+        return Input(path, reason=f"larger than {MAX_HASHED:,} bytes")
     return Input(path, size, digest.hexdigest())

@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.assemble.run import run_of
-from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.formats import LOADERS, Loader, by_name
-from stabtree.loaders.json.frame import kept_in
-from stabtree.loaders.json.values import values_table
-from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
-from stabtree.loaders.paths.read import Found, one_run, read_files
-from stabtree.loaders.paths.several import below, expanded, files_of, once, proved, retold
-from stabtree.metrics.names import named
-from stabtree.run import Run, Setting
+from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.paths.options import LoadOptions
+from stabtree.loaders.paths.run import read_run, values_run
+from stabtree.loaders.paths.several import (
+    RunLog,
+    deduplicated,
+    expanded,
+    files_of,
+    find_duplicates,
+    folders_in,
+    group_into_runs,
+)
+from stabtree.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stabtree.loaders.paths.read import Found
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "load_run", "load_runs"]
 
-MOST_PARTS = 256  # files of a folder that are read, to see whether they are one run: ranks of one, or parts
+MAX_PARTS = 256  # files of a folder that are read, to see whether they are one run: ranks of one, or parts
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One of the runs that paths hold.
+
+    Attributes:
+        name: where it is from: its path, and its name where the path holds several.
+        run: the run, or what is wrong with its log.
+        path: the path alone.
+    """
+
+    name: str
+    run: Run | StabtreeError
+    path: str = ""
 
 
 def load_run(
@@ -54,7 +73,7 @@ def load_run(
         format: the name of a loader, where sniffing the content errs.
         run: which run, where a file or folder holds several.
         checkpoints: the folder of the run's checkpoints; their steps are read from their names.
-        ranks: whether several paths are said to be ranks or parts of one run; else that must be proved.
+        ranks: whether several paths are the ranks or parts of one run; if not said, that must be proved.
         rerun: another run of the same training, for the questions that compare the two; read with the same options.
 
     Returns:
@@ -63,111 +82,9 @@ def load_run(
     Raises:
         StabtreeError: where a file can't be read as metrics, or an argument is wrong.
     """
-    options: dict[str, Any] = {
-        "dtype": dtype,
-        "checkpoint_every": checkpoint_every,
-        "columns": columns,
-        "step_column": step_column,
-        "format": format,
-        "run": run,
-        "checkpoints": checkpoints,
-    }
-    if not paths:
-        raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    alone = len(paths) == 1 or ranks
-    found = _loaded(paths, options) if alone else _one(load_runs(*paths, **options))
-    return found if rerun is None else replace(found, rerun=_loaded([rerun], options))
-
-
-def _loaded(given: Sequence[Any], options: Mapping[str, Any]) -> Run:
-    if len(given) > 1:
-        return _load(given, {}, **options)
-    if isinstance(given[0], str | Path):
-        return _only(given[0], options)
-    names = named(options["columns"], options["step_column"])
-    settings = _overrides(options["dtype"], options["checkpoint_every"], options["checkpoints"])
-    table = values_table(given[0], names)
-    kept = kept_in(given[0])
-    told = {**kept.config, **{key: Setting(value, table.path) for key, value in table.config.items()}}
-    found = one_run(Found(table.path, split(table, names), told), table.path, options["run"])
-    run = kept.added_to(run_of(found.tables, names, found.name, {**found.settings, **settings}))
-    return _with_checkpoints(run, ["-"], options["checkpoints"])
-
-
-def _only(path: str | Path, options: Mapping[str, Any]) -> Run:
-    """The run of a path; of a folder with several files also the one that `load_runs` proves them to be.
-
-    Raises:
-        StabtreeError: where it can't be read, or holds several runs.
-    """
-    try:
-        return _load([path], {}, **options)
-    except NoLogError:
-        folders, unseen = below(Path(path))
-        if len(folders) != 1 or unseen:
-            raise
-        return _only(folders[0], options)
-    except SeveralRunsError as error:
-        if error.unseen or not 1 < len(error.files) <= MOST_PARTS:
-            raise
-        found = load_runs(path, **options)
-        if len(found) == 1 and isinstance(found[0].run, Run):
-            return found[0].run
-        raise
-
-
-def _load(
-    paths: Sequence[str | Path],
-    kept: dict[str, Found],
-    *,
-    dtype: str | None = None,
-    checkpoint_every: int | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
-    step_column: str | None = None,
-    format: str | None = None,  # noqa: A002
-    run: str | None = None,
-    checkpoints: str | Path | None = None,
-) -> Run:
-    """The run in the files of these paths; `kept` is what was read of each path before, all else as of `load_run`."""
-    names = named(columns, step_column)
-    overrides = _overrides(dtype, checkpoint_every, checkpoints)
-    found = read_files(once(paths), names, format, run, kept)
-    made = run_of(found.tables, names, found.name, {**found.settings, **overrides}, found.notes)
-    return _with_checkpoints(made, paths, checkpoints)
-
-
-def _with_checkpoints(run: Run, paths: Sequence[str | Path], named_folder: str | Path | None) -> Run:
-    """The run with the checkpoints of the folder that the user named, else with those that lie beside its log.
-
-    What the user or a manifest says of them goes before what lies about.
-    """
-    if named_folder is not None:
-        return replace(run, checkpoints=named_checkpoints(Path(named_folder)))
-    every = run.config.get("checkpoint_every")
-    said = "checkpoints" in run.config or (every and every.source == "--checkpoint-every")
-    if said or any(str(path) == "-" for path in paths):
-        return run
-    places = [*(source.path for source in run.sources), *map(str, paths)]
-    beside = checkpoints_beside(places, by_epoch=run.by_epoch, last_step=run.last_step)
-    if not beside:
-        return run
-    where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
-    return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """One of the runs that paths hold.
-
-    Attributes:
-        name: where it is from: its path, and its name where the path holds several.
-        run: the run, or what is wrong with its log.
-        path: the path alone.
-    """
-
-    name: str
-    run: Run | StabtreeError
-    path: str = ""
+    options = LoadOptions(dtype, checkpoint_every, columns, step_column, format, run, checkpoints)
+    found = _load(paths, options, ranks=ranks)
+    return found if rerun is None else replace(found, rerun=_load_one(rerun, options))
 
 
 def load_runs(*paths: str | Path, ranks: bool = False, inner: bool = True, **options: Any) -> tuple[Loaded, ...]:
@@ -179,67 +96,63 @@ def load_runs(*paths: str | Path, ranks: bool = False, inner: bool = True, **opt
     Args:
         paths: metrics files, manifests, folders, patterns; `-` reads standard input.
         ranks: whether all paths are the ranks of one run.
-        inner: whether the folders in one that holds no log are looked into.
+        inner: whether to look into the folders of one that holds no log.
         options: as of `load_run`.
 
     Returns:
-        The runs in the order of the paths; a log that can't be read stands there with its error.
+        The runs in the order of the paths; a log that can't be read is listed with its error.
 
     Raises:
         StabtreeError: where an argument is wrong, whatever the log.
     """
+    how = LoadOptions(**options)
     if ranks:
-        return (Loaded(clean(paths[0]), _load(paths, {}, **options), str(paths[0])),)
-    kept: dict[str, Found] = {}
-    found: list[tuple[str, str, Run | StabtreeError]] = []
-    for path in once([path for given in paths for path in expanded(str(given))]):
-        found += _each(str(path), options, kept, inner=inner)
-    found = _unlike(found)
-    # A run within a file of several is whole already.
-    whole = [
-        (place, path, run) for place, (path, name, run) in enumerate(found) if path == name and isinstance(run, Run)
-    ]
-    loaded: list[Loaded | None] = [Loaded(clean(name), run, path) for path, name, run in found]
-    again = retold([path for _, path, _ in whole], [run for _, _, run in whole])
-    for poorer, richer in again.items():
-        loaded[whole[poorer][0]] = None
-        name = clean(whole[richer][1])
-        loaded[whole[richer][0]] = Loaded(name, _with_lines(whole[richer][2], whole[poorer][2]), whole[richer][1])
-    whole = [item for place, item in enumerate(whole) if place not in again]
-    for group in proved([path for _, path, _ in whole], [run for _, _, run in whole]):
-        if len(group) > 1:
-            places, paths_, _ = zip(*(whole[member] for member in group), strict=True)
-            for place in places:
-                loaded[place] = None
-            loaded[places[0]] = Loaded(clean(paths_[0]), _load(paths_, kept, **options), paths_[0])
-    return tuple(item for item in loaded if item)
+        return (Loaded(clean(paths[0]), read_run(paths, how, {}), str(paths[0])),)
+    return _load_all(paths, how, inner=inner)
 
 
-def _with_lines(run: Run, printed: Run) -> Run:
-    """A run with the error lines of another log that tells of it."""
-    name = printed.sources[0].path
-    note = f"{name} holds the same run with fewer digits or metrics: only its error lines were read."
-    return replace(run, lines=run.lines or printed.lines, notes=(*run.notes, note))
-
-
-def _unlike(found: list[tuple[str, str, Run | StabtreeError]]) -> list[tuple[str, str, Run | StabtreeError]]:
-    """The runs without those that were read before, from the folder of a file that was named as well."""
-    seen: set[tuple[frozenset[str], str]] = set()
-    kept = []
-    for path, name, run in found:
-        key = (frozenset(), name) if isinstance(run, StabtreeError) else (files_of(run), name.removeprefix(path))
-        if isinstance(run, StabtreeError) or key not in seen:
-            kept.append((path, name, run))
-        seen.add(key)
-    return kept
-
-
-def _one(loaded: tuple[Loaded, ...]) -> Run:
-    """The one run that was loaded.
+def check_options(**options: Any) -> None:
+    """Refuse options of `load_run` that are wrong whatever the log.
 
     Raises:
-        StabtreeError: its own error, or where there are several.
+        StabtreeError: for the first of them.
     """
+    options.pop("ranks", None)
+    replace(LoadOptions(**options), checkpoints=None).check()
+
+
+def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
+    if not given:
+        raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
+    if len(given) == 1:
+        return _load_one(given[0], options)
+    return read_run(given, options, {}) if ranks else _only_run(_load_all(given, options))
+
+
+def _load_one(given: Any, options: LoadOptions) -> Run:
+    """Read the run of one path, or of values in memory.
+
+    Raises:
+        StabtreeError: where it can't be read, or holds several logs that are not proved to be one run.
+    """
+    if not isinstance(given, str | Path):
+        return values_run(given, options)
+    found = _read(given, options, {})
+    if isinstance(found, NoLogError):
+        folders, unseen = folders_in(Path(given))
+        if len(folders) == 1 and not unseen:
+            return _load_one(folders[0], options)
+    if isinstance(found, SeveralRunsError) and not found.unseen and 1 < len(found.files) <= MAX_PARTS:
+        runs = _load_all([given], options)
+        if len(runs) == 1 and isinstance(runs[0].run, Run):
+            return runs[0].run
+    if isinstance(found, StabtreeError):
+        raise found
+    return found
+
+
+def _only_run(loaded: tuple[Loaded, ...]) -> Run:
+    """Return the one run that was loaded, or raise its error, or one that says that there are several."""
     if len(loaded) > 1:
         shown = ", ".join(item.name for item in loaded[:4])
         problem = f"these are {len(loaded)} runs: {shown}{', ...' if len(loaded) > 4 else ''}"
@@ -249,76 +162,108 @@ def _one(loaded: tuple[Loaded, ...]) -> Run:
     return loaded[0].run
 
 
-def _each(
-    path: str, options: Mapping[str, Any], kept: dict[str, Found], *, inner: bool = True
-) -> list[tuple[str, str, Run | StabtreeError]]:
-    """The runs of one path as (path, name, run or error)."""
+def _load_all(paths: Sequence[str | Path], options: LoadOptions, *, inner: bool = True) -> tuple[Loaded, ...]:
+    """Read every run that paths hold, one after the other; then put together what is proved to be one run."""
+    cache: dict[str, Found] = {}
+    found: list[Loaded] = []
+    for path in deduplicated(list(chain.from_iterable(expanded(str(path)) for path in paths))):
+        found += _read_all(str(path), options, cache, inner=inner)
+    found = _merge_duplicates(_without_repeated(found))
+    return tuple(replace(item, name=clean(item.name)) for item in _join_groups(found, options, cache))
+
+
+def _read(path: str | Path, options: LoadOptions, cache: dict[str, Found]) -> Run | StabtreeError:
+    """Read the one run of a path, or return what is wrong with it."""
     try:
-        return [(path, path, _load([path], kept, **options))]
-    except SeveralRunsError as error:
-        if error.files:
-            found = [item for file in error.files for item in _each(file, options, kept)]
-            return [*found, *_unseen(path, error.unseen)]
-        return [(path, f"{path} {name}", _of(path, name, options, kept)) for name in error.names] or [
-            (path, path, error)
-        ]
-    except NoLogError as error:
-        folders, unseen = below(Path(path)) if inner else ([], 0)
-        deeper = [item for folder in folders for item in _each(str(folder), options, kept)]
-        logs = [item for item in deeper if not isinstance(item[2], NoLogError)]
-        return [*logs, *_unseen(path, unseen)] or [(path, path, error)]
-    except StabtreeError as error:
-        return [(path, path, error)]
-
-
-def _unseen(path: str, count: int) -> list[tuple[str, str, Run | StabtreeError]]:
-    """What stands for the files of a folder that nobody looked at."""
-    if not count:
-        return []
-    problem = f"holds {count:,} more, which were not read"
-    error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
-    return [(path, f"{path} (the rest)", error)]
-
-
-def _of(path: str, name: str, options: Mapping[str, Any], kept: dict[str, Found]) -> Run | StabtreeError:
-    try:
-        return _load([path], kept, **{**options, "run": name})
+        return read_run([path], options, cache)
     except StabtreeError as error:
         return error
 
 
-def check_options(
-    *,
-    dtype: str | None = None,
-    checkpoint_every: int | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
-    step_column: str | None = None,
-    format: str | None = None,  # noqa: A002
-    **_others: Any,
-) -> None:
-    """Refuse options of `load_run` that are wrong whatever the log.
-
-    Raises:
-        StabtreeError: for the first of them.
-    """
-    named(columns, step_column)
-    _overrides(dtype, checkpoint_every, None)
-    if format is not None:
-        by_name(format)
+def _read_all(path: str, options: LoadOptions, cache: dict[str, Found], *, inner: bool = True) -> list[Loaded]:
+    """Read all runs of one path, each under a name of its own."""
+    found = _read(path, options, cache)
+    if isinstance(found, SeveralRunsError) and found.files:
+        runs = chain.from_iterable(_read_all(file, options, cache) for file in found.files)
+        return [*runs, *_not_read(path, found.unseen)]
+    if isinstance(found, SeveralRunsError) and found.names:
+        return _read_named(path, found.names, options, cache)
+    if isinstance(found, NoLogError) and inner:
+        return _read_below(path, options, cache) or [Loaded(path, found, path)]
+    return [Loaded(path, found, path)]
 
 
-def _overrides(dtype: str | None, checkpoint_every: int | None, checkpoints: str | Path | None) -> dict[str, Setting]:
-    overrides = {}
-    if dtype is not None:
-        overrides["dtype"] = Setting(canonical_dtype(dtype), "--dtype")
-    if checkpoint_every is not None:
-        if isinstance(checkpoint_every, bool) or checkpoint_every < 1:
-            raise StabtreeError(
-                f"{checkpoint_every} is not a number of steps",
-                where="--checkpoint-every",
-                hint="give a number from 1 on",
-            )
-        overrides["checkpoint_every"] = Setting(int(checkpoint_every), "--checkpoint-every")
-    if checkpoints is not None:
-        overrides["checkpoints"] = Setting(tuple(named_checkpoints(Path(checkpoints))), "--checkpoints")
-    return overrides
+def _read_named(path: str, names: Sequence[str], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    """Read the runs of a file of several, by their names."""
+    named = [replace(options, run=name) for name in names]
+    return [Loaded(f"{path} {one.run}", _read(path, one, cache), path) for one in named]
+
+
+def _read_below(path: str, options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    """Read the runs in the folders of one that holds no log itself."""
+    folders, unseen = folders_in(Path(path))
+    runs = chain.from_iterable(_read_all(str(folder), options, cache) for folder in folders)
+    logs = [item for item in runs if not isinstance(item.run, NoLogError)]
+    return [*logs, *_not_read(path, unseen)]
+
+
+def _not_read(path: str, count: int) -> list[Loaded]:
+    """Return one error for all files of a folder that were not looked at."""
+    if not count:
+        return []
+    problem = f"holds {count:,} more, which were not read"
+    error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
+    return [Loaded(f"{path} (the rest)", error, path)]
+
+
+def _without_repeated(found: Sequence[Loaded]) -> list[Loaded]:
+    """Drop runs whose files were read before, as where a file is named together with its folder."""
+    seen: set[tuple[frozenset[str], str]] = set()
+    kept = []
+    for item in found:
+        if isinstance(item.run, Run):
+            key = files_of(item.run), item.name.removeprefix(item.path)
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(item)
+    return kept
+
+
+def _whole_logs(found: Sequence[Loaded]) -> dict[int, RunLog]:
+    """Return, by index, the logs that hold one run each: a run in a file of several is complete as it is."""
+    return {
+        index: RunLog(item.path, item.run)
+        for index, item in enumerate(found)
+        if item.path == item.name and isinstance(item.run, Run)
+    }
+
+
+def _merge_duplicates(found: Sequence[Loaded]) -> list[Loaded]:
+    """Drop logs of which another one holds everything; of what they hold, it keeps their error lines."""
+    logs = _whole_logs(found)
+    duplicates = find_duplicates(logs)
+    merged = dict(enumerate(found))
+    for poorer, richer in duplicates.items():
+        merged[richer] = replace(merged[richer], run=_with_lines(logs[richer].run, logs[poorer].run))
+    return [item for index, item in merged.items() if index not in duplicates]
+
+
+def _with_lines(run: Run, printed: Run) -> Run:
+    """Return a run with the error lines of another log of it."""
+    name = printed.sources[0].path
+    note = f"{name} holds the same run with fewer digits or metrics: only its error lines were read."
+    return replace(run, lines=run.lines or printed.lines, notes=(*run.notes, note))
+
+
+def _join_groups(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    """Join the logs that are proved to be ranks or parts of one run, in the place of the first."""
+    logs = _whole_logs(found)
+    joined = dict(enumerate(found))
+    for first, *others in group_into_runs(logs):
+        if others:
+            paths = [logs[index].path for index in (first, *others)]
+            joined[first] = Loaded(paths[0], read_run(paths, options, cache), paths[0])
+        for index in others:
+            del joined[index]
+    return list(joined.values())

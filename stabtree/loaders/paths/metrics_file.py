@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.ranks import RANK_NAME
-from stabtree.loaders.folder import SETTINGS, size_of
+from stabtree.loaders.folder import SETTINGS, is_file, is_folder, size_of
 from stabtree.loaders.formats import choose, picked
 from stabtree.loaders.json import manifest
-from stabtree.loaders.source import glimpse, open_source
+from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # A folder may hold a whole data set: the first lines of this many files are looked at,
 MAX_FILES = 10_000
-# which tell nearly every log;
+# which is enough for nearly every log;
 GLIMPSE_BYTES = 4096
-# of those that they leave open so many are looked at whole,
+# where it is not, so many are looked at whole,
 MAX_WHOLE = 100
 # and so many runs are judged at once, which takes some seconds.
 MAX_JUDGED = 500
@@ -46,8 +46,22 @@ OTHERS = frozenset(
 )
 
 
+class _Logs(NamedTuple):
+    """The files of a folder that were looked at.
+
+    Attributes:
+        logs: those that hold metrics.
+        unreadable: the names of those that can't be read.
+        unseen: how many were not looked at, or not far enough to tell.
+    """
+
+    logs: list[Path]
+    unreadable: list[str]
+    unseen: int
+
+
 def loader_of(file: Path, names: Names, *, whole: bool = True) -> tuple[Loader | None, bool]:
-    """The loader that is sure enough of a file to pick it out of a folder, and whether that is certain.
+    """Return the loader that is sure enough of a file to pick it out of a folder, and whether that is certain.
 
     Args:
         file: the file.
@@ -61,42 +75,62 @@ def loader_of(file: Path, names: Names, *, whole: bool = True) -> tuple[Loader |
     loader = picked(first, names)
     if loader or size_of(file) <= GLIMPSE_BYTES or (first.binary and not first.packed):
         return loader, True
-    return (picked(open_source(file), names), True) if whole else (None, False)
+    if whole:
+        return (picked(open_source(file), names), True)
+    return (None, False)
 
 
 def pick_file(folder: Path, names: Names) -> tuple[Path, tuple[str, ...]]:
-    """The manifest of a run's folder, else its one metrics file; and notes about what could not be looked at.
+    """Return the manifest of a run's folder, else its one metrics file; and notes about what could not be read.
 
     Raises:
         StabtreeError: where there is none, or more than one.
     """
     shown = clean(folder)
-    try:
-        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
-    except OSError as error:
-        raise StabtreeError(f"can't be read: {clean(error.strerror)}", where=shown, hint="check its rights") from None
-    files = [entry for entry in entries if _is(entry, "file")]
+    entries = _entries(folder)
+    files = [entry for entry in entries if is_file(entry)]
     for name in manifest.NAMES:
         if folder / name in files:
             return folder / name, ()
-    odd = [clean(entry.name, 60) for entry in entries if not _is(entry, "file") and not _is(entry, "dir")]
-    candidates, closed, unseen = _logs_among(files, names)
-    odd += closed
-    notes = (f"Not read in the folder, because they are not readable files: {', '.join(odd[:5])}.",) if odd else ()
-    if unseen and candidates:
-        raise _several(shown, candidates, unseen)
-    kinds = {(file.name.partition(".")[0], *RANK_NAME.findall(file.name)) for file in candidates}
-    if len(kinds) == 1:
-        # A logger with several outputs writes one run as progress.csv and progress.json.
-        others = ", ".join(clean(file.name, 60) for file in candidates[1:])
-        same = (f"Not read, because they seem to be the same run in another format: {others}.",) if others else ()
-        return candidates[0], (*notes, *same)
-    raise _several(shown, candidates, 0) if candidates else _header_alone(files, names) or _none(shown, files, unseen)
+    found = _find_logs(files, names)
+    if not found.logs:
+        raise _header_alone(files, names) or _no_log(shown, files, found.unseen)
+    kinds = {(file.name.partition(".")[0], *RANK_NAME.findall(file.name)) for file in found.logs}
+    if found.unseen or len(kinds) > 1:
+        raise _several(shown, found.logs, found.unseen)
+    return found.logs[0], _not_read([*_special(entries), *found.unreadable], found.logs[1:])
 
 
-def _logs_among(files: list[Path], names: Names) -> tuple[list[Path], list[str], int]:
-    """The files that are logs, the names of those that can't be read, and how many nobody could look at."""
-    logs, closed = [], []
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder and not hidden, by name.
+
+    Raises:
+        StabtreeError: where it can't be read.
+    """
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        problem = f"can't be read: {clean(error.strerror)}"
+        raise StabtreeError(problem, where=clean(folder), hint="check its rights") from None
+
+
+def _special(entries: list[Path]) -> list[str]:
+    """Return the names of what is neither a file nor a folder."""
+    return [clean(entry.name, 60) for entry in entries if not is_file(entry) and not is_folder(entry)]
+
+
+def _not_read(unreadable: list[str], same: list[Path]) -> tuple[str, ...]:
+    notes = []
+    if unreadable:
+        notes.append(f"Not read in the folder, because they are not readable files: {', '.join(unreadable[:5])}.")
+    if same:  # a logger with several outputs writes one run as progress.csv and progress.json
+        others = ", ".join(clean(file.name, 60) for file in same)
+        notes.append(f"Not read, because they seem to be the same run in another format: {others}.")
+    return tuple(notes)
+
+
+def _find_logs(files: list[Path], names: Names) -> _Logs:
+    logs, unreadable = [], []
     wholes = 0
     unseen = max(len(files) - MAX_FILES, 0)
     for file in files[:MAX_FILES]:
@@ -109,19 +143,12 @@ def _logs_among(files: list[Path], names: Names) -> tuple[list[Path], list[str],
                 loader, sure = loader_of(file, names)
         except StabtreeError as error:
             if "can't be read" in error.problem:
-                closed.append(clean(file.name, 60))
+                unreadable.append(clean(file.name, 60))
             continue
-        logs += [file] if loader else []
+        if loader:
+            logs.append(file)
         unseen += not sure
-    return logs, closed, unseen
-
-
-def _is(entry: Path, kind: str) -> bool:
-    """Whether this is a file, or a folder; a link in a loop and what may not be looked at is neither."""
-    try:
-        return entry.is_file() if kind == "file" else entry.is_dir()
-    except OSError:
-        return False
+    return _Logs(logs, unreadable, unseen)
 
 
 def is_hollow(file: Path) -> bool:
@@ -135,20 +162,18 @@ def is_hollow(file: Path) -> bool:
         return False
 
 
-def _several(shown: str, candidates: list[Path], unseen: int) -> StabtreeError:
-    names = ", ".join(clean(file.name, 60) for file in candidates[:SHOWN])
-    more = f" and {len(candidates) - SHOWN} more" if len(candidates) > SHOWN else ""
+def _several(shown: str, logs: list[Path], unseen: int) -> StabtreeError:
     return SeveralRunsError(
-        f"holds several files that may be metrics: {names}{more}",
+        f"holds several files that may be metrics: {first_few([file.name for file in logs], SHOWN)}",
         where=shown,
-        hint=f"name the one you mean, such as {clean(candidates[0])}",
-        files=tuple(str(file) for file in candidates[:MAX_JUDGED]),
-        unseen=unseen + max(len(candidates) - MAX_JUDGED, 0),
+        hint=f"name the one you mean, such as {clean(logs[0])}",
+        files=tuple(str(file) for file in logs[:MAX_JUDGED]),
+        unseen=unseen + max(len(logs) - MAX_JUDGED, 0),
     )
 
 
 def _header_alone(files: list[Path], names: Names) -> StabtreeError | None:
-    """What is said of the first log among files that was begun and never written to."""
+    """Return the error of the first log among files that has a header and no rows."""
     for file in files[:MAX_WHOLE]:
         if file.name in OTHERS or not 0 < size_of(file) <= GLIMPSE_BYTES:
             continue
@@ -162,11 +187,10 @@ def _header_alone(files: list[Path], names: Names) -> StabtreeError | None:
     return None
 
 
-def _none(shown: str, files: list[Path], unseen: int) -> StabtreeError:
-    rest = f"; {unseen:,} more were not looked at" if unseen else ""
-    there = ", ".join(clean(file.name, 60) for file in files[:SHOWN]) or "nothing"
-    return NoLogError(
-        f"holds no file that stabtree can read, only {there}{rest}" if files else "holds no files",
-        where=shown,
-        hint="name the file that the trainer wrote its metrics to",
-    )
+def _no_log(shown: str, files: list[Path], unseen: int) -> StabtreeError:
+    if not files:
+        return NoLogError("holds no files", where=shown, hint=NAME_METRICS)
+    problem = "holds no file that stabtree can read, only " + ", ".join(clean(file.name, 60) for file in files[:SHOWN])
+    if unseen:
+        problem += f"; {unseen:,} more were not looked at"
+    return NoLogError(problem, where=shown, hint=NAME_METRICS)

@@ -1,4 +1,4 @@
-"""The lines of a log in which steps were logged, for what shows a finding beside its line."""
+"""The lines of a log in which steps were logged, to show a finding beside its line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from stabtree.run import FileUse, Run
 
 FORMATS = ("csv", "jsonl", "text", "trainer_state")  # those with a line for each row
-LONGEST = 100_000  # characters of a line that is looked into
+MAX_LENGTH = 100_000  # characters of a line that is searched
 
 
 def with_places(run: Run, steps: Iterable[int]) -> Run:
-    """The run with the lines in which some of its steps were logged: a second reading, as far as it can tell.
+    """Return the run with the lines in which some of its steps were logged, found by reading the log once more.
 
     Where a step was logged again after a resume, it is the later line, whose values counted.
     """
@@ -29,40 +29,43 @@ def with_places(run: Run, steps: Iterable[int]) -> Run:
     if source is None or run.by_row:
         return run
     try:
-        return replace(run, places=_found(source, {str(step): step for step in steps}))
+        return replace(run, places=_lines_of(source, {str(step): step for step in steps}))
     except (StabtreeError, OSError, ValueError):  # gone since, or standard input
         return run
 
 
-def _found(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
+def _lines_of(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
+    """Return step -> line number, for the steps that are wanted by their texts."""
     kind = next((name for name in FORMATS if used.format.startswith(name)), None)
     if kind is None or not wanted:
         return {}
     source = open_source(used.path)
-    holds = _cell(source, used.steps_from) if kind == "csv" else _word(used.steps_from)
+    holds = _in_column(source, used.steps_from) if kind == "csv" else _after_name(used.steps_from)
     found: dict[int, int] = {}
-    for place, line in enumerate(source.lines(), 1):
+    for number, line in enumerate(source.lines(), 1):
+        if len(line) > MAX_LENGTH:
+            continue
         for text, step in wanted.items():
-            if text in line and len(line) <= LONGEST and holds(line, text):
-                found[step] = place
+            if text in line and holds(line, text):
+                found[step] = number
     return found
 
 
-def _cell(source: Source, column: str) -> Callable[[str, str], bool]:
-    """Whether a line has a step in the column of steps."""
+def _in_column(source: Source, column: str) -> Callable[[str, str], bool]:
+    """Return a function that says whether a line has a step in the column of steps."""
     layout = find_layout(source.head)
     if layout is None or column not in layout.names:
         return lambda _line, _text: False
-    place, mark = layout.names.index(column), layout.delimiter
+    index, delimiter = layout.names.index(column), layout.delimiter
 
     def holds(line: str, text: str) -> bool:
-        cells = split(line, mark)
-        return len(cells) > place and cells[place].strip(' "').removesuffix(".0") == text
+        cells = split(line, delimiter)
+        return len(cells) > index and cells[index].strip(' "').removesuffix(".0") == text
 
     return holds
 
 
-def _word(name: str) -> Callable[[str, str], bool]:
-    """Whether a line has a step behind the name of the steps, as `"step": 12`, `step=12`, `step 12/100`."""
+def _after_name(name: str) -> Callable[[str, str], bool]:
+    """Return a function that says whether a line has a step after its name: `"step": 12`, `step=12`, `step 12/100`."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}\W{{1,4}}(\d{{1,19}})(?![\d.]{{0,20}}[1-9])", re.IGNORECASE)
-    return lambda line, text: any(found == text for found in pattern.findall(line))
+    return lambda line, text: text in pattern.findall(line)

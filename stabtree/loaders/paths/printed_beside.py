@@ -1,4 +1,4 @@
-"""What a program printed beside the metrics of its run: only there it says what it ended in."""
+"""What a program printed beside the metrics of its run: only there it says how it ended."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 PRINTED = (".log", ".out", ".err")
-NOTES = (".txt",)  # may be printed, or notes of a person: only metrics in it tell
+NOTES = (".txt",)  # printed, or notes of a person: a log only where it holds metrics
 
 
 def ending_of(folder: Path, names: Names, run: str) -> tuple[Table, ...]:
-    """The error lines at the end of what was printed, as a table without rows; none where it did not end in an error.
+    """Return the error lines at the end of what was printed, as a table without rows; none where it ended well.
 
-    Of two printed logs nobody can tell which is of the run, and a text without metrics may be of anything.
+    Of two printed logs either may be of the run, and a text without metrics may be of anything.
 
     Args:
         folder: the folder of one run.
@@ -36,15 +36,22 @@ def ending_of(folder: Path, names: Names, run: str) -> tuple[Table, ...]:
     logs = [file for file in files if not is_hollow(file)]
     if len(logs) != 1:
         return ()
-    try:
-        loader = by_name("text") if logs[0].name.endswith(PRINTED) else loader_of(logs[0], names)[0]
-        read = loader.read(open_source(logs[0]), names) if loader and loader.name == "text" else ()
-    except StabtreeError:
+    last = _last_table(logs[0], names)
+    if last is None or not last.ended_in_error:
         return ()
-    last = read[-1:] if isinstance(read, tuple) else (read,)
-    told = f"How the run ended was read from {clean(logs[0].name, 60)}, which lies beside its metrics."
-    return tuple(
-        replace(table, rows=0, columns={}, config={}, skipped=(), skipped_count=0, notes=(told,), run=run)
-        for table in last
-        if table.ended_in_error
-    )
+    note = f"How the run ended was read from {clean(logs[0].name, 60)}, which is beside its metrics."
+    return (replace(last, rows=0, columns={}, config={}, skipped=(), skipped_count=0, notes=(note,), run=run),)
+
+
+def _last_table(file: Path, names: Names) -> Table | None:
+    """Return the table of the last run in a printed log; None where the file is none."""
+    try:
+        loader = by_name("text") if file.name.endswith(PRINTED) else loader_of(file, names)[0]
+        if loader is None or loader.name != "text":
+            return None
+        read = loader.read(open_source(file), names)
+    except StabtreeError:
+        return None
+    if isinstance(read, tuple):
+        return read[-1] if read else None
+    return read

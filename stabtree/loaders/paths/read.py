@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import SeveralRunsError, StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.folder import entries, made_up, settings_in
+from stabtree.loaders.folder import entries, is_folder, made_up, settings_in
 from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
 from stabtree.loaders.json import manifest
 from stabtree.loaders.packed.unpack import unreadable
@@ -23,7 +25,7 @@ from stabtree.loaders.table import Asked
 from stabtree.run import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 LISTED = 8
-# Of so many files one tells what kind of folder it is.
+# So many files show what kind of folder it is.
 MAX_FILES = 100
 MAX_WHOLE = 20
 _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
@@ -39,7 +41,7 @@ _PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the paths hold.
+    """What some paths hold.
 
     Attributes:
         name: what to call the run if its configuration has no name.
@@ -55,44 +57,44 @@ class Found:
 
 
 def read_files(
-    paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None, kept: dict[str, Found]
+    paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None, cache: dict[str, Found]
 ) -> Found:
-    """Read every path; of one that holds several runs, the run that is named.
+    """Read every path of one run; of a path that holds several runs, the one that is named.
 
     Args:
-        paths: of one run.
+        paths: files and folders.
         names: what the columns mean.
-        format_: the name of a loader, where the user said so.
+        format_: the name of a loader, where the user gave one.
         run: the run that is named.
-        kept: what was read before, by path; what is read now is added.
+        cache: what was read before, by path; what is read now is added.
 
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    parts = [one_run(_read_once(str(path), names, forced, run, kept), clean(path), run) for path in paths]
-    settings = {key: setting for part in reversed(parts) for key, setting in part.settings.items()}
+    parts = [select_run(_read_once(str(path), names, forced, run, cache), clean(path), run) for path in paths]
+    settings: dict[str, Setting] = {}
+    for part in reversed(parts):  # the first path that has a setting counts
+        settings.update(part.settings)
     return Found(
         name=parts[0].name,
-        tables=tuple(table for part in parts for table in part.tables),
+        tables=tuple(chain.from_iterable(part.tables for part in parts)),
         settings=settings,
-        notes=tuple(note for part in parts for note in part.notes),
+        notes=tuple(chain.from_iterable(part.notes for part in parts)),
     )
 
 
-def _read_once(path: str, names: Names, forced: Loader | None, run: str | None, kept: dict[str, Found]) -> Found:
-    """All that a path holds, as it was read before; of a folder the run that is named, which may be read alone."""
-    alone = run is not None and _is_folder(Path(path))
-    if alone or path not in kept:
-        found = _read_path(path, names, forced, run)
-        if alone:
-            return found
-        kept[path] = found
-    return kept[path]
+def _read_once(path: str, names: Names, forced: Loader | None, run: str | None, cache: dict[str, Found]) -> Found:
+    """Read a path unless it was read before; of a folder only the run that is named, which is not kept."""
+    if run is not None and is_folder(Path(path)):
+        return _read_path(path, names, forced, run)
+    if path not in cache:
+        cache[path] = _read_path(path, names, forced, run)
+    return cache[path]
 
 
-def one_run(found: Found, path: str, wanted: str | None) -> Found:
-    """The tables of one run.
+def select_run(found: Found, path: str, wanted: str | None) -> Found:
+    """Return the tables of one run.
 
     Raises:
         StabtreeError: where there are several runs and none was named, or the named one is not there.
@@ -101,132 +103,144 @@ def one_run(found: Found, path: str, wanted: str | None) -> Found:
     if wanted is None and len(runs) == 1:
         return found
     if wanted not in runs:
-        shown = ", ".join(clean(name, 60) for name in runs[:LISTED])
-        more = f" and {len(runs) - LISTED} more" if len(runs) > LISTED else ""
-        close = difflib.get_close_matches(wanted or "", runs, n=1)
-        raise SeveralRunsError(
-            f"holds {len(runs)} runs: {shown}{more}" if runs != [""] else "holds one run, which has no name",
-            where=path,
-            hint="leave --run out" if runs == [""] else f"name one: --run {clean(close[0] if close else runs[0])!r}",
-            names=() if wanted else tuple(runs),
-        )
+        raise _no_such_run(runs, path, wanted)
     tables = tuple(table for table in found.tables if table.run == wanted)
     settings = {**found.settings, **_merged(tables, path)}
     return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
 
 
-def _read_path(path: str | Path, names: Names, forced: Loader | None, run: str | None) -> Found:
-    skipped: tuple[str, ...] = ()
-    folder: Path | None = None
-    if str(path) == "":  # what a shell makes of a variable that is not set: not the working directory
+def _no_such_run(runs: list[str], path: str, wanted: str | None) -> StabtreeError:
+    names = () if wanted else tuple(runs)
+    if runs == [""]:
+        return SeveralRunsError("holds one run, which has no name", where=path, hint="leave --run out", names=names)
+    closest = difflib.get_close_matches(wanted or "", runs, n=1) or runs
+    return SeveralRunsError(
+        f"holds {len(runs)} runs: {first_few(runs, LISTED)}",
+        where=path,
+        hint=f"name one: --run {clean(closest[0])!r}",
+        names=names,
+    )
+
+
+def _read_path(path: str, names: Names, forced: Loader | None, run: str | None) -> Found:
+    if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
-    if str(path) != "-" and _is_folder(Path(path)):
-        if made_up(Path(path)):
-            raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
-        tables = _read_folder(Path(path), names, forced, run)
-        if tables:
-            tables = _with_ending(Path(path), tables, names)
-            found = _of_tables(clean(Path(path).absolute().name, 80), tables, clean(path))
-            settings, notes = settings_in(Path(path))
-            return replace(found, settings={**settings, **found.settings}, notes=notes)
-        folder = Path(path)
-        path, skipped = pick_file(folder, names)
+    folder = Path(path)
+    if path == "-" or not is_folder(folder):
+        return _read_file(path, names, forced)
+    if made_up(folder):
+        raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
+    tables = _read_folder(folder, names, forced, run)
+    if not tables:
+        file, notes = pick_file(folder, names)
+        found = _read_file(file, names, forced, folder)
+        return replace(found, notes=(*notes, *found.notes))
+    found = _of_tables(clean(folder.absolute().name, 80), _with_ending(folder, tables, names), clean(path))
+    settings, notes = settings_in(folder)
+    return replace(found, settings={**settings, **found.settings}, notes=notes)
+
+
+def _read_file(path: str | Path, names: Names, forced: Loader | None, folder: Path | None = None) -> Found:
+    """Read a file; with what the log beside it ends in, where it was picked out of a folder."""
     source = open_source(path)
     loader = forced or choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, loader, names)
     tables = _tables(loader, source, names)
-    tables = _with_ending(folder, tables, names) if folder else tables
+    if folder:
+        tables = _with_ending(folder, tables, names)
     found = _of_tables(_stem(source), tables, source.name)
-    settings, notes = settings_of(source.file) if source.file else ({}, ())
-    return replace(found, settings={**settings, **found.settings}, notes=(*skipped, *notes))
+    if source.file is None:
+        return found
+    settings, notes = settings_of(source.file)
+    return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 
 def _tables(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
-    return tuple(part for table in _read_any(loader, source, names) for part in split(table, names))
+    return _by_run(_read_any(loader, source, names), names)
+
+
+def _by_run(tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
+    """Return a table for each run in some tables."""
+    return tuple(chain.from_iterable(split(table, names) for table in tables))
 
 
 def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
     tables = loader.read(source, names)
-    return tables if isinstance(tables, tuple) else (tables,)
+    if isinstance(tables, tuple):
+        return tables
+    return (tables,)
 
 
 def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
-    """The tables of a folder of a kind that some loader knows; none where a manifest or plain metrics lie in it.
+    """Return the tables of a folder of a kind that some loader knows; none where a manifest or plain metrics are in it.
 
     Raises:
         StabtreeError: where it may not be looked at.
     """
-    try:
-        if not forced and any((folder / name).is_file() for name in manifest.NAMES):
-            return ()
-    except OSError as error:
-        raise unreadable(error, clean(folder)) from None
+    if not forced and _has_manifest(folder):
+        return ()
 
     def read(file: Path) -> tuple[Table, ...]:
         source = open_source(file)
         return _read_any(choose(source, names), source, names)
 
-    plain: bool | None = None
-    for loader in (forced,) if forced else LOADERS:
-        if loader.folder is None:
-            continue
-        if loader.deep and not forced:
-            plain = _is_plain(folder, names) if plain is None else plain
-            if plain:
-                return ()
-        asked = Asked(names, run, read)
-        if tables := loader.folder(folder, asked):
-            if loader.name == "trainer_state":
-                tables = trainer_output.whole(folder, tables[0], asked)
-            return tuple(part for table in tables for part in split(table, names))
+    asked = Asked(names, run, read)
+    for loader in [forced] if forced else _folder_loaders(folder, names):
+        tables = loader.folder(folder, asked) if loader.folder else ()
+        if tables and loader.name == "trainer_state":
+            tables = trainer_output.whole(folder, tables[0], asked)
+        if tables:
+            return _by_run(tables, names)
     return ()
 
 
+def _has_manifest(folder: Path) -> bool:
+    try:
+        return any((folder / name).is_file() for name in manifest.NAMES)
+    except OSError as error:
+        raise unreadable(error, clean(folder)) from None
+
+
+def _folder_loaders(folder: Path, names: Names) -> Iterator[Loader]:
+    """Yield the loaders that may know a folder; those that search below it only where it holds no plain metrics."""
+    yield from (loader for loader in LOADERS if not loader.deep)
+    if not _is_plain(folder, names):
+        yield from (loader for loader in LOADERS if loader.deep)
+
+
 def _with_ending(folder: Path, tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
-    """The tables of a folder's one run, with what the printed log beside them ends in."""
-    one = len({table.run for table in tables}) == 1
-    ending = ending_of(folder, names, tables[0].run) if one else ()
-    return (*tables, *(table for table in ending if table.path not in {read.path for read in tables}))
+    """Add what the printed log of a folder ends in to the tables of its one run."""
+    if len({table.run for table in tables}) != 1:
+        return tables
+    paths = {table.path for table in tables}
+    return (*tables, *(table for table in ending_of(folder, names, tables[0].run) if table.path not in paths))
 
 
 def _is_plain(folder: Path, names: Names) -> bool:
-    """Whether metrics files lie in a folder of which none is of a kind whose runs are looked for below."""
+    """Whether a folder holds metrics files, none of a kind whose runs are searched for below."""
     files = [folder / name for name in entries(folder)[1] if not name.startswith(".") and name not in OTHERS]
     solid = [file for file in files[:MAX_FILES] if not is_hollow(file)]
-    found = [_loader_of(file, names, whole=place < MAX_WHOLE) for place, file in enumerate(solid)]
-    loaders = [loader for loader in found if loader]
-    return bool(loaders) and not any(loader.deep for loader in loaders)
-
-
-def _loader_of(file: Path, names: Names, *, whole: bool) -> Loader | None:
-    try:
-        return loader_of(file, names, whole=whole)[0]
-    except StabtreeError:
-        return None
+    loaders: list[Loader | None] = []
+    for index, file in enumerate(solid):
+        with suppress(StabtreeError):
+            loaders.append(loader_of(file, names, whole=index < MAX_WHOLE)[0])
+    return any(loaders) and not any(loader and loader.deep for loader in loaders)
 
 
 def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
-    """Several runs keep their configurations apart until one is named."""
-    several = len({table.run for table in tables}) > 1
-    return Found(name, tables, {} if several else _merged(tables, where))
+    """Return what was found in some tables; several runs keep their configurations apart until one is named."""
+    if len({table.run for table in tables}) > 1:
+        return Found(name, tables)
+    return Found(name, tables, _merged(tables, where))
 
 
 def _merged(tables: Sequence[Table], where: str) -> dict[str, Setting]:
-    """The configuration that the tables of one run hold; the first that has a setting counts."""
-    return {
-        key: setting
-        for table in reversed(tables)
-        for key, setting in _settings(table.config, table.config_from or where).items()
-    }
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        # A name that is too long, or a folder that may not be entered: opening it says what is wrong.
-        return False
+    """Return the configuration that the tables of one run hold; the first that has a setting counts."""
+    found: dict[str, Setting] = {}
+    for table in reversed(tables):
+        found.update(_settings(table.config, table.config_from or where))
+    return found
 
 
 def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
@@ -249,10 +263,10 @@ def _read_manifest(source: Source, loader: Loader, names: Names) -> Found:
 
 
 def choose_metrics(source: Source, names: Names) -> Loader:
-    """The loader of a file that a manifest names, which can't be a manifest that names others.
+    """Return the loader of a file that a manifest names.
 
     Raises:
-        StabtreeError: where it is, or no loader knows it.
+        StabtreeError: where it is a manifest that names others, or no loader knows it.
     """
     loader = choose(source, names)
     if loader.name == "manifest" and manifest.parse(source).files:
@@ -263,7 +277,7 @@ def choose_metrics(source: Source, names: Names) -> Loader:
 
 
 def _stem(source: Source) -> str:
-    """What to call a run that has no name: its file without endings."""
+    """Return what to call a run that has no name: its file without endings."""
     if source.file is None:
         return "stdin"
     stem = source.file.name
@@ -271,7 +285,7 @@ def _stem(source: Source) -> str:
         stem = Path(stem).stem
     stem = clean(Path(stem).stem, 80)
     folder = clean(source.file.absolute().parent.name, 80)
-    # `metrics` and `manifest` say nothing; the folder they lie in usually names the run.
-    return (
-        folder if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder else stem
-    )
+    # `metrics` and `manifest` say nothing; their folder usually names the run.
+    if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder:
+        return folder
+    return stem

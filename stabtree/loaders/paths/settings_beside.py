@@ -1,4 +1,4 @@
-"""The configuration that lies beside a metrics file: a manifest that names it, or what its trainer wrote there."""
+"""The configuration beside a metrics file: a manifest that names it, or what its trainer wrote there."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def settings_of(file: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The configuration from files in the same folder as a metrics file, and notes about them."""
-    named, notes = _manifest(file)
+    """Return the configuration from files in the same folder as a metrics file, and notes about them."""
+    named, notes = _from_manifest(file)
     found, more = settings_in(file.parent)
     return {**found, **named}, (*notes, *more)
 
 
-def _manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The configuration from a manifest in the same folder, if that manifest names this file."""
+def _from_manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """Return the configuration from a manifest in the same folder, if that manifest names this file."""
     name = manifest.NAMES[0]
-    place = file.parent / name
-    if place == file or not is_file(place):
+    path = file.parent / name
+    if path == file or not is_file(path):
         return {}, ()
     try:
-        content = manifest.parse(open_source(place))
+        content = manifest.parse(open_source(path))
         named = any(other.resolve() == file.resolve() for other in content.files)
     except (StabtreeError, OSError) as error:
         return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)

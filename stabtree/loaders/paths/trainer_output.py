@@ -1,9 +1,10 @@
-"""What lies beside the state of the Hugging Face trainer: its events, the model's configuration, the checkpoints."""
+"""What is beside the state of the Hugging Face trainer: its events, the model's configuration, the checkpoints."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
@@ -27,22 +28,24 @@ MODEL = "config.json"
 # Events hold single precision.
 SAME = 1e-5
 # The share of rows in which the events of the run and its state are the same; the rest was trained again.
-MOST = 0.5
+SAME_SHARE = 0.5
 # A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
 UNTRAINED = 0.5
 
 
 def whole(folder: Path, state: Table, asked: Asked) -> tuple[Table, ...]:
-    """The run of an output folder with all that lies in it, and other runs whose events lie there.
+    """Return the run of an output folder with all that belongs to it, and other runs whose events are in it.
 
     Args:
         folder: the output folder.
         state: the rows of its newest state.
         asked: what is asked of it.
     """
+    own: list[Table] = []
+    others: list[Table] = []
     events, notes = _events(folder / EVENTS, asked)
-    own = [table for table in events if _is_same(table, state, asked.names)]
-    others = [table for table in events if not any(table is one for one in own)]
+    for table in events:
+        (own if _is_same(table, state, asked.names) else others).append(table)
     parts = _joined(state, own, asked.names)
     config = _config(folder, [*parts, state, *own], asked.names)
     name = trainer_state.NAME if others else ""
@@ -50,36 +53,41 @@ def whole(folder: Path, state: Table, asked: Asked) -> tuple[Table, ...]:
     return (replace(first, config=config, notes=(*first.notes, *notes)), *rest, *others)
 
 
-def _events(place: Path, asked: Asked) -> tuple[list[Table], tuple[str, ...]]:
-    """The runs whose events lie in a folder, each under its name, and notes about what could not be read."""
+def _events(folder: Path, asked: Asked) -> tuple[list[Table], tuple[str, ...]]:
+    """Return the runs whose events are in a folder, each under its name, and notes about what could not be read."""
     loader = by_name("tfevents")
-    found: list[Table] = []
     notes: list[str] = []
 
     def read(run: str | None) -> tuple[Table, ...]:
         try:
-            return loader.folder(place, replace(asked, run=run)) if loader.folder else ()
+            return loader.folder(folder, replace(asked, run=run)) if loader.folder else ()
         except StabtreeError as error:
             notes.append(f"Events in {EVENTS} {error.problem}.")
             return ()
 
-    listed = read(None)
-    for table in listed if len(listed) < 2 else [one for item in listed for one in read(item.run) if one.rows]:
-        attempts = split(replace(table, run=""), asked.names)
+    tables = read(None)
+    if len(tables) > 1:  # listed by their names, without rows
+        named = chain.from_iterable(read(table.run) for table in tables)
+        tables = tuple(table for table in named if table.rows)
+    found: list[Table] = []
+    for table in tables:
         name = f"{EVENTS}/{table.run}" if table.run else EVENTS
+        attempts = split(replace(table, run=""), asked.names)
         found += (replace(one, run=f"{name} {one.run}".strip()) for one in attempts)
     return found, tuple(notes)
 
 
 def _axes(table: Table, names: Names) -> tuple[Column, Column] | None:
-    """The columns of the steps and of the loss."""
+    """Return the columns of the steps and of the loss."""
     steps = table.columns.get("step")
     loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
-    return (steps, loss) if steps and loss else None
+    if steps and loss:
+        return steps, loss
+    return None
 
 
 def _losses(table: Table, names: Names) -> dict[int, float]:
-    """The loss by step, the last value of each."""
+    """Return the loss by step, the last value of each."""
     axes = _axes(table, names)
     if not axes:
         return {}
@@ -93,25 +101,34 @@ def _is_same(events: Table, state: Table, names: Names) -> bool:
     here, there = _losses(events, names), _losses(state, names)
     shared = sorted(here.keys() & there.keys())
     one, other = np.array([here[step] for step in shared]), np.array([there[step] for step in shared])
-    return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= MOST)
+    return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= SAME_SHARE)
 
 
 def _joined(state: Table, events: list[Table], names: Names) -> list[Table]:
-    """The rows of the run: the state's, unless events tell more, as where it was resumed or how it went on."""
+    """Return the rows of the run: the state's, or those of events that hold more: a resume, or later steps."""
     known = _losses(state, names)
     if not known:
         return [state]
     begin, end = min(known), max(known)
     for table in sorted(events, key=lambda table: -table.rows):
-        steps = np.array(list(_losses(table, names)))
+        steps = list(_losses(table, names))
+        first, last = min(steps), max(steps)
         note = f"Read with its events ({table.run}), which hold more than its newest state, of step {end:,}."
-        if steps.min() <= begin and steps.max() >= end and (steps.max() > end or _goes_back(table, names)):
+        if first <= begin and last >= end and (last > end or _goes_back(table, names)):
             return [replace(table, notes=(note, *table.notes))]
-        if steps.max() > end and (column := table.columns["step"]):
-            later = column.values > end
-            columns = {name: one and one.pick(later) for name, one in table.columns.items()}
-            return [state, replace(table, rows=int(later.sum()), columns=columns, notes=(note, *table.notes))]
+        if last > end:
+            return [state, _after(end, replace(table, notes=(note, *table.notes)))]
     return [state]
+
+
+def _after(end: int, table: Table) -> Table:
+    """Return the rows of a table after a step."""
+    column = table.columns["step"]
+    if column is None:
+        return table
+    later = column.values > end
+    columns = {name: one and one.pick(later) for name, one in table.columns.items()}
+    return replace(table, rows=int(later.sum()), columns=columns)
 
 
 def _goes_back(table: Table, names: Names) -> bool:
@@ -120,15 +137,21 @@ def _goes_back(table: Table, names: Names) -> bool:
 
 
 def _config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:
-    """The settings of the trainer and of the model."""
-    checkpoints = trainer_state.checkpoints(folder)
-    homes = [folder / trainer_state.NAME, *(file for _, file in checkpoints)]
-    models = (settings_file(home.with_name(MODEL))[0] for home in homes)
-    model = read_config(of_model(next((found for found in models if found), {})))[0]
-    if model.get("dtype") not in REDUCED:
-        model.pop("dtype", None)  # mixed precision has weights in fp32 too
-    config = {**model, **{key: value for table in reversed(tables) for key, value in table.config.items()}}
+    """Return the settings of the trainer and of the model."""
+    config = _model_config(folder)
+    for table in reversed(tables):
+        config.update(table.config)
     size, losses = config.get("vocab_size"), _losses(tables[0], names)
     if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
         del config["vocab_size"]
     return config
+
+
+def _model_config(folder: Path) -> dict[str, ConfigScalar]:
+    checkpoints = trainer_state.checkpoints(folder)
+    homes = [folder / trainer_state.NAME, *(file for _, file in checkpoints)]
+    models = (settings_file(home.with_name(MODEL))[0] for home in homes)
+    model, _ = read_config(of_model(next(filter(None, models), {})))
+    if model.get("dtype") not in REDUCED:
+        model.pop("dtype", None)  # mixed precision has weights in fp32 too
+    return model

@@ -23,8 +23,8 @@ Cell = str | float | bool | None
 
 # Room for so many times as many cells when there is no more: what is not written to takes no memory, a copy takes time.
 GROWTH = 4
-# What stands for the cell of a row that has too few: nobody wrote it, not even empty.
-LACKING = "\0\0"
+# The cell of a row that has too few: nobody wrote it, not even empty.
+MISSING_CELL = "\0\0"
 _AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _TRUTHS = ("true", "false")
@@ -39,11 +39,11 @@ _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 
 
 def number(cell: Cell, comma: Comma = "thousands") -> float | None:
-    """The value of a cell; None where nothing was logged.
+    """Return the value of a cell; None where nothing was logged.
 
     Raises:
-        ValueError: where it holds text that is no number.
-        OverflowError: where it is an integer too large for a float64.
+        ValueError: if it holds text that is not a number.
+        OverflowError: if it is an integer too large for a float64.
 
     >>> number("-1.#IND"), number("n/a"), number("1,234.5"), number("0,5", "decimal")
     (nan, None, 1234.5, 0.5)
@@ -51,7 +51,9 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     if cell is None:
         return None
     try:
-        return float(cell) if not isinstance(cell, str) or plain(cell.strip()) else _word(cell, comma)
+        if not isinstance(cell, str) or plain(cell.strip()):
+            return float(cell)
+        return _word(cell, comma)
     except ValueError:
         return _word(str(cell), comma)
 
@@ -71,12 +73,12 @@ def _word(cell: str, comma: Comma) -> float | None:
     elif _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     if not plain(text):
-        raise ValueError("no number")
+        raise ValueError("not a number")
     return float(text)
 
 
 def label_code(text: str) -> float:
-    """A number that stands for a label: the same in every file, and a different one for every other label."""
+    """Return the code of a label: the same in every file, and different for every other label."""
     import hashlib  # takes a while, and few columns hold labels
 
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
@@ -105,21 +107,19 @@ class ColumnBuilder:
     _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
     _grouped: list[int] = field(default_factory=list)
-    _lacking: list[int] = field(default_factory=list)
+    _missing: list[int] = field(default_factory=list)
     _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
-        """Append cells; `lines[i]` is where the i-th stands in the file."""
+        """Append cells; `lines[i]` is the line of the i-th in the file."""
         if self.labels:
-            self._cells += [
-                cell if cell is None or isinstance(cell, str | float | int) else str(cell) for cell in cells
-            ]
+            self._cells += map(as_cell, cells)
             return
-        if odd(cells):
+        if may_be_misread(cells):
             self._add_each(cells, lines)
             return
         try:
-            # Most chunks hold nothing but numbers; a cell that is none, or empty, raises.
+            # Most chunks hold nothing but numbers; any other cell raises.
             values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))  # type: ignore[arg-type]
         except (ValueError, TypeError, OverflowError):
             self._add_each(cells, lines)
@@ -127,15 +127,15 @@ class ColumnBuilder:
             self.add_numbers(values)
 
     def pad(self, count: int) -> None:
-        """Append empty cells, for rows whose header lacks the column, until there are so many cells."""
-        missing = count - (len(self._cells) if self.labels else self._count)
-        if missing > 0 and self.labels:
-            self._cells += [None] * missing
-        elif missing > 0:
+        """Append empty cells until there are `count`, for rows whose header lacks the column."""
+        if self.labels:
+            self._cells += [None] * (count - len(self._cells))
+        elif count > self._count:
+            missing = count - self._count
             self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
 
     def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
-        """Append numbers, float64 (n,), of which `logged`, bool (n,), says where a cell held one; None for all."""
+        """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""
         end = self._count + len(values)
         if end > len(self._values):
             room = max(end, GROWTH * len(self._values))
@@ -152,55 +152,69 @@ class ColumnBuilder:
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
-        for i, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             if cell is None or cell == "":
                 continue
-            if cell is LACKING:
-                self._lacking.append(self._count + i)
+            row = self._count + index
+            if cell is MISSING_CELL:
+                self._missing.append(row)
                 continue
             try:
                 value = self._value(cell)
             except (ValueError, TypeError, OverflowError):
-                self._bad.append(self._count + i)
+                self._bad.append(row)
                 self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(_AROUND)) is not None
-                if not self._bad_example:
-                    self._bad_example = f"line {lines[i]}: {clean(cell, 40)!r}"
+                self._bad_example = self._bad_example or example(lines[index], cell)
                 continue
-            if value is not None:
-                values[i], logged[i] = value, True
-                if self.comma == "thousands" and isinstance(cell, str) and "," in cell:
-                    self._grouped.append(self._count + i)
-                    self.grouped = self.grouped or f"line {lines[i]}: {clean(cell, 40)!r}"
+            if value is None:
+                continue
+            values[index], logged[index] = value, True
+            if isinstance(cell, str) and "," in cell and self.comma == "thousands":
+                self._grouped.append(row)
+                self.grouped = self.grouped or example(lines[index], cell)
         self.add_numbers(values, logged)
 
     def _value(self, cell: Cell) -> float | None:
         value = number(cell, self.comma)
         if not self.flags and value in (0.0, 1.0) and str(cell).strip(_AROUND).lower() in _TRUTHS:
-            raise ValueError("no number")
+            raise ValueError("not a number")
         return value
 
     def column(self) -> Column:
-        """The column, of all cells that were added."""
+        """Return the column of all cells that were added."""
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
         column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example)
-        # Beside `1,25` nobody knows whether `1,250` has thousands.
-        wrong = [*self._bad, *self._grouped] if self._decimal else self._bad
-        if not wrong and not self._lacking:
+        wrong = self._bad
+        if self._decimal:  # beside `1,25` nobody knows whether `1,250` has thousands
+            wrong = [*self._bad, *self._grouped]
+        if not wrong and not self._missing:
             return column
         rows = np.zeros(self._count, dtype=np.bool_)
-        rows[[*wrong, *self._lacking]] = True
+        rows[[*wrong, *self._missing]] = True
         return replace(column.without(rows), bad=len(wrong))
 
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
-    """What collects the cells of a column."""
+    """Return an empty builder for a column of this name."""
     return ColumnBuilder(labels=names.is_label(name), flags=names.is_flag(name), comma=comma)
 
 
-def odd(cells: Sequence[Cell]) -> bool:
-    """Whether Python may take one of these cells for a number that is none: `1_234`, digits of other scripts, true."""
+def as_cell(value: Any) -> Cell:
+    """Return a value of a cell's type as it is, any other as text."""
+    if isinstance(value, str | float | int | None):
+        return value
+    return str(value)
+
+
+def example(line: int, cell: object) -> str:
+    """Describe a cell by its line and its text: `line 7: 'abc'`."""
+    return f"line {line}: {clean(cell, 40)!r}"
+
+
+def may_be_misread(cells: Sequence[Cell]) -> bool:
+    """Return whether Python may wrongly read a cell as a number: `1_234`, digits of other scripts, true."""
     try:
         text = "".join(cells)  # type: ignore[arg-type]
     except TypeError:
@@ -211,30 +225,28 @@ def odd(cells: Sequence[Cell]) -> bool:
 
 
 def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:
-    """An array that begins with `held` and has room for more; what is never written to takes no memory."""
+    """Return an array that begins with `held` and has room for more; what is never written to takes no memory."""
     grown = np.empty(room, dtype=held.dtype)
     grown[: len(held)] = held
     return grown
 
 
 def _label(cell: Cell) -> str | None:
-    text = "" if cell is None else str(cell).strip(" \t\0'\"")
-    return None if text.lower() in _NOT_LOGGED else text
+    text = str(cell).strip(" \t\0'\"")
+    if cell is None or text.lower() in _NOT_LOGGED:
+        return None
+    return text
 
 
 def _label_column(cells: Sequence[Cell]) -> Column:
-    """Numbers if every label is a plain one, else a code for each label."""
-    labels = {cell: _label(cell) for cell in dict.fromkeys(cells)}
-    coded = not all(_PLAIN.fullmatch(label) for label in labels.values() if label is not None)
+    """Return a column of numbers if every label is a plain one, else of a code for each label."""
+    found = {cell: _label(cell) for cell in dict.fromkeys(cells)}
+    labels = {cell: label for cell, label in found.items() if label is not None}
+    coded = not all(map(_PLAIN.fullmatch, labels.values()))
     code = label_code if coded else float
-    codes = {cell: np.nan if label is None else code(label) for cell, label in labels.items()}
+    codes = dict.fromkeys(cells, np.nan) | {cell: code(label) for cell, label in labels.items()}
     values = np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
     # A code is never NaN, so a NaN is an empty cell.
     missing = np.isnan(values)
-    texts = {codes[cell]: label for cell, label in labels.items() if label is not None} if coded else {}
-    return Column(
-        values,
-        ~missing if missing.any() else None,
-        coded=coded,
-        labels=texts,
-    )
+    texts = {codes[cell]: label for cell, label in labels.items()} if coded else {}
+    return Column(values, ~missing if missing.any() else None, coded=coded, labels=texts)

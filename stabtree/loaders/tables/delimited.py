@@ -1,10 +1,11 @@
 """CSV and its kin: one header line, then a row a line, with comma, semicolon, tab, bar or blanks between.
 
-`blocks` takes over a block of lines at once, `linewise` those in which something is odd.
+`blocks` reads a block of lines at once, `linewise` those that are irregular.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import NoRowsError, StabtreeError
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 LISTED = 5
-LEAST_RESULTS = 8
-# Where the head holds no more lines, more are looked at, of up to so many characters each.
+MIN_RESULTS = 8
+# If the head holds no more lines, more are read, of up to so many characters each.
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
 MAX_HEADER = 4096
@@ -36,7 +37,7 @@ MAX_BLOCK = 8 << 20
 
 
 def head_of(source: Source) -> str:
-    """The first lines: of a file with few lines in its head, such as one with ten thousand columns, some more."""
+    """Return the first lines: some more than the head if it holds few, as with ten thousand columns."""
     if len(source.data) < HEAD_BYTES or source.head.count("\n") > FEW_LINES:
         return source.head
     lines: list[str] = []
@@ -44,11 +45,13 @@ def head_of(source: Source) -> str:
         if len(line) > MAX_HEAD or len(lines) > FEW_LINES:
             break
         lines.append(line)
-    return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
+    if len(lines) > 1:
+        return "\n".join([*lines, ""])
+    return source.head
 
 
-def oddity(source: Source, names: Names) -> StabtreeError | None:
-    """What is wrong with a file that nobody reads, where its lines are longer, or its cells higher, than rows have."""
+def explain_unread(source: Source, names: Names) -> StabtreeError | None:
+    """Return why no format reads a file: its lines are too long, or its cells have too many line breaks."""
     first, _, below = source.head.partition("\n")
     if not below and len(source.data) >= HEAD_BYTES:
         return StabtreeError(
@@ -56,7 +59,8 @@ def oddity(source: Source, names: Names) -> StabtreeError | None:
             where=source.path,
             hint=f"take that line out, or {NAME_METRICS}",
         )
-    known = any(names.role(name) for mark in DELIMITERS for name in first[:MAX_HEADER].split(mark))
+    cells = chain.from_iterable(first[:MAX_HEADER].split(mark) for mark in DELIMITERS)
+    known = any(map(names.role, cells))
     if known and any(line.count('"') % 2 for line in (first, *below.split("\n", QUOTED_LINES)[:QUOTED_LINES])):
         return StabtreeError(
             f"has a cell in quotes with more than {QUOTED_LINES} line breaks, which is read as broken rows",
@@ -67,7 +71,7 @@ def oddity(source: Source, names: Names) -> StabtreeError | None:
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is a delimited file."""
+    """Return how surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
         return Sure.NO
     layout = find_layout(head_of(source))
@@ -75,14 +79,18 @@ def sniff(source: Source, _names: Names) -> Sure:
         return Sure.NO
     if not layout.header_line or not layout.rows:
         return Sure.HARDLY
-    return Sure.SURELY if layout.agree == 1.0 else Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
+    if layout.agree == 1.0:
+        return Sure.SURELY
+    if 3 * layout.agree >= 1.0:
+        return Sure.LIKELY
+    return Sure.MAYBE
 
 
 def read(source: Source, names: Names) -> Table:
-    """The columns that are wanted.
+    """Read the columns that are wanted.
 
     Raises:
-        StabtreeError: where there is no header, or nothing below it, or more columns than any logger writes.
+        StabtreeError: if there is no header, or nothing below it, or more columns than any logger writes.
     """
     head = head_of(source)
     if "\n" not in head and len(source.data) >= HEAD_BYTES:
@@ -100,7 +108,7 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint="add a first line such as step,loss,grad_norm,lr",
         )
-    if _is_of_results(head, layout):
+    if _holds_results(head, layout):
         raise StabtreeError(
             f"is a table of results: {clean(layout.names[0], 40)!r} names another thing in every row",
             where=source.path,
@@ -117,8 +125,8 @@ def read(source: Source, names: Names) -> Table:
     return table
 
 
-def _is_of_results(head: str, layout: Layout) -> bool:
-    """Whether the first column holds names without a digit, another one in each row, as no log's does."""
+def _holds_results(head: str, layout: Layout) -> bool:
+    """Return whether the first column holds names without a digit, another one in each row, as no log's does."""
     seen: set[str] = set()
     for line in head.split("\n")[layout.header_line : -1]:
         if not line.strip():
@@ -128,7 +136,7 @@ def _is_of_results(head: str, layout: Layout) -> bool:
         if not named or cell in seen:
             return False
         seen.add(cell)
-    return len(seen) >= LEAST_RESULTS
+    return len(seen) >= MIN_RESULTS
 
 
 def _read(source: Source, layout: Layout, names: Names) -> Table:
@@ -137,25 +145,27 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
     body = Body(layout, names)
     rest = ""
     # Each block costs a little for each column, so that one of a wide file holds many rows.
-    least = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
+    min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
     held: list[str] = []
     size = 0
     for block in lines.blocks():
         held.append(block)
         size += len(block)
-        if size >= least:
+        if size >= min_size:
             rest = body.add(rest + "".join(held))
             held, size = [], 0
     body.add(rest + "".join(held), last=True)
     built = {name: builder for name, builder in body.columns.items() if builder}
-    for builder in built.values():
+    columns: dict[str, Column | None] = dict.fromkeys(body.columns)
+    for name, builder in built.items():
         builder.pad(body.rows)
+        columns[name] = builder.column()
     skips, rows = body.skips, body.rows
-    columns = {name: built[name].column() if name in built else None for name in body.columns}
-    keep = _in_place([*columns.values()], body)
+    keep = _unshifted_rows([*columns.values()], body)
     if keep is not None:
         columns = {name: column and column.pick(keep) for name, column in columns.items()}
         rows = len(keep)
+    notes = chain(_duplicate_notes(built, body.columns), _row_notes(skips), _comma_notes(built, layout))
     return Table(
         path=source.path,
         format=source.describe(format_name(layout)),
@@ -163,12 +173,12 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
         columns=columns,
         skipped=tuple(skips.first),
         skipped_count=skips.count,
-        notes=(*lines.notes, *_twice(built, body.columns), *_notes(skips, built, layout)),
+        notes=(*lines.notes, *notes),
     )
 
 
-def _in_place(columns: Sequence[Column | None], body: Body) -> Ints | None:
-    """The rows whose cells stand below their names, as far as the file proves that others don't; None for all."""
+def _unshifted_rows(columns: Sequence[Column | None], body: Body) -> Ints | None:
+    """Return the rows whose cells are not proved to be in the wrong columns; None for all."""
     skips, first_line = body.skips, body.layout.header_line + 1
     rows: Ints | None = None
     if skips.headers:
@@ -187,33 +197,47 @@ def _in_place(columns: Sequence[Column | None], body: Body) -> Ints | None:
     return rows
 
 
-def _twice(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:
-    """A word on columns that bear one name, of which the first is read."""
-    twice = [name for name in built if f"{name} (2)" in names]
-    if twice:
-        shown = ", ".join(clean(name, 40) for name in twice[:LISTED])
-        yield f"Columns that have the same name as one before them are not read: {shown}."
+def _duplicate_notes(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:
+    """Describe the columns that have one name, of which the first is read."""
+    if duplicates := [name for name in built if f"{name} (2)" in names]:
+        yield f"Columns that have the same name as one before them are not read: {_listed(duplicates)}."
 
 
-def _notes(skips: Skips, built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:
+def _row_notes(skips: Skips) -> Iterator[str]:
+    """Describe the rows that were read although something is wrong with them."""
     if skips.headers:
-        shown = ", ".join(str(line) for line in skips.headers[:LISTED])
+        lines = _listed(skips.headers)
         yield (
-            f"Headers with other columns, or in another order: {len(skips.headers)} (line {shown}), "
+            f"Headers with other columns, or in another order: {len(skips.headers)} (line {lines}), "
             "the rows below were read by them."
         )
+    if skips.comments:
+        first = f"the first is line {skips.first_comment}"
+        yield f"Comment lines, which begin with #: {skips.comments:,}, skipped; {first}."
     if skips.quotes:
         yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
     if skips.short:
         yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
-    if decimal := [name for name, one in built.items() if one.comma == "decimal" != layout.comma]:
-        shown = ", ".join(clean(name, 40) for name in decimal[:LISTED])
-        yield f"Commas are read as decimal points in columns that have no points: {shown}."
+
+
+def _comma_notes(built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:
+    """Describe how commas in numbers were read."""
+    if decimal := [name for name, builder in built.items() if builder.comma == "decimal" != layout.comma]:
+        yield f"Commas are read as decimal points in columns that have no points: {_listed(decimal)}."
     if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
         yield f"Commas inside numbers are read as thousands separators ({grouped})."
 
 
+def _listed(items: Sequence[object]) -> str:
+    return ", ".join(clean(item, 40) for item in items[:LISTED])
+
+
 def format_name(layout: Layout) -> str:
-    """`csv` with what is special about it."""
-    named = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
-    return f"{named}, decimal commas" if layout.comma == "decimal" else named
+    """Return `csv` with what is special about it."""
+    if layout.delimiter == ",":
+        named = "csv"
+    else:
+        named = f"csv, {NAMES[layout.delimiter]} separated"
+    if layout.comma == "decimal":
+        return f"{named}, decimal commas"
+    return named

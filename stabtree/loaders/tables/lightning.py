@@ -17,9 +17,9 @@ _VERSION = re.compile(r"version_\d{1,9}")
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """The runs in the logger's folder, or in the one above it."""
-    for place in (path, path / "lightning_logs"):
-        files = [version / "metrics.csv" for version in numbered(place, _VERSION)]
+    """Return the runs in the logger's folder, or in the one above it."""
+    for parent in (path, path / "lightning_logs"):
+        files = [version / "metrics.csv" for version in numbered(parent, _VERSION)]
         if found := runs_of(files, lambda file: file.parent.name, delimited.read, asked.names):
             return found
     return ()

@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import builder_of
+from stabtree.loaders.tables.cells import as_cell, builder_of
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
@@ -22,15 +22,17 @@ MAX_ROWS = 20_000_000
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is Parquet or Feather."""
-    return Sure.SURELY if not source.packed and source.data.startswith(tuple(MAGIC)) else Sure.NO
+    """Return how surely this is Parquet or Feather."""
+    if not source.packed and source.data.startswith(tuple(MAGIC)):
+        return Sure.SURELY
+    return Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:
-    """The columns that are wanted.
+    """Read the columns that are wanted.
 
     Raises:
-        StabtreeError: where pyarrow is not installed, or the file is damaged.
+        StabtreeError: if pyarrow is not installed, or the file is damaged.
     """
     kind = next((kind for magic, kind in MAGIC.items() if source.data.startswith(magic)), "parquet")
     try:
@@ -43,35 +45,35 @@ def read(source: Source, names: Names) -> Table:
         ) from None
     try:
         columns, frame = _open(source, kind, names)
-        # Arrow trusts the offsets that a file states; a lying one would have it read beyond its memory.
+        # Arrow trusts the offsets in a file; wrong ones would make it read beyond its memory.
         frame.validate(full=True)
-        read_ = {name: _column(frame.column(name), builder_of(name, names)) for name in frame.column_names}
+        found = {name: _column(frame.column(name), builder_of(name, names)) for name in frame.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise StabtreeError(
             f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
         ) from None
-    return Table(source.path, source.describe(kind), frame.num_rows, {name: read_.get(name) for name in columns})
+    return Table(source.path, source.describe(kind), frame.num_rows, {name: found.get(name) for name in columns})
 
 
 def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
-    """All names of columns, and the table of the wanted ones.
+    """Return the names of all columns, and the table of the wanted ones.
 
     Raises:
-        StabtreeError, ValueError: where a name stands twice or the file is too large.
+        StabtreeError, ValueError: if a name occurs twice or the file is too large.
     """
     import pyarrow as pa
 
-    place = pa.BufferReader(source.stored) if source.file is None else str(source.file)
+    file = str(source.file) if source.file else pa.BufferReader(source.stored)
     if kind == "parquet":
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(place) as file:
-            columns = [str(name) for name in file.schema_arrow.names]
-            _check(source, columns, file.metadata.num_rows)
-            return columns, file.read(columns=[name for name in columns if names.wanted(name)])
+        with pq.ParquetFile(file) as stored:
+            columns = [str(name) for name in stored.schema_arrow.names]
+            _check(source, columns, stored.metadata.num_rows)
+            return columns, stored.read(columns=[name for name in columns if names.wanted(name)])
     from pyarrow import feather
 
-    table = feather.read_table(place, memory_map=False)
+    table = feather.read_table(file, memory_map=False)
     columns = [str(name) for name in table.column_names]
     _check(source, columns, table.num_rows)
     return columns, table.select([name for name in columns if names.wanted(name)])
@@ -86,7 +88,7 @@ def _check(source: Source, columns: list[str], rows: int) -> None:
 
 
 def _column(chunked: Any, builder: ColumnBuilder) -> Column:
-    """An Arrow column as ours: a null is not logged, a NaN is a value."""
+    """Convert an Arrow column: a null is not logged, a NaN is a value."""
     import pyarrow as pa
 
     truths = pa.types.is_boolean(chunked.type) and builder.flags
@@ -95,6 +97,6 @@ def _column(chunked: Any, builder: ColumnBuilder) -> Column:
         filled = chunked.fill_null(False if truths else 0)
         values = np.array(filled.to_numpy(), dtype=np.float64)
         return Column(values, ~missing if missing.any() else None)
-    cells = [cell if isinstance(cell, str | int | float | None) else str(cell) for cell in chunked.to_pylist()]
+    cells = list(map(as_cell, chunked.to_pylist()))
     builder.add(cells, range(1, len(cells) + 1))
     return builder.column()

@@ -1,14 +1,15 @@
-"""Rows whose cells stand a column further left or right than those above them.
+"""Rows whose cells are a column further left or right than those above them.
 
-A trainer that stops writing one column, but not its header, makes a gradient's norm of a loss. The file proves it
-where columns go on, from one row to the next, with the usual values of their neighbours, which are far from their own,
-and no column behind them goes on as it was; or where one does and another falls empty at that very row, as it must.
+A trainer that stops writing one column, but not its header, turns a loss into a gradient norm. The file proves it if
+columns continue, from one row to the next, with the usual values of their neighbours, which are far from their own,
+and no column behind them continues as it was; or if one does and another becomes empty at that very row, as it must.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from enum import Enum, auto
+from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
@@ -21,56 +22,72 @@ if TYPE_CHECKING:
 
 # Rows on each side that are compared.
 AROUND = 10
-# Usual values are alike within the first of these factors, and far from each other beyond the second.
+# Usual values are alike within the first of these factors, and far apart beyond the second.
 ALIKE = 1.5
 FAR = 2.0
-# A column that stands in so many of the rows is logged in each, one that does in so few is not.
+# A column with values in so large a share of the rows is logged in each, one in so small a share is not.
 DENSE = 0.8
 SPARSE = 0.3
-# Of a column so many places are looked at, and so many columns: the metrics that matter stand first.
+# Rows checked for each column, and columns compared: the metrics that matter come first.
 CANDIDATES = 20
 COMPARED = 16
-# Of rows that lack a cell, so many are nearer to the column on the right.
+# The share of rows lacking a cell that must be nearer to the column on the right.
 MOVED = 0.75
 LEFT, RIGHT = 1, -1
 SIDES = {LEFT: "left", RIGHT: "right"}
 
 
+class _Change(Enum):
+    """What the values of a column show of a shift at a row: nothing, or that they moved, ended or stayed."""
+
+    UNCLEAR = auto()
+    MOVED = auto()
+    EMPTY = auto()
+    SAME = auto()
+
+
 def shifted_from(columns: Sequence[Column | None]) -> tuple[int, str] | None:
-    """The first row whose cells stand one column too far to a side, and that side; None where no such is proved."""
+    """Return the first row whose cells are one column too far to a side, and that side; None if none is proved."""
     # A shift leaves a cell empty at one end of the row.
-    ends = {row for column in columns if column and column.logged is not None for row in _falls_empty(column.logged)}
-    for row in sorted(ends):
-        for side in (LEFT, RIGHT):
-            if _proved(columns[:COMPARED], row, side):
-                return _begin(columns[:COMPARED], row, side), SIDES[side]
+    logged = [column.logged for column in columns if column and column.logged is not None]
+    rows = sorted(set(chain.from_iterable(map(_rows_falling_empty, logged))))
+    for row, side in product(rows, (LEFT, RIGHT)):
+        if _is_proved(columns[:COMPARED], row, side):
+            return _first_row(columns[:COMPARED], row, side), SIDES[side]
     return None
 
 
-def _begin(columns: Sequence[Column | None], row: int, side: int) -> int:
-    """The first of the rows that end at a row which is proved to be shifted, and are nearer to it than to those before.
+def _first_row(columns: Sequence[Column | None], row: int, side: int) -> int:
+    """Return the first of the rows up to a proved one that are nearer to it than to those before.
 
-    What falls empty may hold a last value in the first shifted row: an evaluation was due there.
+    A column that becomes empty may hold a last value in the first shifted row: an evaluation was due there.
     """
     usual = [
         (column, _usual(column, row - AROUND, row), _usual(column, row, row + AROUND))
-        for place, column in enumerate(columns)
-        if column and 0 < place + side < len(columns) and _of(column, columns[place + side], row) == "moved"
+        for index, column in enumerate(columns)
+        if column and _change(column, _neighbour(columns, index, side), row) is _Change.MOVED
     ]
-    while sum(_nearer(float(column.values[row - 1]), now, own) for column, own, now in usual) >= len(usual) / 2:
+    while sum(_is_nearer(float(column.values[row - 1]), now, own) for column, own, now in usual) >= len(usual) / 2:
         row -= 1
     return row
 
 
-def _nearer(value: float, one: float, other: float) -> bool:
-    """Whether a value is nearer to one level than to another, by factors where all have one sign."""
+def _neighbour(columns: Sequence[Column | None], index: int, side: int) -> Column | None:
+    """Return the column on a side of another; None for the first, which holds the steps, and outside of the table."""
+    if 0 < index + side < len(columns):
+        return columns[index + side]
+    return None
+
+
+def _is_nearer(value: float, one: float, other: float) -> bool:
+    """Return whether a value is nearer to one level than to another, by factors if all have one sign."""
     if value * one > 0 and value * other > 0:
         return abs(math.log(value / one)) < abs(math.log(value / other))
     return abs(value - one) < abs(value - other)
 
 
-def _falls_empty(logged: Bools) -> list[int]:
-    """The rows from which on a column that was logged in each row is so no more."""
+def _rows_falling_empty(logged: Bools) -> list[int]:
+    """Return the rows from which on a column that was logged in each row is logged no more."""
     counts = np.concatenate(([0], np.cumsum(logged)))
     inside = counts[AROUND:] - counts[:-AROUND]  # in the rows from each row on
     if len(inside) <= AROUND:
@@ -80,43 +97,50 @@ def _falls_empty(logged: Bools) -> list[int]:
     return [int(row) + AROUND for row in np.flatnonzero(falls & edges)[:CANDIDATES]]
 
 
-def _proved(columns: Sequence[Column | None], row: int, side: int) -> bool:
-    """Whether the rows from a row on are proved to stand one column too far to a side."""
-    moved: list[str] = []
-    for place, column in enumerate(columns):
-        other = columns[place + side] if 0 < place + side < len(columns) else None
-        said = _of(column, other, row)
-        if said == "own" and "moved" in moved:
+def _is_proved(columns: Sequence[Column | None], row: int, side: int) -> bool:
+    """Return whether the rows from a row on are proved to be one column too far to a side."""
+    changes: list[_Change] = []
+    for index, column in enumerate(columns):
+        change = _change(column, _neighbour(columns, index, side), row)
+        if change is _Change.SAME and _Change.MOVED in changes:
             return False
-        if said == "own":
-            moved = []  # what stands left of the first cell that is missing stays where it is
-        elif said:
-            moved.append(said)
-    return "moved" in moved and len(moved) > 1
+        if change is _Change.SAME:
+            changes = []  # what is left of the first missing cell stays where it is
+        elif change is not _Change.UNCLEAR:
+            changes.append(change)
+    return _Change.MOVED in changes and len(changes) > 1
 
 
-def _of(column: Column | None, other: Column | None, row: int) -> str:
-    """What a column says of a shift at a row: `moved`, `empty`, `own` where it goes on as it was, or nothing."""
+def _change(column: Column | None, neighbour: Column | None, row: int) -> _Change:
+    """Compare the values of a column from a row on with its own and its neighbour's before."""
     if not column:
-        return ""
-    before, after = column.mask[max(0, row - AROUND) : row], column.mask[row : row + AROUND]
-    if len(before) < AROUND or len(after) < AROUND:
-        return ""
-    if before.mean() >= DENSE and after.mean() <= SPARSE:
-        return "empty"
-    if column.coded or not other or other.coded or min(before.mean(), after.mean()) < DENSE:
-        return ""
-    own, now = _usual(column, row - AROUND, row), _usual(column, row, row + AROUND)
-    theirs = _usual(other, row - AROUND, row)
-    if _within(now, own, ALIKE) and not _within(now, theirs, FAR):
-        return "own"
-    return "moved" if _within(now, theirs, ALIKE) and not _within(now, own, FAR) else ""
+        return _Change.UNCLEAR
+    masks = column.mask[max(0, row - AROUND) : row], column.mask[row : row + AROUND]
+    if min(map(len, masks)) < AROUND:
+        return _Change.UNCLEAR
+    before, after = (mask.mean() for mask in masks)
+    if before >= DENSE and after <= SPARSE:
+        return _Change.EMPTY
+    if not neighbour or column.coded or neighbour.coded or min(before, after) < DENSE:
+        return _Change.UNCLEAR
+    now = _usual(column, row, row + AROUND)
+    return _compare(now, _usual(column, row - AROUND, row), _usual(neighbour, row - AROUND, row))
+
+
+def _compare(now: float, own: float, neighbours: float) -> _Change:
+    if _within(now, own, ALIKE) and not _within(now, neighbours, FAR):
+        return _Change.SAME
+    if _within(now, neighbours, ALIKE) and not _within(now, own, FAR):
+        return _Change.MOVED
+    return _Change.UNCLEAR
 
 
 def _usual(column: Column, start: int, end: int) -> float:
-    """The median of what a column holds in some rows; NaN where it is mostly empty, or no number."""
+    """Return the median of what a column holds in some rows; NaN if it is mostly empty, or no number."""
     values: Floats = column.values[start:end][column.mask[start:end]]
-    return float(np.median(values)) if len(values) >= DENSE * (end - start) else float("nan")
+    if len(values) >= DENSE * (end - start):
+        return float(np.median(values))
+    return float("nan")
 
 
 def _within(one: float, other: float, factor: float) -> bool:
@@ -124,9 +148,9 @@ def _within(one: float, other: float, factor: float) -> bool:
 
 
 def lack_a_cell_within(columns: Sequence[Column | None], short: Sequence[int]) -> bool:
-    """Whether rows that have too few cells lack one before the last: one of theirs looks like that to its right.
+    """Return whether rows with too few cells lack one before the last: one of theirs looks like that to its right.
 
-    Compared are their cells with those of the last whole row before, in size.
+    Their cells are compared by size with those of the last whole row before.
     """
     rows = np.asarray(short)
     for left, right in pairwise(columns[:COMPARED]):
@@ -142,6 +166,6 @@ def lack_a_cell_within(columns: Sequence[Column | None], short: Sequence[int]) -
 
 
 def _sizes(column: Column, rows: Ints) -> Floats:
-    """The logarithms of the sizes of some cells, NaN where nothing was logged."""
+    """Return the logarithms of the sizes of some cells, NaN where nothing was logged."""
     with np.errstate(all="ignore"):
         return np.where(column.mask[rows], np.log(np.abs(column.values[rows])), np.nan)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
 LATE = 1.5
-# What a resume may change: how far it goes; the precision is that of the weights, which only a checkpoint tells.
+# What a resume may change: how far it goes; the precision is that of the weights, which only a checkpoint shows.
 CHANGES = frozenset({"name", "max_steps", "dtype", "checkpoints"})
 
 
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
     config: Mapping[str, object]
 
     def steps_of(self, tag: str) -> Ints:
-        """The steps at which a tag was logged."""
+        """Return the steps at which a tag was logged."""
         steps: Ints = self.points.step[self.points.name == self.points.names.index(tag)]
         return steps
 
@@ -39,12 +39,12 @@ class Stretch(NamedTuple):
     def tags(self) -> dict[str, int]:
         """The tags that were logged more than once, with their counts, the most frequent first."""
         counts = np.bincount(self.points.name, minlength=len(self.points.names)).tolist()
-        found = {tag: count for tag, count in zip(self.points.names, counts, strict=True) if count > 1}
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        found = [(tag, count) for tag, count in zip(self.points.names, counts, strict=True) if count > 1]
+        return dict(sorted(found, key=lambda item: -item[1]))
 
 
 def begins_late(head: Stretch) -> bool:
-    """Whether what was logged first is no first row of a run from scratch."""
+    """Return whether what was logged first is not the first row of a run from scratch."""
     tag = next(iter(head.tags), None)
     if tag is None:
         return False
@@ -56,30 +56,30 @@ def chained(
     heads: Mapping[tuple[str, ...], Stretch],
     whole: Callable[[Sequence[tuple[str, ...]]], Stretch],
 ) -> list[list[tuple[str, ...]]]:
-    """The folders of runs, those that are one run in one list, in the order of time.
+    """Return the folders of each run in the order of time.
 
     Args:
         heads: by folder, how its events begin.
-        whole: all that some folders hold.
+        whole: returns all events of some folders.
     """
-    order = sorted(heads, key=lambda home: _begins(heads[home]))
     chains: list[list[tuple[str, ...]]] = []
-    for home in order:
+    for home in sorted(heads, key=lambda home: _begins(heads[home])):
+        fitting: list[list[tuple[str, ...]]] = []
         beside = [chain for chain in chains if chain[0][:-1] == home[:-1]]
-        # Only what begins late is read whole, with those that it may go on from.
+        # Only what begins late is read whole, with those that it may resume.
         if beside and home and begins_late(heads[home]):
             own = whole([home])
-            fitting = [chain for chain in beside if goes_on(whole(chain), own)]
-            if len(fitting) == 1:
-                fitting[0].append(home)
-                continue
-        chains.append([home])
-    places = {home: place for place, home in enumerate(heads)}
-    return sorted(chains, key=lambda chain: places[chain[0]])
+            fitting = [chain for chain in beside if resumes(whole(chain), own)]
+        if len(fitting) == 1:
+            fitting[0].append(home)
+        else:
+            chains.append([home])
+    order = {home: index for index, home in enumerate(heads)}
+    return sorted(chains, key=lambda chain: order[chain[0]])
 
 
-def goes_on(first: Stretch, later: Stretch) -> bool:
-    """Whether one stretch is the other resumed: the same tags, later in time, from a step within it or right after it.
+def resumes(first: Stretch, later: Stretch) -> bool:
+    """Return whether the later stretch resumes the first: the same tags, from a step within it or right after it.
 
     Two that end at the same step were both trained to the end: branches, not a run and its resume.
     """
@@ -100,14 +100,20 @@ def goes_on(first: Stretch, later: Stretch) -> bool:
 def _interval(steps: Ints) -> float:
     rises = np.diff(steps)
     rises = rises[rises > 0]
-    return median(rises) if len(rises) else 0.0
+    if len(rises):
+        return median(rises)
+    return 0.0
 
 
 def _begins(stretch: Stretch) -> float:
     times = stretch.points.time[np.isfinite(stretch.points.time)]
-    return float(times.min()) if len(times) else float("inf")
+    if len(times):
+        return float(times.min())
+    return float("inf")
 
 
 def _ends(stretch: Stretch) -> float:
     times = stretch.points.time[np.isfinite(stretch.points.time)]
-    return float(times.max()) if len(times) else float("inf")
+    if len(times):
+        return float(times.max())
+    return float("inf")

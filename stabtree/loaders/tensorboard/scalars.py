@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.tensorboard.records import Damage, Records
 
-# A file with more names than this logs something else than metrics.
+# A file with more names than this logs something other than metrics.
 MAX_TAGS = 20_000
 # Groups of records that fit no template are parsed one by one once so many templates were tried.
 MAX_TEMPLATES = 12
@@ -43,12 +43,12 @@ class Template(NamedTuple):
     expected: NDArray[np.uint8]
 
     def fits(self, data: NDArray[np.uint8]) -> Bools:
-        """Which rows of the matrix of bytes are such events."""
+        """Return which rows of the matrix of bytes are such events, bool (n,)."""
         return np.asarray(~((data ^ self.expected) & self.mask).any(axis=1))
 
 
 def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
-    """The template of an event; None where something in it has to be looked at one by one."""
+    """Return the template of an event; None if events like it must be parsed one by one."""
     if event.config or any(scalar.value is not None for scalar in event.scalars):
         return None
     mask = np.full(len(data), 255, dtype=np.uint8)
@@ -67,7 +67,7 @@ class Scalars:
     """Collects the scalars of a file.
 
     Attributes:
-        damage: where events that are none are counted.
+        damage: counts the events that can't be parsed.
         names: the tags that were met, each with its number.
         config: hyperparameters that were met.
         crowded: values of tags beyond `MAX_TAGS`, which were left out.
@@ -85,45 +85,46 @@ class Scalars:
     def add(self, block: list[Records]) -> None:
         """Read the records of one block of the file."""
         for records in block:
-            self._group(records.data, records.places)
+            self._group(records.data, records.offsets)
         if self._block:
             whole = {key: np.concatenate([part[key] for part in self._block]) for key in self._block[0]}
-            order = np.argsort(whole.pop("place"), kind="stable")
+            order = np.argsort(whole.pop("offset"), kind="stable")
             self._parts.append({key: values[order] for key, values in whole.items()})
             self._block.clear()
 
     def points(self) -> Points:
-        """All scalars in the order of the file."""
+        """Return all scalars in the order of the file."""
         if not self._parts:
             return Points.nothing()
         whole = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
         return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
 
-    def _group(self, data: NDArray[np.uint8], places: Ints) -> None:
+    def _group(self, data: NDArray[np.uint8], offsets: Ints) -> None:
         """Read records of one length."""
         templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
-        for template in tuple(templates):
-            if not len(data):
-                return
-            fits = template.fits(data)
-            if fits.any():
-                self._columns(template.event, data[fits], places[fits])
-                data, places = data[~fits], places[~fits]
-        at = 0
-        while at < len(data):
-            event = self._parsed(data[at])
-            made = _template(event, data[at]) if event and len(templates) < MAX_TEMPLATES else None
-            if event and made:
-                templates.append(made)
-                fits = made.fits(data[at:])
-                self._columns(event, data[at:][fits], places[at:][fits])
-                data, places = data[at:][~fits], places[at:][~fits]
-                at = 0
-            else:
-                if event:
-                    self.config |= event.config
-                    self._columns(event, data[at : at + 1], places[at : at + 1])
-                at += 1
+        for known in templates:
+            data, offsets = self._fitting(known, data, offsets)
+        while len(data):
+            event = self._parsed(data[0])
+            template = None
+            if event and len(templates) < MAX_TEMPLATES:
+                template = _template(event, data[0])
+            if template:
+                templates.append(template)
+                data, offsets = self._fitting(template, data, offsets)
+                continue
+            if event:
+                self.config |= event.config
+                self._columns(event, data[:1], offsets[:1])
+            data, offsets = data[1:], offsets[1:]
+
+    def _fitting(self, template: Template, data: NDArray[np.uint8], offsets: Ints) -> tuple[NDArray[np.uint8], Ints]:
+        """Read the records that fit a template; return the others."""
+        fits = template.fits(data)
+        if fits.any():
+            self._columns(template.event, data[fits], offsets[fits])
+            return data[~fits], offsets[~fits]
+        return data, offsets
 
     def _parsed(self, row: NDArray[np.uint8]) -> Event | None:
         try:
@@ -132,15 +133,18 @@ class Scalars:
             self.damage.records += 1
             return None
 
-    def _columns(self, event: Event, data: NDArray[np.uint8], places: Ints) -> None:
+    def _columns(self, event: Event, data: NDArray[np.uint8], offsets: Ints) -> None:
         """Read the scalars of events that are laid out like `event`."""
         if not event.scalars:
             return
         count = len(data)
         step = np.zeros(count, dtype=np.int64)
-        for place, column in enumerate(range(*event.step)):
-            step |= (data[:, column] & 127).astype(np.int64) << (7 * place)
-        time = _numbers(data, event.time, event.time + 8, "<f8") if event.time >= 0 else np.zeros(count)
+        for index, column in enumerate(range(*event.step)):
+            step |= (data[:, column] & 127).astype(np.int64) << (7 * index)
+        if event.time >= 0:
+            time = _numbers(data, event.time, event.time + 8, "<f8")
+        else:
+            time = np.zeros(count)
         for scalar in event.scalars:
             tag = self._numbered(data[:, slice(*scalar.tag)])
             if scalar.value is None:
@@ -149,11 +153,11 @@ class Scalars:
                 value = np.full(count, scalar.value)
             known = tag >= 0
             self.crowded += count - int(np.count_nonzero(known))
-            part = {"place": places + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
+            part = {"offset": offsets + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
             self._block.append({key: values[known] for key, values in part.items()})
 
     def _numbered(self, tags: NDArray[np.uint8]) -> Ints:
-        """The number of each row's tag; -1 for one too many."""
+        """Return the number of each row's tag; -1 for tags beyond `MAX_TAGS`."""
         numbers = np.full(len(tags), -1, dtype=np.int64)
         left = np.arange(len(tags))
         for _ in range(MAX_PEELED):
@@ -162,8 +166,8 @@ class Scalars:
             same = (tags[left] == tags[left[0]]).all(axis=1)
             numbers[left[same]] = self._number(tags[left[0]].tobytes())
             left = left[~same]
-        for place in left.tolist():
-            numbers[place] = self._number(tags[place].tobytes())
+        for row in left.tolist():
+            numbers[row] = self._number(tags[row].tobytes())
         return numbers
 
     def _number(self, tag: bytes) -> int:

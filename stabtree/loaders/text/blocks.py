@@ -1,7 +1,8 @@
-"""What spreads over several lines of a text log: dicts, boxes of `| key | value |`, tables, names below each other."""
+"""Blocks over several lines of a text log: dicts, boxes of `| key | value |`, tables, names below each other."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from stabtree.loaders.text import grammar
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 MAX_LINES = 120
 # Fewer words are no names of columns.
 MIN_COLUMNS = 3
-# So many other lines may stand between two rows of a table: those of an evaluation.
+# Two rows of a table may have so many other lines between them: those of an evaluation.
 MAX_BETWEEN = 6
+_BARS = re.compile("[|│┃]")
+
+# A line and its number in the file.
+Numbered = tuple[str, int]
 
 
 class Blocks:
@@ -31,56 +36,56 @@ class Blocks:
     def __init__(self, names: Names) -> None:
         self.waiting = False
         self._names = names
-        self._dict: list[tuple[str, int]] = []
+        self._dict: list[Numbered] = []
         self._box: list[str] = []
-        self._box_place = 0
+        self._box_start = 0
         self._group = ""
         self._last: list[str] = []
         self._header: list[str] = []
         self._names_below: list[str] | None = None
-        self._ruled: list[tuple[str, int]] = []
+        self._ruled: list[Numbered] = []
         self._columns: list[str] = []
-        self._row: tuple[str, int] = "", 0
+        self._row: Numbered = "", 0
         self._others = 0
 
-    def feed(self, line: str, place: int) -> list[tuple[str, int]]:
-        """The lines to read now that this one has come, each with its place."""
-        ready = list(self._ready(line, place))
+    def feed(self, line: str, number: int) -> list[Numbered]:
+        """Return the lines to read now that this one has come."""
+        ready = list(self._ready(line, number))
         self.waiting = bool(self._dict or self._box or self._header or self._columns) or self._names_below is not None
         return ready
 
-    def _ready(self, line: str, place: int) -> Iterator[tuple[str, int]]:
+    def _ready(self, line: str, number: int) -> Iterator[Numbered]:
         if self._dict:
-            yield from self._in_dict(line, place)
-        elif (self._columns and self._in_columns(line)) or self._is_results(line):
-            yield from self._redrawn(line, place)
-        elif self._names_below is not None and self._is_below(line):
-            self._ruled.append((line, place))
+            yield from self._in_dict(line, number)
+        elif self._in_columns(line) or self._is_results(line):
+            yield from self._redrawn(line, number)
+        elif self._is_below(line):
+            self._ruled.append((line, number))
         elif grammar.RULER.match(line):
             yield from self._close()
             self._names_below = []
-            yield line, place
+            yield line, number
         elif line.startswith(("{", "    {", "  {")) and "}" not in line:
-            self._dict = [(line, place)]
-        elif "|" in line or "│" in line or "┃" in line:
-            yield from self._bars(line, place)
-        elif self._box and (not line.strip() or set(line.strip()) <= set("-+=")):
+            self._dict = [(line, number)]
+        elif _BARS.search(line):
+            yield from self._bars(line, number)
+        elif self._box and set(line.strip()) <= set("-+="):
             yield from self._close()
         else:
             yield from self._close()
             self._header = []
             self._columns = self._columns_of(line) or self._columns
-            yield line, place
+            yield line, number
 
-    def end(self) -> Iterator[tuple[str, int]]:
-        """What is still waiting when the file ends."""
+    def end(self) -> Iterator[Numbered]:
+        """Return what is still waiting when the file ends."""
         waiting, self._dict = self._dict, []
         yield from waiting
         yield from self._close()
         yield from self._last_row()
 
-    def _in_dict(self, line: str, place: int) -> Iterator[tuple[str, int]]:
-        self._dict.append((line, place))
+    def _in_dict(self, line: str, number: int) -> Iterator[Numbered]:
+        self._dict.append((line, number))
         if "}" in line or len(self._dict) > MAX_LINES:
             lines, self._dict = self._dict, []
             if "}" in line and not any("{" in text for text, _ in lines[1:]):
@@ -88,55 +93,74 @@ class Blocks:
             else:
                 yield from lines
 
-    def _bars(self, line: str, place: int) -> Iterator[tuple[str, int]]:
-        box = grammar.BOX_ROW.match(line)
-        name, value = (box[1].strip(), box[2].strip()) if box else ("", "")
-        if box and (name or value) and not set(name) <= set("-: "):
-            if not self._box:
-                self._box_place, self._group = place, ""
-            if not value:
-                self._group = name.rstrip("/") + "/"
-            else:
-                # SB3 indents the names of a group below its title.
-                inside = self._group and box[1].startswith("    ")
-                self._box.append(f"{self._group if inside else ''}{name}: {value}")
+    def _bars(self, line: str, number: int) -> Iterator[Numbered]:
+        """Read a row of a box or of a table."""
+        if self._in_box(line, number):
             return
         yield from self._close()
         row = line.strip()
-        cells = [cell.strip() for cell in row[1:-1].split("|")] if row[:1] == row[-1:] == "|" else []
-        if len(cells) > 1 and self._header and len(cells) == len(self._header):
-            named = [f"{key}: {cell}" for key, cell in zip(self._header, cells, strict=True)]
-            yield ", ".join(named), place
+        cells = []
+        if row[:1] == row[-1:] == "|":
+            cells = [cell.strip() for cell in row[1:-1].split("|")]
+        if len(cells) > 1 and len(cells) == len(self._header):
+            yield _joined(self._header, cells), number
         elif len(cells) > 1 and "---" in row and grammar.TABLE_RULE.fullmatch(row):
             self._header = self._last
         else:
-            self._last = cells if any(role(cell, self._names).role == "loss" for cell in cells) else []
-            self._header = []
-            yield line, place
+            self._header, self._last = [], []
+            if any(role(cell, self._names).role == "loss" for cell in cells):
+                self._last = cells
+            yield line, number
+
+    def _in_box(self, line: str, number: int) -> bool:
+        """Add a line `| name | value |` to the open box; return whether it is one."""
+        box = grammar.BOX_ROW.match(line)
+        if not box:
+            return False
+        name, value = box[1].strip(), box[2].strip()
+        if set(name) <= set("-: "):
+            return False
+        if not self._box:
+            self._box_start, self._group = number, ""
+        if not value:
+            self._group = name.rstrip("/") + "/"
+            return True
+        # SB3 indents the names of a group below its title.
+        if box[1].startswith("    "):
+            name = self._group + name
+        self._box.append(f"{name}: {value}")
+        return True
 
     def _is_below(self, line: str) -> bool:
-        """Whether a line below a ruler is a name and its value, which then belongs to the block."""
-        found = grammar.NAMED_LINE.fullmatch(line, grammar.past_prefix(line)) if len(self._ruled) < MAX_LINES else None
-        if not found or self._names_below is None:
+        """Return whether a line below a ruler is a name and its value, which then belongs to the block."""
+        if self._names_below is None or len(self._ruled) >= MAX_LINES:
             return False
-        pair = f"{found['name']}: {found['value']}"
-        if any(before.startswith(f"{found['name']}: ") for before in self._names_below):
+        found = grammar.NAMED_LINE.fullmatch(line, grammar.past_prefix(line))
+        if not found:
             return False
-        self._names_below.append(pair)
+        start = f"{found['name']}: "
+        if any(before.startswith(start) for before in self._names_below):
+            return False
+        self._names_below.append(start + found["value"])
         return True
 
     def _columns_of(self, line: str) -> list[str]:
-        """The names of a line that heads columns: the first one counts, and one of them is a loss or part of one."""
-        words = line.split() if grammar.COLUMNS.fullmatch(line) else []
+        """Return the names of a header line: the first is a step or an epoch, and one a loss or part of one."""
+        if not grammar.COLUMNS.fullmatch(line):
+            return []
+        words = line.split()
         if len(words) < MIN_COLUMNS or role(words[0], self._names).role not in ("step", "epoch"):
             return []
-        words = [_part(word) for word in words]
-        trains = any(part_of(word) or role(word, self._names).role == "loss" for word in words)
-        return words if trains else []
+        words = [_full_name(word) for word in words]
+        if any(part_of(word) or role(word, self._names).role == "loss" for word in words):
+            return words
+        return []
 
     def _in_columns(self, line: str) -> bool:
-        """Whether a line is a row below the names of columns; ends the table where too many in turn are none."""
-        cells = line.split(None, len(self._columns))[: len(self._columns)]
+        """Return whether a line is a row below the names of columns; end the table after too many other lines."""
+        if not self._columns:
+            return False
+        cells = self._cells(line)
         if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
             self._others = 0
             return True
@@ -145,29 +169,31 @@ class Blocks:
             self._columns = []
         return False
 
+    def _cells(self, line: str) -> list[str]:
+        count = len(self._columns)
+        return line.split(None, count)[:count]
+
     def _is_results(self, line: str) -> bool:
-        """Whether a line without a header above it is a row of a file whose columns have names all the same."""
+        """Return whether a line without a header above it is a row of a file whose columns are known all the same."""
         if self._columns or not grammar.RESULTS.fullmatch(line):
             return False
         more = len(line.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
         self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
         return True
 
-    def _redrawn(self, line: str, place: int) -> Iterator[tuple[str, int]]:
-        """The row before, unless this one draws it anew: the last one of a step or an epoch stands."""
-        cells = line.split(None, len(self._columns))[: len(self._columns)]
-        before = self._row[0].partition(",")[0]
-        row = ", ".join(f"{name}: {cell.rstrip(':')}" for name, cell in zip(self._columns, cells, strict=True))
-        if before != row.partition(",")[0]:
+    def _redrawn(self, line: str, number: int) -> Iterator[Numbered]:
+        """Return the row before, unless this one replaces it: of an epoch drawn several times the last row counts."""
+        row = _joined(self._columns, [cell.rstrip(":") for cell in self._cells(line)])
+        if self._row[0].partition(",")[0] != row.partition(",")[0]:
             yield from self._last_row()
-        self._row = row, place
+        self._row = row, number
 
-    def _last_row(self) -> Iterator[tuple[str, int]]:
+    def _last_row(self) -> Iterator[Numbered]:
         row, self._row = self._row, ("", 0)
         if row[0]:
             yield row
 
-    def _close(self) -> Iterator[tuple[str, int]]:
+    def _close(self) -> Iterator[Numbered]:
         if self._ruled:
             lines, pairs = self._ruled, self._names_below or []
             self._ruled = []
@@ -178,12 +204,19 @@ class Blocks:
         self._names_below = None
         if self._box:
             cells, self._box = self._box, []
-            yield _as_dict(cells), self._box_place
+            yield _as_dict(cells), self._box_start
 
 
-def _part(name: str) -> str:
-    """The name of a column, in full where it is a part of the loss: `box` is `train/box_loss`."""
-    return next((full for end in ("", "_loss") if part_of(full := f"train/{name}{end}")), name)
+def _full_name(column: str) -> str:
+    """Return the full name of a column that is a part of the loss: `train/box_loss` for `box`."""
+    for full in (f"train/{column}", f"train/{column}_loss"):
+        if part_of(full):
+            return full
+    return column
+
+
+def _joined(names: list[str], cells: list[str]) -> str:
+    return ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
 
 
 def _as_dict(pairs: list[str]) -> str:

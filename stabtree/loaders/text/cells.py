@@ -5,16 +5,43 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.common.lazy import Floats
+    from stabtree.common.lazy import Bools, Floats, Ints
 
 FLUSH_ROWS = 8192
+
+
+class Dense(NamedTuple):
+    """A column over all rows of a log.
+
+    Attributes:
+        values: float64 (n,).
+        logged: bool (n,), which of them were logged.
+    """
+
+    values: Floats
+    logged: Bools
+
+    @classmethod
+    def empty(cls, count: int) -> Dense:
+        """Return a column of so many rows in which nothing was logged."""
+        return cls(np.zeros(count), np.zeros(count, dtype=np.bool_))
+
+    def pick(self, rows: Ints) -> Dense:
+        """Return a copy of some of the rows."""
+        return Dense(self.values[rows], self.logged[rows])
+
+    def column(self, rows: Ints) -> Column:
+        """Return some of the rows as a column of a table."""
+        logged = self.logged[rows]
+        return Column(self.values[rows], None if logged.all() else logged)
 
 
 @dataclass(slots=True)
@@ -25,14 +52,14 @@ class Cells:
     values: array[float] = field(default_factory=lambda: array("d"))
 
     def set(self, row: int, value: float) -> None:
-        """Write one cell; of two in one row the later one counts."""
+        """Write one cell; a later value of the same row replaces it."""
         self.rows.append(row)
         self.values.append(value)
 
 
 @dataclass(slots=True)
 class Block:
-    """Rows of lines that share one layout, read without looking at them one by one.
+    """Rows of lines that share one layout, read together.
 
     Attributes:
         names: the columns that a row fills, with `step`, `epoch` and `rank` in the roles of those names.
@@ -42,7 +69,7 @@ class Block:
         texts: the numbers as written, not yet parsed.
         parts: what was parsed: float64 (n, len(names)).
         last: the row that was parsed last, as written.
-        bad: (row, place in names) of texts that are no numbers.
+        bad: (row, index in names) of texts that are no numbers.
     """
 
     names: tuple[str, ...]
@@ -53,6 +80,10 @@ class Block:
     parts: list[Floats] = field(default_factory=list)
     last: Sequence[str] = ()
     bad: list[tuple[int, int]] = field(default_factory=list)
+
+    def wrote(self, row: int) -> bool:
+        """Return whether a row is the last one of the block."""
+        return bool(self.rows) and self.rows[-1] == row
 
     def flush(self) -> None:
         """Parse what is waiting, so that a long log need not be kept as text."""
@@ -70,6 +101,6 @@ class Block:
         try:
             return float(text)
         except ValueError:
-            row, place = divmod(index, len(self.names))
-            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], place))
+            row, column = divmod(index, len(self.names))
+            self.bad.append((self.rows[len(self.rows) - len(self.texts) + row], column))
             return 0.0

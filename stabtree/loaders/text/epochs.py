@@ -1,4 +1,4 @@
-"""Steps told by epochs: batches that are counted anew in each of them, and rows that name an epoch and no step."""
+"""Steps from epochs: batches that are counted anew in each of them, and rows that name an epoch and no step."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from stabtree.common.stats import median
 from stabtree.loaders.table import MIN_ROWS
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.loaders.text.cells import Dense
 
 # Nearly all epochs, or gaps, are alike; the first and the last may not be.
-MOST = 0.9
-# The rows of batches are so many times as many as those that sum up an epoch.
+MIN_SHARE = 0.9
+# Batches have so many times as many rows as the lines that sum up an epoch.
 DENSER = 3
 # PyTorch's examples count samples, in batches of a multiple of this.
 BATCH = 8
@@ -21,42 +22,57 @@ BATCH = 8
 MANY_SAMPLES = 1000
 
 
-def counted_on(step: Floats, logged: Bools, epoch: Floats, epoch_logged: Bools, losses: Bools) -> Floats | None:
-    """Steps over the whole run where the rows count them within each epoch: epoch x batches + batch; else None.
+def continuous_steps(step: Dense, epoch: Dense, losses: Bools) -> Floats | None:
+    """Return steps over the whole run from rows that count them within each epoch: epoch x batches + batch.
 
     Args:
-        step: float64 (n,).
-        logged: bool (n,).
-        epoch: float64 (n,).
-        epoch_logged: bool (n,).
+        step: of each row, (n,).
+        epoch: of each row, (n,).
         losses: bool (n,), the rows that hold a loss, which decide.
+
+    Returns:
+        float64 (n,); None if the rows don't count within epochs.
     """
-    both = logged & epoch_logged & losses
-    at, of = step[both], epoch[both]
+    both = step.logged & epoch.logged
+    at, of = step.values[both & losses], epoch.values[both & losses]
     if len(at) < MIN_ROWS or not (np.isfinite(at).all() and np.isfinite(of).all() and (of == np.floor(of)).all()):
         return None
-    next_epoch = np.flatnonzero(np.diff(of) > 0) + 1
-    inside = np.diff(at)[np.diff(of) == 0]
-    if len(next_epoch) == len(at) - 1 and not np.ptp(at):
+    before = epoch.values - min(of[0], 1.0)  # epochs
+    starts = np.flatnonzero(np.diff(of) > 0) + 1
+    if len(starts) == len(at) - 1 and not np.ptp(at):
         # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`; at batch 0 the epoch alone counts.
-        counted = step + (epoch - min(of[0], 1.0)) * at[0] if at[0] > 0 else epoch
-        return np.where(logged & epoch_logged, counted, step)
-    if not len(next_epoch) or np.count_nonzero(at[next_epoch] < at[next_epoch - 1]) < MOST * len(next_epoch):
+        counted = step.values + before * at[0] if at[0] > 0 else epoch.values
+        return np.where(both, counted, step.values)
+    batches = _batches(at, of, starts)
+    if batches is None:
         return None
-    if (inside < 0).any():
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.where(both, step.values + before * np.ceil(batches), step.values)
+    if np.isfinite(whole).all():
+        return whole
+    return None
+
+
+def _batches(at: Floats, of: Floats, starts: Ints) -> float | None:
+    """Return how many batches an epoch has; None if the steps are not counted within epochs.
+
+    Args:
+        at: float64 (n,), the steps.
+        of: float64 (n,), the epoch of each.
+        starts: the rows that begin another epoch.
+    """
+    if not len(starts) or np.count_nonzero(at[starts] < at[starts - 1]) < MIN_SHARE * len(starts):
         return None
-    first = float(at[next_epoch].min())
-    if len(next_epoch) == 1 and first > at[0]:
+    inside = np.diff(at)[np.diff(of) == 0]
+    first = float(at[starts].min())
+    if (inside < 0).any() or (len(starts) == 1 and first > at[0]):
         return None
     rises = inside[inside > 0]
-    batches = float(at.max()) - first + (median(rises) if len(rises) else 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.where(logged & epoch_logged, step + (epoch - min(of[0], 1.0)) * np.ceil(batches), step)
-    return whole if np.isfinite(whole).all() else None
+    return float(at.max()) - first + (median(rises) if len(rises) else 1.0)
 
 
 def are_samples(done: Floats, total: Floats) -> bool:
-    """Whether positions in the epoch count samples, as `[640/60000 (1%)]` does, and not batches.
+    """Return whether positions in the epoch count samples, as `[640/60000 (1%)]` does, and not batches.
 
     Args:
         done: float64 (n,), of rows that also print the share in percent.
@@ -70,24 +86,24 @@ def are_samples(done: Floats, total: Floats) -> bool:
 
 
 def from_bar(done: Floats, total: Floats) -> Floats | None:
-    """The steps of rows by the bar that is drawn anew below each, where they are evenly spread; None where unsure.
+    """Return the steps of evenly spaced rows by the bar that is drawn anew below each; None if unsure.
 
     Args:
-        done: float64 (n,), the bar below each row with a loss; NaN where there is none.
-        total: float64 (n,), of how many.
+        done: float64 (n,), the bar below each row with a loss; NaN if there is none.
+        total: float64 (n,), the length of that bar.
     """
     count = len(done)
     bars = total[np.isfinite(done)]
     if len(bars) < MIN_ROWS:
         return None
-    kinds, counts = np.unique(bars, return_counts=True)
-    known = np.flatnonzero(np.isfinite(done) & (total == kinds[np.argmax(counts)]))
-    if len(known) < max(MIN_ROWS, MOST * count):
+    lengths, counts = np.unique(bars, return_counts=True)
+    known = np.flatnonzero(np.isfinite(done) & (total == lengths[np.argmax(counts)]))
+    if len(known) < max(MIN_ROWS, MIN_SHARE * count):
         return None
     at = done[known]
     gaps = np.diff(at) / np.diff(known)
     usual = median(gaps)
-    if usual > 0 and np.count_nonzero(gaps == usual) >= MOST * len(gaps) - 1:
+    if usual > 0 and np.count_nonzero(gaps == usual) >= MIN_SHARE * len(gaps) - 1:
         steps = np.round(np.interp(np.arange(count), known, at))
         after = np.arange(known[-1] + 1, count)
         steps[after] = at[-1] + usual * (after - known[-1])
@@ -99,12 +115,16 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     steps = np.round(each * (median(np.ceil(at / each) - known) + np.arange(count)))
     lags = steps[known] - at
     fits = (lags >= 0) & (lags <= each)
-    return steps if fits.mean() >= MOST and steps[0] >= 0 else None
+    if fits.mean() >= MIN_SHARE and steps[0] >= 0:
+        return steps
+    return None
 
 
 def summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
-    """Which rows sum up an epoch whose batches are logged too: they name it, and no step; None where there are none."""
+    """Return which rows sum up an epoch whose batches are logged too: they name it, and no step; None if none do."""
     batches = loss & step_logged
     sums = loss & ~step_logged & epoch_logged
     few = np.count_nonzero(sums)
-    return sums if few and np.count_nonzero(batches) >= DENSER * few else None
+    if few and np.count_nonzero(batches) >= DENSER * few:
+        return sums
+    return None

@@ -13,7 +13,7 @@ from stabtree.loaders.text.rows import OpenRow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.loaders.text.line import Line
+    from stabtree.loaders.text.line import Line, Pair
     from stabtree.loaders.text.rows import LogRows
 
 _TOKEN = re.compile(
@@ -23,10 +23,11 @@ _TOKEN = re.compile(
 # Nothing is ever given back (`++`), so that a line which fits almost costs no more than one that fits.
 _VALUE = r"([-+.0-9eEnNaAiIfF]++)"
 _OTHER = r"[-+.,:\deEnNaAiIfF]++"
+_GROUPS = {None: _OTHER, "step": r"([0-9]++)"}
 MAX_FORMS = 4
 MAX_LEARNED = 24
 MAX_TOKENS = 80
-LONGEST = 2000
+MAX_LENGTH = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class LineForm:
 
 
 class Forms:
-    """The forms of the most frequent lines, the one that came last first, and the rows that are read by them.
+    """The forms of the most frequent lines, latest first, and the rows that are read by them.
 
     Attributes:
         last_step: the step of the last line, as written.
@@ -60,8 +61,10 @@ class Forms:
         self._learned = 0
 
     def top(self) -> LineForm:
-        """The form to try first; one that no line has where none was learned."""
-        return self._forms[0] if self._forms else NO_FORM
+        """Return the form to try first; one that no line has if none was learned."""
+        if self._forms:
+            return self._forms[0]
+        return NO_FORM
 
     def read(self, line: str) -> bool:
         """Read a line by a form other than the last one, which then is tried first."""
@@ -69,13 +72,13 @@ class Forms:
             found = form.match(line)
             if not found:
                 continue
-            same = found[form.step + 1] == self.last_step
-            if same and not self._joins(form):
-                return False
-            if not same:
+            step = found[form.step + 1]
+            if step != self.last_step:
                 self._forms.insert(0, self._forms.pop(index))
-                self.last_step = found[form.step + 1]
+                self.last_step = step
                 self._rows.count += 1
+            elif not self._joins(form):
+                return False
             form.block.rows.append(self._rows.count - 1)
             form.block.texts.append(found.groups())
             if len(form.block.texts) >= FLUSH_ROWS:
@@ -84,75 +87,84 @@ class Forms:
         return False
 
     def _joins(self, form: LineForm) -> bool:
-        """Whether lines of this form add to the last row, which other forms wrote."""
-        last = self._rows.count - 1
-        wrote = [other for other in self._forms if other.block.rows and other.block.rows[-1] == last]
+        """Return whether lines of this form add to the last row, which other forms wrote."""
+        wrote = [other for other in self._forms if other.block.wrote(self._rows.count - 1)]
         return bool(wrote) and all(other.names.isdisjoint(form.names) for other in wrote)
 
     def settle(self) -> None:
         """Open the row that was read last by its form, so that other lines can join it."""
+        last = self._rows.count - 1
         for form in self._forms:
             block = form.block
-            if block.rows and block.rows[-1] == self._rows.count - 1:
+            if block.wrote(last):
                 values = dict(zip(block.names, block.texts[-1] if block.texts else block.last, strict=True))
-                step, epoch, rank = (
-                    _number(values[name]) if name in values else None for name in ("step", "epoch", "rank")
-                )
+                step, epoch, rank = (_number(values.get(name)) for name in ("step", "epoch", "rank"))
                 before = self._rows.opened.get(rank)
-                joined = before.names if before and before.row == self._rows.count - 1 else set()
-                self._rows.opened[rank] = OpenRow(self._rows.count - 1, step, epoch, joined | form.names)
+                joined = before.names if before and before.row == last else frozenset()
+                self._rows.opened[rank] = OpenRow(last, step, epoch, {*joined, *form.names})
             if len(block.texts) >= FLUSH_ROWS:
                 block.flush()
 
     def learn(self, text: str, line: Line) -> None:
         """Remember the form of a line that was read, if it has a fixed one."""
         self.last_step = line.step.text if line.step else ""
-        if self._learned < MAX_LEARNED and (form := learned(text, line, self._rows)):
+        if self._learned >= MAX_LEARNED or line.bar or line.problem or len(text) > MAX_LENGTH:
+            return
+        form = learned(text, line, self._rows)
+        if form:
             self._learned += 1
             self._forms.insert(0, form)
             del self._forms[MAX_FORMS:]
 
     def hold(self, names: set[str]) -> bool:
-        """Whether lines of one form hold all these names and perhaps more."""
+        """Return whether lines of one form hold all these names and perhaps more."""
         return any(names <= form.names for form in self._forms)
 
 
 def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
-    """The form of a line that names its own step; None where it has no fixed one."""
-    if not line.step or line.step.start < 0 or line.bar or line.problem or len(text) > LONGEST:
+    """Return the form of a line that names its own step; None if it has no fixed one."""
+    if not line.step or line.step.start < 0:
         return None
-    wanted = {line.step.start: "step"}
+    wanted = _wanted(line, line.step, rows)
+    tokens = list(_TOKEN.finditer(text))
+    if not wanted or len(tokens) > MAX_TOKENS or not wanted.keys() <= {token.start() for token in tokens}:
+        return None
+    pattern = _pattern(text, tokens, {start: name for start, (name, _) in wanted.items()})
+    found = pattern.fullmatch(text)
+    pairs = [wanted[start] for start in sorted(wanted)]
+    if not found or found.groups() != tuple(value for _, value in pairs):
+        return None
+    names = tuple(name for name, _ in pairs)
+    block = Block(names, line.step.name, line.loss is not None)
+    rows.blocks.append(block)
+    return LineForm(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
+
+
+def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]:
+    """Return (column, text) of the numbers to keep, by where they begin; nothing if the line has no fixed form."""
+    wanted = {step.start: ("step", step.text)}
     for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
         if pair and pair.start >= 0:
-            wanted[pair.start] = name
+            wanted[pair.start] = name, pair.text
     trains = line.loss is not None
     metrics = 0
     for pair in line.metrics:
         # The count of NaN iterations matters only where the loss is missing.
         if rows.wanted(pair.name) and (rows.columns[pair.name] or not trains):
             if pair.start < 0:
-                return None
-            wanted[pair.start] = pair.name
+                return {}
+            wanted[pair.start] = pair.name, pair.text
             metrics += pair.role not in ("", "step", "epoch", "rank")
-    if len(set(wanted.values())) < len(wanted) or not metrics:
-        return None
-    tokens = list(_TOKEN.finditer(text))
-    starts = {token.start() for token in tokens}
-    if len(tokens) > MAX_TOKENS or not wanted.keys() <= starts:
-        return None
-    pattern = _pattern(text, tokens, wanted)
-    found = pattern.fullmatch(text)
-    names = tuple(wanted[start] for start in sorted(wanted))
-    values = {pair.start: pair.text for pair in (line.step, line.epoch, line.rank, *line.metrics) if pair}
-    if not found or any(found[i] != values[start] for i, start in enumerate(sorted(wanted), 1)):
-        return None
-    block = Block(names, line.step.name, trains)
-    rows.blocks.append(block)
-    return LineForm(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
+    names = {name for name, _ in wanted.values()}
+    if metrics and len(names) == len(wanted):
+        return wanted
+    return {}
 
 
-def _number(text: str) -> float | None:
-    """The number of a learned form's group, whose pattern is wider than numbers are."""
+def _number(text: str | None) -> float | None:
+    """Return the number of a learned form's group, whose pattern is wider than numbers are; None if it is none."""
+    if text is None:
+        return None
     try:
         return to_float(text)
     except ValueError:
@@ -164,21 +176,18 @@ def _pattern(text: str, tokens: list[re.Match[str]], wanted: dict[int, str]) -> 
     end = 0
     for token in tokens:
         name = wanted.get(token.start())
-        if token.start() == end and name is None and parts and parts[-1] == _OTHER:
-            # The parts of a date.
-            end = token.end()
-            continue
-        parts.append(_literal(text[end : token.start()]))
-        parts.append(_OTHER if name is None else r"([0-9]++)" if name == "step" else _VALUE)
+        # Directly after another number that is not wanted, as in a date, the last part covers this one too.
+        if name or token.start() > end or parts[-1:] != [_OTHER]:
+            parts += _literal(text[end : token.start()]), _GROUPS.get(name, _VALUE)
         end = token.end()
     parts.append(_literal(text[end:]))
     return re.compile("".join(parts))
 
 
 def _literal(text: str) -> str:
-    """Text that stays, with blanks that padding may widen or close."""
+    """Return the pattern of constant text, with blanks that padding may widen or close."""
     pieces = re.split(r"( +)", text)
-    return "".join(" *+" if piece.isspace() and piece else re.escape(piece) for piece in pieces)
+    return "".join(" *+" if piece.isspace() else re.escape(piece) for piece in pieces)
 
 
 def _no_match(line: str) -> None:  # noqa: ARG001

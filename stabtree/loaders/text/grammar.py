@@ -1,8 +1,8 @@
 """The grammar of training logs: how numbers, names, prefixes, overflow lines and blocks are written.
 
 Frameworks differ in punctuation, not in kind: a line names a step and some numbers. What follows is a table
-of spellings; `line` reads any line with it. Each pattern takes time in proportion to the line, whatever stands in it:
-what may repeat without end is followed by something that it can't itself match.
+of spellings; `parse` reads any line with it. Each pattern takes linear time for any line: what may repeat
+without end is followed by something that it can't itself match.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from functools import lru_cache
 
 from stabtree.metrics.likely import guess
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
-from stabtree.metrics.pace import TIMES
-from stabtree.metrics.table import MAX_NAME, normalize
+from stabtree.metrics.table import MAX_NAME, is_time, normalize
 
-# A longer line is no line of metrics: what stands behind is not looked at.
+# A longer line is no line of metrics: the rest is not read.
 MAX_LINE = 20_000
 # The longest key that a logger writes, with the words before it.
 MAX_KEY = 120
@@ -23,8 +22,8 @@ MAX_KEY = 120
 DIGITS = re.compile(r"[\d.]+")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
 
-# A number, a unit glued to it or not; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` are met, so
-# that `line` can tell of them.
+# A number, with or without a unit; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` match too, so
+# that `parse` can report them.
 NUMBER = re.compile(
     r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
@@ -56,20 +55,20 @@ EVALUATED = re.compile(
     re.IGNORECASE,
 )
 
-# What stands before the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
+# What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
-# Steps that are counted within an epoch where one is told before them.
+# Steps that are counted within an epoch if the line names one before them.
 WITHIN_EPOCH = frozenset(["batch", "step", "iter", "iteration", "i", "b"])
 
-# The share behind a position: `[640/60000 (1%)]`.
+# The share after a position: `[640/60000 (1%)]`.
 PERCENT = re.compile(r"\s*\(\s*\d+(?:\.\d+)?%\)")
 
-# Boosted trees number their rows so: `[12]\ttrain-logloss:0.31`.
+# Boosted trees number their rows like this: `[12]\ttrain-logloss:0.31`.
 ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 
-# What is glued to a number: a unit, a rate.
+# What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
-# Names of a step that may stand alone above or below the lines of metrics.
+# Names of a step that may be alone on a line, above or below the lines of metrics.
 HEADER_STEPS = frozenset(
     (
         *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch"),
@@ -81,7 +80,7 @@ HEADER_STEPS = frozenset(
 KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
 GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
-# `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run; what W&B drops, it quotes in its warning.
+# `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run; W&B quotes what it drops in a warning.
 NO_ROW = re.compile(r"train_runtime|train_samples_per_second|Dropping entry: ")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
@@ -93,11 +92,11 @@ OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 OVERFLOW_WORDS = ("verflow", "VERFLOW", "dynamic loss scale")
-# Some trainers stop at the first NaN, and this line is all that they say of it.
+# Some trainers stop at the first NaN, and this line is their only message about it.
 NAN_LOSS = re.compile(r"\bloss (?:became|is|was) (?:infinite or nan|nan|inf(?:inite)?)\b", re.IGNORECASE)
 NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
 
-# Source code that a trainer prints of itself: assignments, calls and statements are no lines of a log.
+# Source code that a trainer prints: assignments, calls and statements are no lines of a log.
 CODE = re.compile(
     r"\s*(?:(?:def|class|return|import|from|if|elif|else|for|while|with|assert|raise|try|except|self|parser)\b(?!:?\s*[\d|])"
     r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)"
@@ -105,7 +104,7 @@ CODE = re.compile(
 )
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 
-# What a line of metrics can't be without.
+# Every line of metrics contains one of these.
 ANCHOR = re.compile(
     r"loss|reward|return|score|episode|trl|tel:|step|iter|epoch|norm|overflow|[│┃]|\|.*\||\{|batch|nll|entropy"
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
@@ -114,12 +113,12 @@ ANCHOR = re.compile(
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
 
 BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
-# A line of dashes, behind a time stamp or not; below it may stand names with their values, one a line.
+# A line of dashes, after a time stamp or not; names with their values may follow, one a line.
 RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}[-=*#\s]*$")
 NAMED_LINE = re.compile(
     r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\",=]{1,80})\s*"
 )
-# Names of columns, none of them a number; and what stands in a cell: a number, a unit glued to it.
+# Names of columns, none of them a number; and a cell: a number, with or without a unit.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\d+/\d+|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[GMk]?|nan|inf|--):?", re.IGNORECASE)
 # YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; some add a loss before the sum of all.
@@ -158,10 +157,10 @@ _STEPS = (
     "itr",
 )
 _MORE = {
-    **{name: Meaning(STEP, 1000 + place) for place, name in enumerate(_STEPS)},
+    **{name: Meaning(STEP, 1000 + index) for index, name in enumerate(_STEPS)},
     **dict.fromkeys(("epoch(train)", "epoch(val)", "ep", "episode_num"), Meaning(EPOCH, 0)),
 }
-# Steps that may stand behind a group: `misc/nupdates`.
+# Steps that may follow a group: `misc/nupdates`.
 _INNER = frozenset(["nupdates", "total_timesteps"])
 _COUNTED = frozenset(["step", "global_step", "iteration", "iter", "epoch"])
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
@@ -169,53 +168,76 @@ _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
 
 
 def role(name: str, names: Names) -> Meaning:
-    """What a name stands for: `step`, `epoch`, `rank`, a metric, or nothing; and its place, 0 best.
+    """Return what a name means: `step`, `epoch`, `rank`, a metric, or nothing; and its index, 0 best.
 
     >>> role("validation loss at iteration", Names()).role, role("time per iteration", Names()).role
     ('step', '')
     """
-    return (_role if len(name) <= MAX_NAME else _role.__wrapped__)(name, names)
+    if len(name) <= MAX_NAME:
+        return _role(name, names)
+    return _role.__wrapped__(name, names)
 
 
 @lru_cache(maxsize=8192)
 def _role(name: str, names: Names) -> Meaning:
     found = names.match(name)
-    if found.place < 0:
+    if found.priority < 0:
         return found
     key = normalize(name.replace("'", ""))
-    if key in _MORE:
-        return UNKNOWN if names.step_column and _MORE[key].role == STEP else _MORE[key]
+    more = _MORE.get(key)
+    if more:
+        if names.step_column and more.role == STEP:
+            return UNKNOWN
+        return more
     axis = names.match(key)
     if axis.role in (STEP, EPOCH, RANK):
         return axis
+    if is_time(found.role):
+        return UNKNOWN  # a line with the time alone holds no metrics
     if found.role and found.role != RUN:
-        return UNKNOWN if found.role in TIMES else found  # a line that tells the time alone holds no metrics
+        return found
+    return _counter(name, key, names)
+
+
+def _counter(name: str, key: str, names: Names) -> Meaning:
+    """Return what a name of several words or parts counts, as `loss at step` and `misc/nupdates`."""
     words = name.lower().split()
     if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])
     inner = normalize(name.rpartition("/")[2])
-    return role(inner, names) if inner != key and inner in _INNER else UNKNOWN
+    if inner != key and inner in _INNER:
+        return role(inner, names)
+    return UNKNOWN
 
 
 def past_prefix(line: str) -> int:
-    """Where the message behind time stamps and the like begins."""
+    """Return where the message after time stamps and the like begins."""
     found = PREFIX.match(line)
-    return found.end() if found else 0
+    if found:
+        return found.end()
+    return 0
 
 
 @lru_cache(maxsize=8192)
 def is_loss(name: str, *, kinds: bool) -> bool:
-    """Whether a name that no metric has may be that of a loss, `kinds` for those without the word."""
+    """Return whether an unknown name may be that of a loss; `kinds` accepts those without the word."""
     return "loss" in name.lower() or (kinds and LOSS_KIND.fullmatch(name) is not None)
 
 
 def is_reward(name: str) -> bool:
-    """Whether a name that no metric has may be that of a reward."""
+    """Return whether an unknown name may be that of a reward."""
     found = guess(name)
     return found is not None and found.metric == "reward"
 
 
+def may_train(name: str, *, kinds: bool) -> bool:
+    """Return whether an unknown name may be that of a loss or, with `kinds`, of a reward."""
+    return is_loss(name, kinds=kinds) or (kinds and is_reward(name))
+
+
 def anchor(names: Names) -> re.Pattern[str]:
-    """What a line of metrics can't be without: some usual word, or a column that the user named."""
+    """Return what every line of metrics contains: some usual word, or a column that the user named."""
     own = [re.escape(column) for column in names.asked.values()]
-    return re.compile("|".join((ANCHOR.pattern, *own)), ANCHOR.flags) if own else ANCHOR
+    if own:
+        return re.compile("|".join((ANCHOR.pattern, *own)), ANCHOR.flags)
+    return ANCHOR

@@ -1,6 +1,6 @@
 """Text logs of any trainer: lines that name a step and some numbers, among chatter of every kind.
 
-One reader for all: `line` takes a line apart with the grammar, `rows` joins the lines of a step, `forms` learns
+One reader for all: `parse` takes a line apart with the grammar, `rows` joins the lines of a step, `forms` learns
 how the most frequent lines look so that a long log is read at the speed of one pattern, and `runs` gives each row
 its step and each run its table.
 """
@@ -17,8 +17,8 @@ from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import MAX_LINE
-from stabtree.loaders.text.line import parse
 from stabtree.loaders.text.messages import ENDING
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import likely_loss
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Lines, Source
     from stabtree.metrics.names import Names
 
-# Enough to tell a log by; further only where these lines hold no metrics yet, as after a dump of source code.
+# Enough to recognise a log by; more only if these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
-GUESSES = 5  # names that are tried before it is said that none is a loss
+GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 _MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
@@ -46,16 +46,20 @@ def _scan(lines: Iterable[str], names: Names, *, kinds: bool = False) -> LogRead
 
 def _head(source: Source) -> list[str]:
     head = source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]
-    return list(unwrapped(head)) if is_wrapped(source.head) else head
+    if is_wrapped(source.head):
+        return list(unwrapped(head))
+    return head
 
 
 def _printed(source: Source, lines: Lines) -> Lines | Iterable[str]:
-    """The lines that were printed, out of the JSON that a container's log keeps them in."""
-    return unwrapped(lines) if is_wrapped(source.head) else lines
+    """Return the lines that were printed, out of the JSON that a container's log keeps them in."""
+    if is_wrapped(source.head):
+        return unwrapped(lines)
+    return lines
 
 
 def sniff(source: Source, names: Names) -> Sure:
-    """How surely this is a text log."""
+    """Return how surely this is a text log."""
     if source.binary:
         return Sure.NO
     head = source.head
@@ -63,37 +67,51 @@ def sniff(source: Source, names: Names) -> Sure:
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return Sure.NO
     reader = _scan(_head(source), names)
-    if not reader.losses and not reader.rows.count:
+    if not reader.rows.count:
         reader = _scan(islice(_printed(source, source.lines()), SNIFF_FURTHER), names)
     if _JSON.match(head) and not is_wrapped(head):
-        # Broken JSON of which nobody else makes anything.
-        return Sure.MAYBE if reader.losses else Sure.NO
+        # Broken JSON that no other format reads.
+        if reader.losses:
+            return Sure.MAYBE
+        return Sure.NO
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
     if not reader.losses and reader.rows.count < ENOUGH_ROWS:
         kinds = _scan(_head(source), names, kinds=True)
-        reader = kinds if kinds.rows.count > reader.rows.count else reader
-    return _likely(reader) or (Sure.HARDLY if ENDING.search(head) else Sure.NO)
+        reader = max(reader, kinds, key=lambda found: found.rows.count)
+    likely = _likely(reader)
+    if not likely and ENDING.search(head):
+        return Sure.HARDLY
+    return likely
 
 
 def _likely(reader: LogReader) -> Sure:
-    """How surely a few rows are a log."""
+    """Return how surely a few rows are a log."""
     rows = reader.rows
-    named = any("loss" in name.lower() for name in rows.columns) or len(rows.events) > 1
     if rows.count == 1 and not rows.events and not rows.located:
         return Sure.NO  # a word in prose that happens to be a metric
     if rows.count == 1 and rows.below_bar_head:
         return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
-    return Sure.LIKELY if reader.losses or named or rows.count >= ENOUGH_ROWS else Sure.NO
+    if reader.losses or rows.count >= ENOUGH_ROWS or len(rows.events) > 1:
+        return Sure.LIKELY
+    if any("loss" in name.lower() for name in rows.columns):
+        return Sure.LIKELY
+    return Sure.NO
 
 
-def hint(source: Source, names: Names) -> str:
-    """What to type so that a log whose names nobody knows is read; nothing where that would not help."""
+def _unknown_names(source: Source, names: Names) -> Counter[str]:
+    """Count the unknown names in lines that say where the run is."""
     met: Counter[str] = Counter()
     for line in _head(source):
         found = parse(line[:MAX_LINE], names)
-        if found.step or found.epoch or found.position:
+        if found.is_located:
             met.update(pair.name for pair in found.metrics if not pair.role)
+    return met
+
+
+def hint(source: Source, names: Names) -> str:
+    """Return what to type so that a log of unknown names is read; empty if that would not help."""
+    met = _unknown_names(source, names)
     for _ in range(GUESSES):
         likely = likely_loss(name for name, _ in met.most_common())
         if not likely:
@@ -105,22 +123,23 @@ def hint(source: Source, names: Names) -> str:
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """The columns that are wanted; one table for each run that the log holds.
+    """Read the columns that are wanted; one table for each run that the log holds.
 
     Raises:
-        StabtreeError: where no line holds a metric.
+        StabtreeError: if no line holds a metric.
     """
     lines = source.lines()
     reader = _scan(_printed(source, lines), names)
     if not reader.losses:
         lines = source.lines()
         reader = _scan(_printed(source, lines), names, kinds=True)
-    telling = reader.chatter.telling
-    more = (f"{telling.left:,} more lines that look like warnings or errors were not kept.",) if telling.left else ()
-    notes = (*lines.notes, *more)
+    errors = reader.chatter.errors
+    notes = tuple(lines.notes)
+    if errors.dropped:
+        notes = (*notes, f"{errors.dropped:,} more lines that look like warnings or errors were not kept.")
     if reader.rows.count:
         return tables(source, reader, notes)
-    kept = telling.between(0, 0)
+    kept = errors.between(0, 0)
     if ENDING.search("\n".join(line.text for line in kept)):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")
         return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)

@@ -5,29 +5,34 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
+from stabtree.frameworks.load import frameworks
 from stabtree.loaders.text.grammar import DIGITS
 from stabtree.run import LogLine
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 KEEP_FIRST = 200
 KEEP_LAST = 300
-# Ranks repeat each other and so do warnings: of lines that differ in their digits alone the first ones are kept.
+# Ranks repeat each other and so do warnings: of lines that differ only in digits the first ones are kept.
 SAME = 5
 MAX_FORMS = 2000
 MAX_TEXT = 300
 MAX_FORM = 400
 
-# Words without digits, so that a line is judged as well by its form.
-TELLING = re.compile(
+# Words without digits, so that a line can be judged by its form. Those of single trainers are in their files.
+_ERROR_WORDS = (
     r"error|exception|traceback|killed|signal|sig(?:term|kill|abrt|segv)|\bnan\b|\binf\b|oom\b|memory|nccl|exit ?code"
     r"|assert|overflow|warning|no space|preempt|abort|timed? ?out|time limit|too many open|connection|mismatch"
     r"|segmentation|bus error|core dumped|cancelled|terminat|quota|loss scale|not callable|unable to|diverg|must be"
-    r"|boundary|watchdog|no kernel image|insufficient|deprecated|interrupt|gradscaler|anomaly|padding token|broken pipe"
-    r"|divisible|lr_scheduler",
-    re.IGNORECASE,
+    r"|boundary|watchdog|no kernel image|insufficient|deprecated|interrupt|gradscaler|anomaly|broken pipe"
+    r"|lr_scheduler"
 )
-# A log without any metrics is one all the same where its lines say how a program ended.
+# A log without any metrics is still a log if its lines report how a program ended.
 ENDING = re.compile(
     r"^[^\S\n]*(?:\S+\s){0,8}?Traceback \(most recent call last\)"
     r"|^(?:\S+\s){0,4}?[\w.]*(?:Error|Exception|Interrupt):\s"
@@ -36,37 +41,44 @@ ENDING = re.compile(
     re.MULTILINE,
 )
 
-# A line of a traceback that quotes the source stands further in than what was raised; a group of exceptions has bars.
+# A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
 
+@cache
+def error_words() -> re.Pattern[str]:
+    """Return what finds the lines that may be about an error."""
+    errors = [one.log.errors for one in frameworks().values() if one.log.errors]
+    return re.compile("|".join((_ERROR_WORDS, *errors)), re.IGNORECASE)
+
+
 class Chatter:
-    """Lines without metrics, told by their words once they were looked at: chatter, or lines that tell of errors.
+    """Lines without metrics, recognised by their form once they were read: chatter, or lines about errors.
 
     Attributes:
-        telling: the lines that tell.
+        errors: the lines about errors.
     """
 
     def __init__(self) -> None:
-        self.telling = Telling()
+        self.errors = ErrorLines()
         self._chatter: set[str] = set()
-        self._told: set[str] = set()
+        self._error_forms: set[str] = set()
 
-    def knows(self, form: str, text: str, place: int, rows: int) -> bool:
-        """Whether a line's form, its text without digits, is that of a line without metrics; keeps one that tells."""
-        if form in self._told:
-            self.telling.add(place, text, form, rows)
+    def knows(self, form: str, text: str, number: int, rows: int) -> bool:
+        """Return whether lines of a form, their text without digits, hold no metrics; keep the line if of an error."""
+        if form in self._error_forms:
+            self.errors.add(number, text, form, rows)
             return True
         return form in self._chatter
 
-    def tell(self, text: str, place: int, form: str, rows: int) -> bool:
-        """Keep a line without metrics if its words may tell of an error; with a form, remember what was found."""
-        tells = TELLING.search(text[:MAX_FORM]) is not None
-        if tells:
-            self.telling.add(place, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
-            if form and len(self._told) < MAX_FORMS:
-                self._told.add(form)
-        return tells
+    def keep_error(self, text: str, number: int, form: str, rows: int) -> bool:
+        """Keep a line without metrics, and its form if given, if its words may be about an error."""
+        about_error = error_words().search(text[:MAX_FORM]) is not None
+        if about_error:
+            self.errors.add(number, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
+            if form and len(self._error_forms) < MAX_FORMS:
+                self._error_forms.add(form)
+        return about_error
 
     def ignore(self, form: str) -> None:
         """Remember the form of a line that holds nothing."""
@@ -75,39 +87,39 @@ class Chatter:
 
 
 @dataclass(slots=True)
-class Telling:
-    """Collects the telling lines of a log: the first and the last of them.
+class ErrorLines:
+    """Collects the lines of a log about errors: the first and the last of them.
 
     Attributes:
-        left: how many were not kept.
+        dropped: how many were not kept.
     """
 
-    left: int = 0
+    dropped: int = 0
     _first: list[tuple[int, str, int]] = field(default_factory=list)
     _last: deque[tuple[int, str, int]] = field(default_factory=lambda: deque(maxlen=KEEP_LAST))
     _forms: Counter[str] = field(default_factory=Counter)
 
-    def add(self, place: int, text: str, form: str, rows: int) -> None:
+    def add(self, number: int, text: str, form: str, rows: int) -> None:
         """Keep a line, with the number of rows of metrics before it, unless there are many like it."""
         if form in self._forms or len(self._forms) < MAX_FORMS:
             self._forms[form] += 1
         if self._forms[form] > SAME:
-            self.left += 1
+            self.dropped += 1
         elif len(self._first) < KEEP_FIRST:
-            self._first.append((place, text[: 4 * MAX_TEXT], rows))
+            self._first.append((number, text[: 4 * MAX_TEXT], rows))
         else:
-            self.left += len(self._last) == KEEP_LAST
-            self._last.append((place, text[: 4 * MAX_TEXT], rows))
-
-    def ended_in_error(self, begin: int, end: int) -> bool:
-        """Whether the lines of a stretch say how a program ended."""
-        return any(ENDING.search(line.text) for line in self.between(begin, end))
+            self.dropped += len(self._last) == KEEP_LAST
+            self._last.append((number, text[: 4 * MAX_TEXT], rows))
 
     def between(self, begin: int, end: int) -> tuple[LogLine, ...]:
-        """The lines after row `begin`, up to the rows that come after row `end`; with none begun, those before too."""
-        kept = [*self._first, *self._last]
-        inside = [item for item in kept if begin < item[2] <= end or (not begin and not item[2])]
+        """Return the lines after the first `begin` rows, up to row `end`; for `begin` 0 those before all rows too."""
         return tuple(
-            LogLine(place, clean(text, MAX_TEXT), rows >= end, SOURCE.match(text) is not None)
-            for place, text, rows in inside
+            LogLine(number, clean(text, MAX_TEXT), rows >= end, SOURCE.match(text) is not None)
+            for number, text, rows in (*self._first, *self._last)
+            if begin < rows <= end or rows == begin == 0
         )
+
+
+def ended_in_error(lines: Iterable[LogLine]) -> bool:
+    """Return whether some lines report how a program ended."""
+    return any(ENDING.search(line.text) for line in lines)

@@ -1,4 +1,4 @@
-"""Steps that were skipped because a gradient was not finite, as text logs tell of them: which step each was."""
+"""Steps that were skipped because a gradient was not finite, as text logs report them: which step each was."""
 
 from __future__ import annotations
 
@@ -6,102 +6,107 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.table import Column
     from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
 
 
-def hidden_nan(rows: LogRows, dense: dict[str, tuple[Floats, Bools]], losses: Bools, event: Bools) -> list[str]:
-    """Megatron leaves a loss that is NaN out of its line: write it where the line says so."""
-    name = next((name for name in dense if role(name, rows.names).role == "loss"), None)
+def restore_nan(rows: LogRows, dense: dict[str, Dense], losses: Bools, event: Bools) -> list[str]:
+    """Write the losses that are NaN, which Megatron leaves out of its lines; return the note about it.
+
+    Args:
+        rows: the rows of the log.
+        dense: their columns, of which that of the loss is changed.
+        losses: bool (n,), the rows that hold a loss; changed too.
+        event: bool (n,), the rows that are overflows.
+    """
     counted = dense.get(SKIPPED_NAN)
     if not counted:
         return []
-    nan = counted[1] & (counted[0] > 0)
-    for other, (values, logged) in dense.items():
-        if role(other, rows.names).role == "grad_norm":
-            nan |= counted[1] & logged & np.isnan(values)
+    nan = counted.logged & (counted.values > 0)
+    for name, (values, logged) in dense.items():
+        if role(name, rows.names).role == "grad_norm":
+            nan |= counted.logged & logged & np.isnan(values)
     nan &= ~losses & ~event
     if not nan.any():
         return []
-    if not name:
-        name = dict(rows.names.columns).get("loss", "lm loss")
-        rows.columns[name] = True
-        dense[name] = np.zeros(len(nan)), np.zeros_like(nan)
-    values, logged = dense[name]
-    values[nan], logged[nan] = np.nan, True
+    loss = next((name for name in dense if role(name, rows.names).role == "loss"), None)
+    if not loss:
+        loss = dict(rows.names.columns).get("loss", "lm loss")
+        rows.columns[loss] = True
+        dense[loss] = Dense.empty(len(nan))
+    dense[loss].values[nan], dense[loss].logged[nan] = np.nan, True
     losses |= nan
     return [f"Lines without a loss whose gradient norm or count of iterations is NaN: {int(nan.sum())}, read as NaN."]
 
 
-def place_events(
-    columns: dict[str, tuple[Floats, Bools]], names: Names, step: Floats, logged: Bools, event: Bools
-) -> tuple[Ints, tuple[Floats, Bools]]:
-    """Give each overflow its step, or its cells to the row below where the log names no steps.
+def locate_events(columns: dict[str, Dense], names: Names, step: Dense, event: Bools) -> tuple[Ints, Dense]:
+    """Give each overflow its step, or its cells to the row below if the log names no steps.
 
     Returns:
-        Which rows remain, and (steps, logged).
+        Which rows remain, and the steps.
     """
-    everything = np.arange(len(step))
+    everything = np.arange(len(step.values))
     if not event.any():
-        return everything, (step, logged)
+        return everything, step
     scale, norm = columns.get(names.column("loss_scale")), columns[names.column("grad_norm")]
-    if not (logged & ~event).any():
-        if event.all():
-            norm[0][~norm[1]], norm[1][:] = np.inf, True
-            return everything, (step, logged)
-        _give_to_next(event, scale, norm)
-        return np.flatnonzero(~event), (step, logged)
-    step, logged = step.copy(), logged.copy()
-    _number_events(step, logged, event)
-    known = np.zeros(len(step), dtype=np.bool_)
-    for name, (_, present) in columns.items():
+    if not (step.logged & ~event).any():
+        if not event.all():
+            _give_to_next(event, scale, norm)
+            return np.flatnonzero(~event), step
+        norm.values[~norm.logged], norm.logged[:] = np.inf, True
+        return everything, step
+    step = _with_events(step, event)
+    known = np.zeros(len(event), dtype=np.bool_)
+    for name, (_, logged) in columns.items():
         if role(name, names).role == "grad_norm":
-            known |= present
-    alone = event & ~norm[1] & ~np.isin(step, step[known & ~event])
-    norm[0][alone], norm[1][alone] = np.inf, True
-    return everything, (step, logged)
+            known |= logged
+    alone = event & ~norm.logged & ~np.isin(step.values, step.values[known & ~event])
+    norm.values[alone], norm.logged[alone] = np.inf, True
+    return everything, step
 
 
-def _number_events(step: Floats, logged: Bools, event: Bools) -> None:
-    """Overflows between two logged steps happened at the last of the steps between, the second included."""
+def _with_events(step: Dense, event: Bools) -> Dense:
+    """Return the steps with those of overflows: the last ones between two logged steps, the second included."""
+    steps, logged = step.values.copy(), step.logged.copy()
     metric = np.flatnonzero(logged & ~event)
-    places = np.flatnonzero(event & ~logged)
-    after = np.searchsorted(metric, places)
+    missing = np.flatnonzero(event & ~logged)
+    after = np.searchsorted(metric, missing)
     for index in np.unique(after).tolist():
-        group = places[after == index]
-        previous = step[metric[index - 1]] if index else -1.0
+        group = missing[after == index]
+        count = len(group)
+        previous = steps[metric[index - 1]] if index else -1.0
         if index == len(metric):
-            step[group] = previous + 1 + np.arange(len(group))
-        else:
-            following = step[metric[index]]
-            steps = following - np.arange(len(group))[::-1]
-            least = min(previous + 1, following) if following > previous else max(0.0, following - len(group))
-            step[group] = np.maximum(steps, max(0.0, least))
-    logged[places] = True
+            steps[group] = previous + 1 + np.arange(count)
+            continue
+        following = steps[metric[index]]
+        lowest = min(previous + 1, following) if following > previous else following - count
+        steps[group] = np.maximum(following - np.arange(count)[::-1], max(0.0, lowest))
+    logged[missing] = True
+    return Dense(steps, logged)
 
 
-def _give_to_next(event: Bools, scale: tuple[Floats, Bools] | None, norm: tuple[Floats, Bools]) -> None:
+def _give_to_next(event: Bools, scale: Dense | None, norm: Dense) -> None:
     own = np.flatnonzero(~event)
-    for place in np.flatnonzero(event).tolist():
-        after = int(np.searchsorted(own, place))
+    for row in np.flatnonzero(event).tolist():
+        after = int(np.searchsorted(own, row))
         target = int(own[min(after, len(own) - 1)])
-        if scale and scale[1][place]:
-            scale[0][target], scale[1][target] = scale[0][place], True
-        if not norm[1][target]:
-            norm[0][target], norm[1][target] = norm[0][place] if norm[1][place] else np.inf, True
+        if scale and scale.logged[row]:
+            scale.values[target], scale.logged[target] = scale.values[row], True
+        if not norm.logged[target]:
+            norm.values[target] = norm.values[row] if norm.logged[row] else np.inf
+            norm.logged[target] = True
 
 
-def mark_sporadic(
-    columns: dict[str, Column | None], cells: dict[str, tuple[Floats, Bools]], names: Names, event: Bools
-) -> None:
-    """Columns that only overflow lines write are silent while all is well."""
+def mark_sporadic(columns: dict[str, Column | None], cells: dict[str, Dense], names: Names, event: Bools) -> None:
+    """Mark columns that only overflow lines write: their silence means nothing."""
     for name in (names.column("loss_scale"), names.column("grad_norm")):
         found = columns.get(name)
-        if found and not (cells[name][1] & ~event).any():
+        if found and not (cells[name].logged & ~event).any():
             columns[name] = replace(found, sporadic=True)

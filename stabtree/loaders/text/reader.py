@@ -11,9 +11,10 @@ from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks
 from stabtree.loaders.text.cells import FLUSH_ROWS
 from stabtree.loaders.text.forms import NO_FORM, Forms
-from stabtree.loaders.text.line import MAX_STEP, Line, Pair, parse, to_float
+from stabtree.loaders.text.line import MAX_STEP, Line, Pair
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
-from stabtree.loaders.text.rows import LogRows
+from stabtree.loaders.text.parse import parse
+from stabtree.loaders.text.rows import LogRows, OpenRow
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.spellings import spelled
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 RULES = ("-----", "=====", "*****", "#####")
-# A line that names more numbers, or words, before there was any loss tells of settings.
+# A line with more numbers, or words, before there was any loss is one of settings.
 MAX_FIRST = 30
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 
@@ -37,8 +38,8 @@ class LogReader:
         rows: the rows of metrics.
         skips: lines that look like metrics and can't be read.
         config: the settings that the log prints.
-        chatter: what its other lines say.
-        saves: those of them that say that a checkpoint was saved.
+        chatter: the other lines, of which those about errors are kept.
+        saves: the lines that report a saved checkpoint.
     """
 
     def __init__(self, names: Names, *, kinds: bool = False) -> None:
@@ -55,99 +56,107 @@ class LogReader:
         self._code = False
 
     def read(self, lines: Lines | Iterable[str]) -> None:
-        """All lines of a log, most of them by the form of the line before."""
+        """Read all lines of a log, most of them by the form of the line before."""
         rows, forms, blocks = self.rows, self._forms, self._blocks
         form, last = forms.top(), forms.last_step
-        match, at, block = form.match, form.step, form.block
-        for place, line in enumerate(lines, 1):
+        match, step, block = form.match, form.step, form.block
+        for number, line in enumerate(lines, 1):
             found = match(line)
             if found:
                 groups = found.groups()
-                if groups[at] != last:
-                    last = groups[at]
+                if groups[step] != last:
+                    last = groups[step]
                     block.rows.append(rows.count)
                     block.texts.append(groups)
                     rows.count += 1
-                    if not place % FLUSH_ROWS:
+                    if not number % FLUSH_ROWS:
                         block.flush()
                     continue
-            # Everything that is not the usual line, which `last` and the block's last texts stand for.
+            # Everything that is not the usual line, which `last` and the block's last texts describe.
             forms.last_step = last
             if found or blocks.waiting or not forms.read(line):
-                self._read_slowly(line, place, cut=isinstance(lines, Lines) and not lines.ended and not found)
+                self._read_slowly(line, number, cut=not found and _is_cut(lines))
             form, last = NO_FORM if blocks.waiting else forms.top(), forms.last_step
-            match, at, block = form.match, form.step, form.block
-        self._finish(cut=isinstance(lines, Lines) and not lines.ended)
+            match, step, block = form.match, form.step, form.block
+        self._finish(cut=_is_cut(lines))
 
-    def _read_slowly(self, line: str, place: int, *, cut: bool) -> None:
+    def _read_slowly(self, line: str, number: int, *, cut: bool) -> None:
         text = line[: grammar.MAX_LINE]
         if "\x1b" in text:
             text = grammar.ANSI.sub("", text)
         text = spelled(text)
         before = self.rows.count
-        self.saves.look(text, place, before)
+        self.saves.look(text, number, before)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
-            form = grammar.DIGITS.sub("", text) if len(text) <= MAX_FORM else ""
-            if self.chatter.knows(form, text, place, before):
-                return
-            self._code = self._code or bool(grammar.STATEMENT.match(text))
-            setting = self.config.look(text, before, code=self._code)
-            in_block = self.rows.head is not None and text[:1] in (" ", "\t", "-")
-            if setting or not (in_block or self._anchor.search(text)):
-                self.chatter.tell(text, place, form, before)
+            if len(text) <= MAX_FORM:
+                form = grammar.DIGITS.sub("", text)
+            if self._is_chatter(text, number, form):
                 return
         self._forms.settle()
-        for part, where in self._blocks.feed(text, place):
-            if (not part or self._line(part, where, cut=cut)) and form and part == text:
-                if self.chatter.tell(text, place, form, self.rows.count):
+        for part, start in self._blocks.feed(text, number):
+            empty = not part or self._line(part, start, cut=cut)
+            if empty and form and part == text:
+                if self.chatter.keep_error(text, number, form, self.rows.count):
                     return
                 self.chatter.ignore(form)
         if self.rows.count == before:
-            self.chatter.tell(text, place, "", before)
+            self.chatter.keep_error(text, number, "", before)
+
+    def _is_chatter(self, text: str, number: int, form: str) -> bool:
+        """Return whether a line holds no metrics; keep it if it is one of settings or errors."""
+        row = self.rows.count
+        if self.chatter.knows(form, text, number, row):
+            return True
+        self._code = self._code or bool(grammar.STATEMENT.match(text))
+        setting = self.config.look(text, row, code=self._code)
+        in_block = self.rows.head is not None and text[:1] in (" ", "\t", "-")
+        if not setting and (in_block or self._anchor.search(text)):
+            return False
+        self.chatter.keep_error(text, number, form, row)
+        return True
 
     @property
     def losses(self) -> int:
-        """How many rows hold the training loss."""
+        """The number of rows that hold the training loss."""
         return self._training.rows + sum(len(block.rows) for block in self.rows.blocks if block.trains)
 
     def _finish(self, *, cut: bool) -> None:
         """Read what was waiting for the end of a dict or a table."""
         self._forms.settle()
-        for part, where in self._blocks.end():
-            self._line(part, where, cut=cut)
+        for part, number in self._blocks.end():
+            self._line(part, number, cut=cut)
         for block in self.rows.blocks:
             block.flush()
 
-    def _line(self, text: str, place: int, *, cut: bool) -> bool:
-        """One line or block; whether any line like it would hold nothing."""
-        # Looking for a word is far cheaper than for a pattern.
-        overflow = grammar.OVERFLOW.search(text) if any(word in text for word in grammar.OVERFLOW_WORDS) else None
-        if overflow or (" norm is " in text and grammar.NAN_NORM.search(text)):
-            self._overflow(text, overflow)
+    def _line(self, text: str, number: int, *, cut: bool) -> bool:
+        """Read one line or block; return whether any line like it would hold nothing."""
+        if self._overflow(text) or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
             return False
-        if grammar.NO_ROW.search(text) or grammar.CODE.match(text):
-            return False
+        line = self._parsed(text, cut=cut)
+        if line.problem:
+            self.skips.add(number, line.problem)
+        elif line.known:
+            self._metrics(text, line, number)
+        elif line.is_located:
+            self._progress(line)
+        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
+            self.rows.add(line, number)
+        else:
+            return not line.metrics or line.words > 0
+        return False
+
+    def _parsed(self, text: str, *, cut: bool) -> Line:
         line = parse(text, self._names, kinds=self.rows.kinds)
         if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:
             line.metrics.append(Pair(self._training.name, "nan", role="loss"))
             line.known, line.problem = True, ""
         if cut:
-            self._cut(text, line)
-        if line.problem:
-            self.skips.add(place, line.problem)
-        elif line.known:
-            self._metrics(text, line, place)
-        elif line.step or line.epoch or line.position:
-            self._progress(line)
-        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
-            self.rows.add(line, place)
-        else:
-            return not line.metrics or line.words > 0
-        return False
+            self._drop_cut_number(text, line)
+        return line
 
-    def _cut(self, text: str, line: Line) -> None:
-        """Drop the number that the end of the file may have cut, if the lines before go on behind it."""
+    def _drop_cut_number(self, text: str, line: Line) -> None:
+        """Drop the number that the end of the file may have cut, if earlier lines go on after it."""
         names = {pair.name for pair in line.metrics}
         shorter = len(names) < self._training.pairs or self._forms.hold(names)
         if line.metrics and shorter and text.rstrip().endswith(line.metrics[-1].text):
@@ -157,69 +166,92 @@ class LogReader:
                 line.problem = "is cut: the file ends inside this line"
 
     def _progress(self, line: Line) -> None:
-        """A line that says where the run is and nothing else."""
-        bare = not line.metrics or line.bar == "keras"
-        if (line.step or line.epoch) and line.words <= 1 and bare and self._is_header(line):
+        """Read a line that says where the run is and nothing else."""
+        if line.words <= 1 and self._is_header(line):
             self.rows.header(line)
             self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
 
     def _is_header(self, line: Line) -> bool:
-        own = self._names.step_column
-        return not line.step or line.step.name == own or normalize(line.step.name) in grammar.HEADER_STEPS
+        if line.metrics and line.bar != "keras":
+            return False
+        if not line.step:
+            return line.epoch is not None
+        return line.step.name == self._names.step_column or normalize(line.step.name) in grammar.HEADER_STEPS
 
-    def _overflow(self, text: str, found: re.Match[str] | None) -> None:
-        position = parse(text[: found.start()] if found else "", self._names).position
-        if position:
-            self.rows.moved(position)
-        self.rows.overflow((found["to"] or found["kept"]) if found else None)
+    def _overflow(self, text: str) -> bool:
+        """Read a line that reports a skipped step or a gradient norm of NaN; return whether it does."""
+        # Looking for a word is far cheaper than for a pattern.
+        if any(word in text for word in grammar.OVERFLOW_WORDS):
+            found = grammar.OVERFLOW.search(text)
+            if found:
+                position = parse(text[: found.start()], self._names).position
+                if position:
+                    self.rows.moved(position)
+                self.rows.overflow(found["to"] or found["kept"])
+                return True
+        if " norm is " in text and grammar.NAN_NORM.search(text):
+            self.rows.overflow(None)
+            return True
+        return False
 
-    def _metrics(self, text: str, line: Line, place: int) -> None:
-        """A line with a known metric: a row, or part of one."""
+    def _metrics(self, text: str, line: Line, number: int) -> None:
+        """Read a line with a known metric: a row, or part of one."""
         # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
         dict_row = bool(_DICT.search(text))
         if line.position and dict_row:
             self.rows.moved(line.position)
-        trains = line.loss is not None or (self.rows.kinds and self._may_be_loss(line))
-        if not line.step and line.position and line.bar != "keras" and not dict_row and trains:
-            line.step = self._training.position(line, self.rows.head.epoch if self.rows.head else None)
-        located = line.step or line.epoch or dict_row or line.bar
-        if not located and not self._may_join(line):
+        if line.position and not (line.step or dict_row or line.bar == "keras") and self._trains(line):
+            line.step = self._training.position(line, self.rows.head)
+        if not self._is_row(line, dict_row=dict_row):
             return
-        step = line.step is not None and normalize(line.step.name) != "batch"
-        begins = line.loss or step or ((line.epoch or self.rows.kinds) and self._may_be_loss(line))
-        if not self.rows.count and not begins:
-            return
-        settings = not (self._training.rows or line.loss or step)
-        if settings and max(line.words, len(line.metrics)) > MAX_FIRST:
-            return
-        if line.bar == "tqdm" and self._training.redrawn(line):
-            return
-        self.rows.add(line, place, dict_row=dict_row)
+        self.rows.add(line, number, dict_row=dict_row)
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
         self._forms.learn(text, line)
 
+    def _is_row(self, line: Line, *, dict_row: bool) -> bool:
+        """Return whether a line with a known metric belongs to a step."""
+        located = line.step or line.epoch or dict_row or line.bar
+        if not located and not self._may_join(line):
+            return False
+        step = line.step is not None and normalize(line.step.name) != "batch"
+        if not step and not line.loss and not self._may_come_first(line):
+            return False
+        return line.bar != "tqdm" or not self._training.redrawn(line)
+
+    def _may_come_first(self, line: Line) -> bool:
+        """Return whether a line without a step and a loss can be one of metrics so early in the log."""
+        if not self.rows.count and not ((line.epoch or self.rows.kinds) and self._may_train(line)):
+            return False
+        return self._training.rows > 0 or max(line.words, len(line.metrics)) <= MAX_FIRST
+
     def _may_join(self, line: Line) -> bool:
-        """Whether a line without a step is one of metrics: of a block, or nothing but pairs."""
+        """Return whether a line without a step is one of metrics: of a block, or nothing but pairs."""
         if line.held and self.rows.count:
             return True
-        alone = line.words == 0 and line.loss is not None
-        if self.rows.kinds and self._may_be_loss(line):
+        if self.rows.kinds and self._may_train(line):
             return line.words <= max(2, len(line.metrics))
-        return alone or (line.words <= 2 and (bool(self.rows.head or self.rows.count) or len(line.metrics) >= 3))
+        if line.words == 0 and line.loss is not None:
+            return True
+        return line.words <= 2 and (self.rows.head is not None or self.rows.count > 0 or len(line.metrics) >= 3)
 
-    def _may_be_loss(self, line: Line) -> bool:
-        kinds = self.rows.kinds
-        return any(
-            grammar.is_loss(pair.name, kinds=kinds) or (kinds and grammar.is_reward(pair.name)) for pair in line.metrics
-        )
+    def _trains(self, line: Line) -> bool:
+        return line.loss is not None or (self.rows.kinds and self._may_train(line))
+
+    def _may_train(self, line: Line) -> bool:
+        return any(grammar.may_train(pair.name, kinds=self.rows.kinds) for pair in line.metrics)
+
+
+def _is_cut(lines: Lines | Iterable[str]) -> bool:
+    """Return whether the last line that was read has no line end."""
+    return isinstance(lines, Lines) and not lines.ended
 
 
 class _Training:
-    """What the lines of training read so far say of the next ones.
+    """What the training lines so far say about the next ones.
 
     Attributes:
         rows: how many lines with the training loss the grammar read.
@@ -235,30 +267,30 @@ class _Training:
         self._first_epoch: float | None = None
 
     def saw(self, line: Line) -> None:
-        """A line of metrics was read."""
+        """Note that a line of metrics was read."""
         if line.loss:
             self.rows += 1
             self.pairs = len(line.metrics)
             self.name = line.loss.name
 
     def redrawn(self, line: Line) -> bool:
-        """Whether a bar stands where it stood and says what it said, as one that is drawn again after a traceback."""
+        """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
         before = self._drawn
         self._drawn = line.position, line.epoch and line.epoch.text, *(pair.text for pair in line.metrics)
         return self._drawn == before
 
-    def position(self, line: Line, head: float | None) -> Pair | None:
-        """The step of a line that only says how far the epoch has come, its own or that of the header above.
-
-        None where that is further than anyone can count.
-        """
+    def position(self, line: Line, head: OpenRow | None) -> Pair | None:
+        """Return the step of a line below a header that only says how far the epoch has come; None if too large."""
         done, total = line.position or (0, 0)
-        epoch = to_float(line.epoch.text) if line.epoch else head
-        before = 0.0
+        _, _, epoch = line.location
+        if head and epoch is None:
+            epoch = head.epoch
+        step = float(done)
         if epoch is not None and epoch.is_integer() and total:
             if self._first_epoch is None:
                 # A line that names its epoch says how much was trained before a resume.
                 self._first_epoch = min(epoch, 1.0) if line.epoch else epoch
-            before = max(0.0, epoch - self._first_epoch) * total
-        step = done + before
-        return Pair("position in the epoch", str(int(step)), role="step") if step < MAX_STEP else None
+            step += max(0.0, epoch - self._first_epoch) * total
+        if step < MAX_STEP:
+            return Pair("position in the epoch", str(int(step)), role="step")
+        return None

@@ -8,15 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.loaders.table import Column
-from stabtree.loaders.text.cells import Block, Cells
-from stabtree.loaders.text.grammar import is_loss, is_reward
-from stabtree.loaders.text.line import Line, Pair, to_float
+from stabtree.loaders.text.cells import Block, Cells, Dense
+from stabtree.loaders.text.grammar import is_loss, may_train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.loaders.text.line import Line
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
@@ -27,12 +23,18 @@ SKIPPED_NAN = "number of nan iterations"
 
 @dataclass(slots=True)
 class OpenRow:
-    """The row that following lines may still join."""
+    """A row that following lines may still join."""
 
     row: int
     step: float | None = None
     epoch: float | None = None
     names: set[str] = field(default_factory=set)
+
+    def is_of(self, step: float | None, epoch: float | None) -> bool:
+        """Return whether a line of this step and epoch, each None if it names none, may belong to the row."""
+        if step is not None and step != self.step and (self.step is not None or self.names):
+            return False
+        return epoch is None or self.epoch in (None, epoch)
 
 
 @dataclass(slots=True)
@@ -41,11 +43,11 @@ class LogRows:
 
     Attributes:
         names: what the names of a line mean, and so which are wanted.
-        kinds: whether losses that go by their kind are kept as well.
+        kinds: whether losses named only by their kind are kept as well.
         count: rows so far.
         columns: every metric column met and whether it is wanted, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`; of rows without a step `bar`, the progress bar above, and `below` with
-            `below_of`, the one that is drawn next; `share`, `share_of` of positions that are told in percent as well.
+            `below_of`, the one that is drawn next; `share`, `share_of` of positions that are given in percent as well.
         below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
@@ -72,7 +74,7 @@ class LogRows:
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
     def wanted(self, name: str) -> bool:
-        """Whether the cells of a column are worth keeping; remembers that it was met."""
+        """Return whether the cells of a column are worth keeping; remember that it was met."""
         known = self.columns.get(name)
         if known is None:
             if len(self.columns) >= MAX_NAMES:
@@ -81,104 +83,101 @@ class LogRows:
             self.columns[name] = known
         return known or name == SKIPPED_NAN
 
-    def add(self, line: Line, place: int, *, dict_row: bool = False) -> None:
-        """A line of metrics: it joins the open row of its rank and step, or begins a row."""
-        rank = _value(line.rank)
-        step, epoch = _value(line.step), _value(line.epoch)
+    def add(self, line: Line, number: int, *, dict_row: bool = False) -> None:
+        """Add a line of metrics: it joins the open row of its rank and step, or begins a row."""
+        rank, step, epoch = line.location
         row = self.opened.get(rank)
-        same_bar = row is not None and line.bar == "keras" and self._same_bar(row, line, place)
-        if not row or not (same_bar or self._joins(row, step, epoch, line, dict_row=dict_row)):
+        if row and (self._same_bar(row, line, number) or self._joins(row, step, epoch, line, dict_row=dict_row)):
+            self._locate(row, step, epoch)
+        else:
             row = self._new(rank, step, epoch)
-        if step is not None and row.step is None:
-            self._role("step", row.row, step)
-            row.step = step
         if line.step:
             self.step_names[line.step.name] += 1
-        if epoch is not None and row.epoch is None:
-            self._role("epoch", row.row, epoch)
-            row.epoch = epoch
-        self._fill(row, line.metrics)
+        for pair in line.metrics:
+            if self.wanted(pair.name):
+                self._set(pair.name, row.row, pair.value)
+            row.names.add(pair.name)
         if line.bar == "keras":
-            self.bar_row = row.row, place, line.position or (0, 0)
+            self.bar_row = row.row, number, line.position or (0, 0)
 
-    def _same_bar(self, row: OpenRow, line: Line, place: int) -> bool:
-        """Whether a bar is drawn anew over the one of the row, whose means go on."""
+    def _same_bar(self, row: OpenRow, line: Line, number: int) -> bool:
+        """Return whether a bar of keras replaces the one of the row, whose means go on."""
         last, before, done = self.bar_row
+        if line.bar != "keras" or last != row.row:
+            return False
         goes_on = line.position is not None and done[1] == line.position[1] and done[0] < line.position[0]
-        return last == row.row and (place == before + 1 or goes_on)
+        return number == before + 1 or goes_on
 
     def _joins(self, row: OpenRow, step: float | None, epoch: float | None, line: Line, *, dict_row: bool) -> bool:
-        if step is not None and step != row.step and not (row.step is None and not row.names):
-            return False
-        if epoch is not None and row.epoch is not None and epoch != row.epoch:
-            return False
-        if step is None and dict_row and line.loss:
+        if not row.is_of(step, epoch) or (step is None and dict_row and line.loss):
             return False
         # The same metric twice is the same step logged again, which `assemble` resolves.
-        return not any(pair.name in row.names for pair in line.metrics if pair.role or self._judged(pair.name))
-
-    def _judged(self, name: str) -> bool:
-        """Whether a name that no metric has is read as a loss or a reward here."""
-        return self.kinds and (is_loss(name, kinds=True) or is_reward(name))
+        again = [pair for pair in line.metrics if pair.name in row.names]
+        return not any(pair.role or (self.kinds and may_train(pair.name, kinds=True)) for pair in again)
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> OpenRow:
-        """A row of its own, of the step that a line above named if it names none."""
+        """Begin a row, of the step that a line above named if it names none."""
         if step is None and self.head and not self.trailing:
-            step, epoch = self.head.step, epoch if epoch is not None else self.head.epoch
+            step = self.head.step
+            epoch = self.head.epoch if epoch is None else epoch
             self.step_names[self.head_name] += 1
         row = OpenRow(self.count)
         self.count += 1
-        if step is not None:
-            self._role("step", row.row, step)
-        elif self.bar:
-            self._role("bar", row.row, self.bar[0])
+        if step is None and self.bar:
+            self.roles["bar"].set(row.row, self.bar[0])
             self.below_bar.append(row.row)
-        if epoch is not None:
-            self._role("epoch", row.row, epoch)
+        self._locate(row, step, epoch)
         if rank is not None:
-            self._role("rank", row.row, rank)
-        row.step, row.epoch = step, epoch
+            self.roles["rank"].set(row.row, rank)
         self.opened[rank] = row
         return row
 
-    def _fill(self, row: OpenRow, pairs: Iterable[Pair]) -> None:
-        for pair in pairs:
-            if self.wanted(pair.name):
-                self.cells.setdefault(pair.name, Cells()).set(row.row, to_float(pair.text))
-            row.names.add(pair.name)
+    def _locate(self, row: OpenRow, step: float | None, epoch: float | None) -> None:
+        """Set step and epoch of a row that has none."""
+        if step is not None and row.step is None:
+            self.roles["step"].set(row.row, step)
+            row.step = step
+        if epoch is not None and row.epoch is None:
+            self.roles["epoch"].set(row.row, epoch)
+            row.epoch = epoch
 
-    def _role(self, name: str, row: int, value: float) -> None:
-        self.roles[name].set(row, value)
+    def _set(self, name: str, row: int, value: float) -> None:
+        self.cells.setdefault(name, Cells()).set(row, value)
 
     def header(self, line: Line) -> None:
-        """A line that names a step and nothing else: of the lines below it, or of those above."""
-        rank, step, epoch = _value(line.rank), _value(line.step), _value(line.epoch)
+        """Read a line that names a step and nothing else: of the lines below it, or of those above."""
+        rank, step, epoch = line.location
         above = self.opened.get(rank)
         if line.step:
             self.head_name = line.step.name
         if step is not None and above and above.names and above.step is None and (self.trailing or not self.head):
             self.trailing = True
-            self._role("step", above.row, step)
+            self._locate(above, step, None)
             self.step_names[self.head_name] += 1
             self.opened.pop(rank)
-            return
-        if self.trailing:
-            return
-        if epoch is not None and step is None:
-            self.epochs_at.append((self.count, epoch))
+        elif not self.trailing:
+            if epoch is not None and step is None:
+                self.epochs_at.append((self.count, epoch))
+            self._set_head(rank, step, epoch)
+
+    def _set_head(self, rank: float | None, step: float | None, epoch: float | None) -> None:
+        """Begin the rows below a header, unless it only adds the epoch to the one before."""
         head = self.head
-        same = head and (step is None or step == head.step) and (epoch is None or head.epoch in (None, epoch))
-        if not head or not same:
+        if not head or step not in (None, head.step) or (epoch is not None and head.epoch not in (None, epoch)):
             self.head = OpenRow(-1, step, epoch)
             self.opened.pop(rank, None)
         elif head.epoch is None and epoch is not None:
             head.epoch = epoch
-            if above and above.epoch is None:
-                above.epoch = epoch
-                self._role("epoch", above.row, epoch)
+            above = self.opened.get(rank)
+            if above:
+                self._locate(above, None, epoch)
 
     def overflow(self, scale: str | None) -> None:
-        """A skipped step, without a scale if its gradient is NaN: a row between those of metrics; ranks repeat it."""
+        """Add a row for a skipped step, unless it repeats the last one, as ranks do.
+
+        Args:
+            scale: the loss scale; None if the gradient is NaN.
+        """
         event = (scale or "nan", self.count)
         if event == self.last_event:
             return
@@ -187,41 +186,45 @@ class LogRows:
         self.events.append(row)
         self.last_event = (event[0], self.count)
         if self.bar:
-            self._role("bar", row, self.bar[0])
-        norm = self.names.column("grad_norm")
-        name, value = (norm, float("nan")) if scale is None else (self.names.column("loss_scale"), float(scale))
-        self.wanted(name)
+            self.roles["bar"].set(row, self.bar[0])
+        norm, loss_scale = self.names.column("grad_norm"), self.names.column("loss_scale")
+        if scale is None:
+            self._set(norm, row, float("nan"))
+        else:
+            self.wanted(loss_scale)
+            self._set(loss_scale, row, float(scale))
         self.wanted(norm)
-        self.cells.setdefault(name, Cells()).set(row, value)
 
     def share(self, position: tuple[int, int]) -> None:
-        """The last row tells its position in the epoch in percent as well."""
-        self._role("share", self.count - 1, position[0])
-        self._role("share_of", self.count - 1, position[1])
+        """Note that the last row gives its position in the epoch in percent as well."""
+        self.roles["share"].set(self.count - 1, position[0])
+        self.roles["share_of"].set(self.count - 1, position[1])
 
     def moved(self, position: tuple[int, int]) -> None:
-        """A progress bar went on: what it says holds for lines that name no step."""
+        """Note the new position of a progress bar, which applies to lines that name no step."""
         for row in self.below_bar:
-            self._role("below", row, position[0])
-            self._role("below_of", row, position[1])
+            self.roles["below"].set(row, position[0])
+            self.roles["below_of"].set(row, position[1])
         self.below_bar.clear()
         if position != self.bar:
             self.bar, self.last_event = position, ("", -1)
 
     def step_name(self) -> str:
-        """How most rows spell the step."""
+        """Return how most rows spell the step."""
         names = Counter(self.step_names)
         for block in self.blocks:
             names[block.step_name] += len(block.rows)
-        return names.most_common(1)[0][0] if names else "step"
+        if names:
+            return names.most_common(1)[0][0]
+        return "step"
 
     @property
     def located(self) -> bool:
         """Whether any row says where the run is."""
         return bool(self.step_names or self.roles["epoch"].rows or self.blocks)
 
-    def epochs(self) -> tuple[Floats, Bools]:
-        """The epoch of each row: its own, else that of the header above: (values, logged)."""
+    def epochs(self) -> Dense:
+        """Return the epoch of each row: its own, else that of the header above."""
         values, logged = self.dense("epoch")
         if self.epochs_at and not self.trailing:
             rows, headed = np.array(self.epochs_at).T
@@ -229,30 +232,21 @@ class LogRows:
             fill = ~logged & (above >= 0)
             values[fill] = headed[above[fill]]
             logged = logged | fill
-        return values, logged
+        return Dense(values, logged)
 
-    def dense(self, name: str) -> tuple[Floats, Bools]:
-        """A column or role over all rows: (values, logged)."""
-        values, logged = np.zeros(self.count), np.zeros(self.count, dtype=np.bool_)
+    def dense(self, name: str) -> Dense:
+        """Return a column or role over all rows."""
+        values, logged = Dense.empty(self.count)
         for block in self.blocks:
             if name in block.names and block.parts:
+                index = block.names.index(name)
                 rows = np.frombuffer(block.rows, dtype=np.int64)
-                values[rows] = np.concatenate([part[:, block.names.index(name)] for part in block.parts])
+                values[rows] = np.concatenate([part[:, index] for part in block.parts])
                 logged[rows] = True
-                logged[[row for row, place in block.bad if block.names[place] == name]] = False
+                logged[[row for row, bad in block.bad if bad == index]] = False
         cells = self.roles.get(name) or self.cells.get(name)
         if cells and cells.rows:
             rows = np.frombuffer(cells.rows, dtype=np.int64)
             values[rows] = np.frombuffer(cells.values, dtype=np.float64)
             logged[rows] = True
-        return values, logged
-
-
-def column(values: Floats, logged: Bools, keep: Ints) -> Column:
-    """A column of some rows."""
-    some = logged[keep]
-    return Column(values[keep], None if some.all() else some)
-
-
-def _value(pair: Pair | None) -> float | None:
-    return to_float(pair.text) if pair else None
+        return Dense(values, logged)

@@ -1,36 +1,29 @@
-"""From the rows of a text log to tables: steps for rows that name none, and the runs told apart."""
+"""From the rows of a text log to tables: steps for rows that name none, and one table per run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
-from stabtree.loaders.table import (
-    MIN_ROWS,
-    Column,
-    Skips,
-    Table,
-    are_epochs,
-    attempt,
-    beginnings,
-    epochs_note,
-    running_on,
-)
-from stabtree.loaders.text.epochs import are_samples, counted_on, from_bar, summaries
+from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
+from stabtree.loaders.text.cells import Dense
+from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries
 from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.overflows import hidden_nan, mark_sporadic, place_events
-from stabtree.loaders.text.rows import SKIPPED_NAN, column
+from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
+from stabtree.loaders.text.rows import SKIPPED_NAN
 from stabtree.metrics.likely import EPISODES, guess
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Column
     from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows
 
@@ -42,118 +35,161 @@ SUMMED = "epoch_loss"
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """All rows of a log: each pair is (values, logged) over them."""
+    """All rows of a log, n of them.
+
+    Attributes:
+        rows: as they were read.
+        dense: the columns by name.
+        step_name: how the log spells the step.
+        step: the step of each row.
+        epoch: the epoch of each row.
+        rank: the rank of each row.
+        several_ranks: whether losses of more than one rank are logged.
+        losses: bool (n,), the rows that hold a loss.
+        event: bool (n,), the rows that are overflows.
+        notes: what was assumed.
+    """
 
     rows: LogRows
-    dense: dict[str, tuple[Floats, Bools]]
+    dense: dict[str, Dense]
     step_name: str
-    step: tuple[Floats, Bools]
-    epoch: tuple[Floats, Bools]
-    rank: tuple[Floats, Bools]
+    step: Dense
+    epoch: Dense
+    rank: Dense
+    several_ranks: bool
+    losses: Bools
     event: Bools
+    notes: tuple[str, ...]
 
 
 def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
-    """One table for each run of a log.
+    """Return one table for each run of a log.
 
     Args:
         source: the file.
         reader: what was read of it.
         notes: what was changed while decoding it.
     """
-    rows, telling = reader.rows, reader.chatter.telling
+    log = _log(reader.rows, notes)
+    starts = [0] if log.several_ranks else _starts(log)
+    if len(starts) > 1 and _are_epochs(starts, log):
+        step = Dense(running_on(log.step.values, starts), log.step.logged)
+        log = replace(log, step=step, notes=(*log.notes, epochs_note("The steps", len(starts))))
+        starts = [0]
+    ends = [*starts[1:], log.rows.count]
+    parts = []
+    for number, (begin, end) in enumerate(zip(starts, ends, strict=True), 1):
+        table = replace(
+            _table(source, reader, log, begin, end), notes=(*log.notes, *attempt(number, len(starts), begin))
+        )
+        parts.append(table if len(starts) == 1 else replace(table, run=str(number)))
+    # Nobody can tell which run a line that was not read belongs to: the first one names them all.
+    parts[0] = replace(parts[0], skipped=tuple(reader.skips.first), skipped_count=reader.skips.count)
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(parts)
+
+
+def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -> Table:
+    """Return the rows from `begin` to `end` as a table."""
+    kept, columns = _columns(log, np.arange(begin, end))
+    first = np.flatnonzero(log.losses[begin:end])[:1] + begin
+    lines = reader.chatter.errors.between(begin, end)
+    return Table(
+        path=source.path,
+        format=source.describe("text"),
+        rows=len(kept),
+        columns=columns,
+        config=reader.config.until(int(first[0]) if len(first) else end),
+        lines=lines,
+        ended_in_error=ended_in_error(lines),
+        saves=reader.saves.within(begin, end, kept),
+    )
+
+
+def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
+    """Gather the columns of a log and settle the steps of its rows."""
     dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name in _losses(dense, rows):
-        losses |= dense[name][1]
+        losses |= dense[name].logged
     event = np.zeros(rows.count, dtype=np.bool_)
-    event[np.frombuffer(rows.events, dtype=np.int64) if rows.events else []] = True
-    notes = (*notes, *hidden_nan(rows, dense, losses, event))
-    epoch, epoch_logged = rows.epochs()
-    step_name, step, logged = _steps(rows, losses, dense)
-    found = counted_on(step, logged, epoch, epoch_logged, losses)
-    if found is not None:
-        notes = (*notes, "The steps start again in each epoch: they are counted on.")
-        step = found
-    dense |= _apart(dense, rows, logged, epoch_logged)
-    if rows.kinds and normalize(step_name) in EPISODES and not epoch_logged.any():
-        # What a score is told beside says that it was earned.
-        dense[step_name] = step, logged
+    event[rows.events.tolist()] = True
+    notes = [*decoding, *restore_nan(rows, dense, losses, event)]
+    epoch = rows.epochs()
+    step_name, step = _steps(rows, losses, dense)
+    continuous = continuous_steps(step, epoch, losses)
+    if continuous is not None:
+        notes.append("The steps start again in each epoch: they are counted on.")
+        step = Dense(continuous, step.logged)
+    dense |= _summaries(dense, rows, step.logged, epoch.logged)
+    if rows.kinds and normalize(step_name) in EPISODES and not epoch.logged.any():
+        # A score that is logged beside an episode was earned in it.
+        dense[step_name] = step
         rows.columns[step_name] = True
-    if logged.any() and rows.names.role(step_name) != "step":
-        notes, step_name = (*notes, f"The steps are read from {clean(step_name, 40)!r}."), "step"
+    if step.logged.any() and rows.names.role(step_name) != "step":
+        notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
+        step_name = "step"
     rank = rows.dense("rank")
-    several_ranks = len(np.unique(rank[0][rank[1] & losses])) > 1
-    starts = [0] if several_ranks else _starts(step, logged, (epoch, epoch_logged), losses)
-    if len(starts) > 1 and _are_epochs(starts, step, logged & losses, dense, rows):
-        notes = (*notes, epochs_note("The steps", len(starts)))
-        step, starts = running_on(step, starts), [0]
-    log = _Log(rows, dense, step_name, (step, logged), (epoch, epoch_logged), rank, event)
-    parts = []
-    for number, (begin, end) in enumerate(zip(starts, [*starts[1:], rows.count], strict=True), 1):
-        kept, columns = _columns(log, np.arange(begin, end), several_ranks=several_ranks)
-        # Nobody can tell which run a line that was not read belongs to: the first one names them all.
-        mine = reader.skips if number == 1 else Skips()
-        parts.append(
-            Table(
-                path=source.path,
-                format=source.describe("text"),
-                rows=len(kept),
-                columns=columns,
-                config=reader.config.until(
-                    int(np.argmax(losses[begin:end])) + begin if losses[begin:end].any() else end
-                ),
-                skipped=tuple(mine.first),
-                skipped_count=mine.count,
-                notes=(*notes, *attempt(number, len(starts), begin)),
-                lines=telling.between(begin, end),
-                ended_in_error=telling.ended_in_error(begin, end),
-                run="" if len(starts) == 1 else str(number),
-                saves=reader.saves.within(begin, end, kept),
-            )
-        )
-    return parts[0] if len(parts) == 1 else tuple(parts)
+    several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
+    return _Log(rows, dense, step_name, step, epoch, rank, several_ranks, losses, event, tuple(notes))
 
 
-def _losses(dense: Mapping[str, tuple[Floats, Bools]], rows: LogRows) -> list[str]:
-    """The columns that hold the training loss: the known ones, else those whose names say that they hold a loss."""
+def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
+    """Return the columns that hold the training loss: the known ones, else those whose names say so."""
     known = [name for name in dense if role(name, rows.names).role == "loss"]
-    others = {name: guess(name) for name in dense if not known and not role(name, rows.names).role}
-    return known or [name for name, like in others.items() if like and like.metric == "loss" and not like.held_out]
+    if known:
+        return known
+    likely = []
+    for name in dense:
+        like = None if role(name, rows.names).role else guess(name)
+        if like and like.metric == "loss" and not like.held_out:
+            likely.append(name)
+    return likely
 
 
-def _steps(rows: LogRows, losses: Bools, dense: dict[str, tuple[Floats, Bools]]) -> tuple[str, Floats, Bools]:
-    """What the steps are called, and (values, logged) of each row."""
-    step, logged = rows.dense("step")
-    if not logged.any():
-        return (BAR, *_bar_steps(rows, losses))
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
+    """Return what the steps are called, and that of each row."""
+    step = rows.dense("step")
+    if not step.logged.any():
+        return BAR, _bar_steps(rows, losses)
     share, percent = rows.dense("share")
-    carriers = [has for name in _losses(dense, rows) if (has := dense[name][1]).any()]
-    few = bool(carriers) and all(
-        np.count_nonzero(has & logged) * 2 < np.count_nonzero(has) and not _room(step, has & logged, has)
-        for has in carriers
-    )
-    if few or (percent.any() and are_samples(share[percent], rows.dense("share_of")[0][percent])):
-        return BAR, np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
-    if rows.trailing and len(step) > 2 and not logged[-1] and logged[-3:-1].all():
+    samples = percent.any() and are_samples(share[percent], rows.dense("share_of").values[percent])
+    if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
+        return BAR, Dense.empty(rows.count)
+    values, logged = step
+    if rows.trailing and len(values) > 2 and not logged[-1] and logged[-3:-1].all():
         # The line that names the step of the last row was never written.
-        step[-1], logged[-1] = 2 * step[-2] - step[-3], True
-    return rows.step_name(), step, logged
+        values[-1], logged[-1] = 2 * values[-2] - values[-3], True
+    return rows.step_name(), step
 
 
-def _room(step: Floats, named: Bools, rows: Bools) -> bool:
-    """Whether the steps that some rows name leave one for each of the rows between them."""
-    places = np.flatnonzero(named)
-    between = np.diff(np.cumsum(rows)[places])
-    rises = np.diff(step[places])
+def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
+    """Return whether most rows with a loss lack a step, and the steps of the others leave no room for them.
+
+    Args:
+        step: of each row, (n,).
+        carriers: for each loss, bool (n,): the rows that hold it.
+    """
+    carriers = [rows for rows in carriers if rows.any()]
+    for rows in carriers:
+        named = rows & step.logged
+        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
+            return False
+    return bool(carriers)
+
+
+def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
+    """Return whether the steps that some rows name leave one for each of the rows between them."""
+    at = np.flatnonzero(named)
+    between = np.diff(np.cumsum(rows)[at])
+    rises = np.diff(step.values[at])
     return len(rises) > 0 and bool((rises >= between).all())
 
 
-def _apart(
-    dense: dict[str, tuple[Floats, Bools]], rows: LogRows, step_logged: Bools, epoch_logged: Bools
-) -> dict[str, tuple[Floats, Bools]]:
-    """The loss of lines that sum up an epoch, apart from that of its batches where both go by one name."""
-    apart: dict[str, tuple[Floats, Bools]] = {}
+def _summaries(dense: dict[str, Dense], rows: LogRows, step_logged: Bools, epoch_logged: Bools) -> dict[str, Dense]:
+    """Separate the loss of lines that sum up an epoch from that of its batches, where both have one name."""
+    separate: dict[str, Dense] = {}
     for name in _losses(dense, rows):
         values, logged = dense[name]
         sums = summaries(logged, step_logged, epoch_logged)
@@ -161,89 +197,92 @@ def _apart(
         summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
         if sums is not None and summed not in dense:
             rows.columns[summed] = True
-            apart |= {name: (values, logged & ~sums), summed: (values, sums)}
-    return apart
+            separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
+    return separate
 
 
-def _columns(log: _Log, span: Ints, *, several_ranks: bool) -> tuple[Ints, dict[str, Column | None]]:
-    """The columns of one run, and which rows of its span they have."""
-    here = {name: (values[span], logged[span]) for name, (values, logged) in log.dense.items()}
-    names = log.rows.names
-    kept, own = place_events(here, names, log.step[0][span], log.step[1][span], log.event[span])
-    columns: dict[str, Column | None] = {log.step_name: column(*own, kept)}
+def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
+    """Return which rows of a span remain, and the columns of these rows."""
+    here = {name: cells.pick(span) for name, cells in log.dense.items()}
+    names, event = log.rows.names, log.event[span]
+    kept, step = locate_events(here, names, log.step.pick(span), event)
+    columns: dict[str, Column | None] = {log.step_name: step.column(kept)}
     if log.step_name != "epoch":
-        columns["epoch"] = column(log.epoch[0][span], log.epoch[1][span], kept)
-    if several_ranks:
-        columns["rank"] = column(log.rank[0][span], log.rank[1][span], kept)
+        columns["epoch"] = log.epoch.pick(span).column(kept)
+    if log.several_ranks:
+        columns["rank"] = log.rank.pick(span).column(kept)
     for name, wanted in log.rows.columns.items():
-        columns[name] = column(*here[name], kept) if wanted else None
-    mark_sporadic(columns, here, names, log.event[span])
+        columns[name] = here[name].column(kept) if wanted else None
+    mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
 
-def _bar_steps(rows: LogRows, losses: Bools) -> tuple[Floats, Bools]:
-    """Steps from the progress bar above each row, where bar and rows were printed in their order."""
-    bar, seen = rows.dense("bar")
-    at = bar[losses]
+def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
+    """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
+    bar = rows.dense("bar")
+    at = bar.values[losses]
     gaps = np.diff(at)
-    regular = len(at) > 1 and bool(seen[losses].all()) and bool((gaps > 0).all())
+    regular = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
     if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
-        return bar, seen
+        return bar
     below, has = rows.dense("below")
-    carry = np.flatnonzero(losses)
-    steps = from_bar(np.where(has, below, np.nan)[carry], rows.dense("below_of")[0][carry])
+    steps = from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
     if steps is not None:
-        placed = np.zeros(rows.count)
-        placed[carry] = steps
-        return placed, losses
+        values = np.zeros(rows.count)
+        values[losses] = steps
+        return Dense(values, losses)
     if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
-        return bar, seen
-    return np.zeros(rows.count), np.zeros(rows.count, dtype=np.bool_)
+        return bar
+    return Dense.empty(rows.count)
 
 
-def _starts(step: Floats, logged: Bools, epoch: tuple[Floats, Bools], losses: Bools) -> list[int]:
-    """The rows at which a run begins: where the log is back at its first step, or before it."""
-    at = np.flatnonzero(losses & logged) if (losses & logged).any() else np.flatnonzero(losses & epoch[1])
-    if len(at) < MIN_ROWS + MIN_NEXT_ROWS:
+def _starts(log: _Log) -> list[int]:
+    """Return the rows at which a run begins: where the log is back at its first step, or before it."""
+    step, epoch, losses = log.step, log.epoch, log.losses
+    at = np.flatnonzero(losses & step.logged)
+    if not len(at):
+        at = np.flatnonzero(losses & epoch.logged)
+    if len(at) < MIN_ROWS + MIN_NEXT_ROWS or not np.isfinite(epoch.values[at]).all():
         return [0]
-    axis = step[at] if logged[at].all() else epoch[0][at]
-    if not (np.isfinite(axis).all() and np.isfinite(epoch[0][at]).all()):
+    all_steps = step.logged[at].all()
+    axis = step.values[at] if all_steps else epoch.values[at]
+    if not np.isfinite(axis).all():
         return [0]
-    if logged[at].all() and epoch[1][at].all():
+    if all_steps and epoch.logged[at].all():
         # Steps that are counted in each epoch go back without being a restart.
         with np.errstate(over="ignore"):
-            axis = axis + epoch[0][at] * (axis.max() + 1.0)
+            axis = axis + epoch.values[at] * (axis.max() + 1.0)
         if not np.isfinite(axis).all():
             return [0]
     # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
     early = 2.0 * median(np.abs(np.diff(axis)))
 
-    def anew(begin: int, place: int) -> bool:
-        back = axis[place] == axis[begin] or axis[place] <= min(early, axis[begin])
-        return bool(back and axis[place] <= axis[place + 1] <= axis[place - 1])
+    def anew(begin: int, index: int) -> bool:
+        back = axis[index] == axis[begin] or axis[index] <= min(early, axis[begin])
+        return bool(back and axis[index] <= axis[index + 1] <= axis[index - 1])
 
     starts = beginnings(axis, anew, MIN_NEXT_ROWS)
-    return (
-        [0, *(_first_row(int(at[place]), step, logged, losses) for place in starts[1:])]
-        if len(starts) <= MAX_RUNS
-        else [0]
-    )
+    if len(starts) <= MAX_RUNS:
+        return [0, *(_first_row(int(at[index]), step, losses) for index in starts[1:])]
+    return [0]
 
 
-def _are_epochs(
-    starts: list[int], step: Floats, carries: Bools, dense: dict[str, tuple[Floats, Bools]], rows: LogRows
-) -> bool:
-    """Whether what looks like several runs are the epochs of one, by its steps and its loss."""
-    at = np.flatnonzero(carries)
-    places = np.searchsorted(at, starts).tolist()
-    whole = (values[at] for values, has in map(dense.__getitem__, _losses(dense, rows)) if has[at].all())
-    loss = next(whole, None)
-    return loss is not None and places[-1] < len(at) and are_epochs(step[at], places, loss)
+def _are_epochs(starts: list[int], log: _Log) -> bool:
+    """Return whether what looks like several runs are the epochs of one, by its steps and its loss."""
+    at = np.flatnonzero(log.step.logged & log.losses)
+    begins = np.searchsorted(at, starts).tolist()
+    if begins[-1] >= len(at):
+        return False
+    for name in _losses(log.dense, log.rows):
+        values, logged = log.dense[name]
+        if logged[at].all():
+            return are_epochs(log.step.values[at], begins, values[at])
+    return False
 
 
-def _first_row(row: int, step: Floats, logged: Bools, losses: Bools) -> int:
-    """The first row of the run whose first loss stands in `row`."""
-    first = step[row]
-    while row and not losses[row - 1] and (not logged[row - 1] or step[row - 1] <= first):
+def _first_row(row: int, step: Dense, losses: Bools) -> int:
+    """Return the first row of the run whose first loss is in `row`."""
+    first = step.values[row]
+    while row and not losses[row - 1] and (not step.logged[row - 1] or step.values[row - 1] <= first):
         row -= 1
     return row

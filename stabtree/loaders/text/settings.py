@@ -18,27 +18,23 @@ _DOTTED = re.compile(r"^\s*(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w-]*) \.{3,}\s?(.*)$"
 _CALL = re.compile(r"\b(?:Namespace|\w*Arguments|\w*Args|\w*Config)\(")
 _KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']{0,2000}'|\"[^\"]{0,2000}\"|<[^<>]{0,200}>|[^\s,()]+)")
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
-# `lr: 0.1`, `"lr": 0.1,`, one setting a line.
+# `lr: 0.1`, `"lr": 0.1,`, one setting per line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
-_KNOWN = {word for key, (_, others) in KEYS.items() for word in (key, *others.split())} | set(REDUCED)
+_KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.items()).split(), *REDUCED))
 _AMBIGUOUS = frozenset(
     ["name", "step", "steps", "schedule", "scheduler", "classes", "vocab", "opt", "warmup", "batch_size"]
 )
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
-_NUMBERS = frozenset(
-    f"{key} {KEYS[key][1]}"
-    for key in KEYS
-    if key not in ("name", "dtype", "optimizer", "lr_schedule", "checkpoints", "overlap_comm")
-)
-_NUMERIC = {word for words in _NUMBERS for word in words.split()}
+_WORDS = frozenset(("name", "dtype", "optimizer", "lr_schedule", "checkpoints", "overlap_comm"))
+_NUMERIC = frozenset(" ".join(f"{key} {others}" for key, (_, others) in KEYS.items() if key not in _WORDS).split())
 
 
 class ConfigDump:
-    """Collects settings while a log is read; what is no setting leaves it as it is.
+    """Collects settings while a log is read.
 
     Args:
-        everything: whether to keep what no run's configuration has, too.
+        everything: whether to also keep what no run's configuration has.
     """
 
     def __init__(self, *, everything: bool = False) -> None:
@@ -47,23 +43,35 @@ class ConfigDump:
         self._inside = False
 
     def look(self, line: str, row: int, *, code: bool) -> bool:
-        """Keep the settings of a line that stands before row `row`; whether the line is one of settings."""
+        """Keep the settings of a line.
+
+        Args:
+            line: the line.
+            row: the row of metrics that it precedes.
+            code: whether the log holds source code, in which `name: word` is no setting.
+
+        Returns:
+            Whether the line is one of settings.
+        """
         before = len(self._found)
-        dotted = _DOTTED.match(line) if "..." in line else None
+        dotted = "..." in line and _DOTTED.match(line)
         if dotted:
             self._keep(row, dotted[1], dotted[2])
-        elif ("(" in line and "=" in line and _CALL.search(line)) or line.rstrip().endswith("Arguments("):
+            return True
+        if _begins_call(line):
             self._inside = line.count("(") > line.count(")")
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)
         elif self._inside:
             alone = _ALONE.match(line)
+            self._inside = alone is not None
             if alone:
                 self._keep(row, alone[1], alone[2])
-            self._inside = alone is not None
-        elif not code and (single := _SINGLE.match(line)) and single[1] not in _AMBIGUOUS:
-            self._keep(row, single[1], single[2])
-        return len(self._found) > before or self._inside or dotted is not None
+        elif not code:
+            single = _SINGLE.match(line)
+            if single and single[1] not in _AMBIGUOUS:
+                self._keep(row, single[1], single[2])
+        return len(self._found) > before or self._inside
 
     def _keep(self, row: int, key: str, text: str) -> None:
         word = normalize(key)
@@ -71,26 +79,46 @@ class ConfigDump:
             self._found.append((row, word, text.strip().strip("'\"")))
 
     def texts(self) -> dict[str, str]:
-        """All that was kept, as it was printed; of several the first, which the trainer prints before its libraries."""
+        """Return all settings as printed; of several the first, which the trainer prints before its libraries."""
         return {key: text for _, key, text in reversed(self._found)}
 
     def until(self, row: int) -> dict[str, ConfigScalar]:
-        """The configuration of the run that begins at row `row`: later dumps replace earlier ones."""
-        typed = ((key, _typed(text, key)) for at, key, text in self._found if at <= row)
-        values = {key: value for key, value in typed if value is not None}
+        """Return the configuration of the run that begins at row `row`: later dumps replace earlier ones."""
+        values: dict[str, Any] = {}
+        for before, key, text in self._found:
+            value = _typed(text, key)
+            if before <= row and value is not None:
+                values[key] = value
         strategy = str(values.pop("save_strategy", "steps"))
         if not strategy.endswith("steps"):
             values.pop("save_steps", None)
         return read_config(values)[0]
 
 
+def _begins_call(line: str) -> bool:
+    return ("(" in line and "=" in line and _CALL.search(line) is not None) or line.rstrip().endswith("Arguments(")
+
+
 def _typed(text: str, word: str) -> Any:
+    """Return the value that a setting's text stands for; None if it is not set."""
     enum = _ENUM.fullmatch(text)
-    text = enum[1].lower() if enum else text
+    if enum:
+        text = enum[1].lower()
     if text.lower() in _NOT_SET:
         return None
     if text in ("True", "true", "False", "false"):
-        return text.lower() == "true" if word in (*REDUCED, "overlap_comm") else None
+        if word in (*REDUCED, "overlap_comm"):
+            return text.lower() == "true"
+        return None
+    number = _number(text)
+    if number is not None:
+        return number
+    if word in _NUMERIC:
+        return None
+    return text
+
+
+def _number(text: str) -> int | float | None:
     try:
         return int(text)
     except ValueError:
@@ -98,5 +126,7 @@ def _typed(text: str, word: str) -> Any:
     try:
         number = float(text)
     except ValueError:
-        return None if word in _NUMERIC else text
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        return None
+    if number.is_integer() and abs(number) < 2**53:
+        return int(number)
+    return number

@@ -26,25 +26,27 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 _RUN = re.compile(r"(offline-)?run-\S+")
-# Beside its runs W&B links to what it wrote of itself in the newest.
+# Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
 _HINT = "name the run's folder, or its run-*.wandb file"
 
 
 def sniff(source: Source, _names: Names) -> Sure:
-    """How surely this is a file of W&B; those without a history are known too, to be refused."""
+    """Return how surely this is a file of W&B; those without a history are recognised too, to be refused."""
     if source.data.startswith(MAGIC) or is_messages(source):
         return Sure.SURELY
-    return Sure.MAYBE if _finals(source) else Sure.NO
+    if _finals(source):
+        return Sure.MAYBE
+    return Sure.NO
 
 
 def is_messages(source: Source) -> bool:
-    """Whether this is a `debug.log`, in which W&B tells of itself."""
+    """Return whether this is a `debug.log`, which holds W&B's own messages."""
     return source.name.startswith("debug") and source.name.endswith(".log") and bool(_MESSAGES.match(source.head))
 
 
 def _finals(source: Source) -> str:
-    """What a file of W&B that is no log of metrics holds; empty for any other file."""
+    """Return what a file of W&B that is no log of metrics holds; empty for any other file."""
     name = source.file.name if source.file else ""
     if is_messages(source):
         return "the messages"
@@ -58,36 +60,36 @@ def _finals(source: Source) -> str:
         only = jsonl.parse(source.head)
     except ValueError:
         return ""
-    return "the final values" if isinstance(only, dict) and {"_wandb", "_runtime"} <= only.keys() else ""
+    if isinstance(only, dict) and {"_wandb", "_runtime"} <= only.keys():
+        return "the final values"
+    return ""
 
 
 def read(source: Source, names: Names) -> Table:
-    """The history of a `.wandb` file.
+    """Read the history of a `.wandb` file.
 
     Raises:
-        StabtreeError: where it holds none.
+        StabtreeError: if it holds none.
     """
-    if finals := _finals(source):
+    finals = _finals(source)
+    if finals:
         raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
     table = _log(source, names)
     if not table.rows:
-        raise StabtreeError(
-            "is a W&B run without a history: nothing was logged, or it is lost",
-            where=source.path,
-            hint=table.notes[0] if table.notes else "name another run",
-        )
+        problem = "is a W&B run without a history: nothing was logged, or it is lost"
+        raise StabtreeError(problem, where=source.path, hint=(*table.notes, "name another run")[0])
     return table
 
 
 def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
     rows, log = JsonRows(names, source.path), Log()
-    for place, row in enumerate(log.rows(chunks(source, notes)), 1):
-        rows.add(row, place)
+    for number, row in enumerate(log.rows(chunks(source, notes)), 1):
+        rows.add(row, number)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
     return Table(
         path=source.path,
-        format=", ".join(part for part in ("wandb", source.packed) if part),
+        format=", ".join(filter(None, ("wandb", source.packed))),
         rows=rows.count,
         columns=rows.columns(),
         config=config,
@@ -96,77 +98,77 @@ def _log(source: Source, names: Names) -> Table:
 
 
 def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """The run of a folder, or of the folder `wandb` in it; of several only that asked for is read.
+    """Read the run of a folder, or of the folder `wandb` in it; of several only the one asked for.
 
     Raises:
-        StabtreeError: where the run has no history.
+        StabtreeError: if the run has no history.
     """
     runs = _runs(path)
     if len(runs) == 1:
         return _run(next(iter(runs.values())), asked)
     tables: list[Table] = []
-    for name, place in runs.items():
+    for name, directory in runs.items():
         if name == asked.run:
-            tables += (replace(table, run=name) for table in _run(place, asked))
+            tables += (replace(table, run=name) for table in _run(directory, asked))
         else:
             tables.append(Table(clean(path), "wandb", 0, {}, run=name))
     return tuple(tables)
 
 
 def _runs(path: Path) -> dict[str, Path]:
-    """The folders of runs by name: this one, else those in it, else those in its sub-folder `wandb`."""
+    """Return the folders of runs by name: this one, else those in it, else those in its sub-folder `wandb`."""
     if _is_run(path):
         return {path.name: path}
     if path.name == "files" and _is_run(path.parent):
         return {path.parent.name: path.parent}
-    for place in (path, path / "wandb"):
-        found = {name: place / name for name in entries(place)[0] if _RUN.fullmatch(name) and _is_run(place / name)}
+    for top in (path, path / "wandb"):
+        found = {name: top / name for name in entries(top)[0] if _RUN.fullmatch(name) and _is_run(top / name)}
         if found:
             return found
     return {}
 
 
 def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
-    """Whether a folder's `.wandb` files are of one run: there is one, or W&B's own `files` lies beside them.
+    """Return whether a folder's `.wandb` files are of one run: there is one, or W&B's own `files` is beside them.
 
-    Those of many runs that were gathered in one folder are a run each.
+    If many runs were gathered in one folder, each file is a run.
     """
     logs = sum(name.endswith(".wandb") for name in files)
     return logs == 1 or (logs > 1 and "files" in folders)
 
 
-def _is_run(place: Path) -> bool:
-    folders, files = entries(place)
+def _is_run(directory: Path) -> bool:
+    folders, files = entries(directory)
     if of_one_run(folders, files):
         return True
-    inner = entries(place / "files")[1] if "files" in folders else []
+    inner = entries(directory / "files")[1] if "files" in folders else []
     return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
 
 
-def _run(place: Path, asked: Asked) -> tuple[Table, ...]:
-    """The history of one run, from the first of its files that holds one, with its configuration.
+def _run(directory: Path, asked: Asked) -> tuple[Table, ...]:
+    """Read the history of one run, from the first of its files that holds one, with its configuration.
 
     Raises:
-        StabtreeError: where none does.
+        StabtreeError: if none does.
     """
-    logs = [place / name for name in entries(place)[1] if name.endswith(".wandb")]
-    told: list[str] = []
-    for file in (*logs, place / "files" / "wandb-history.jsonl", place / "files" / "output.log"):
-        if is_file(file):
-            try:
-                # What a run printed is of the trainer's own format.
-                tables = asked.read(file)
-            except StabtreeError as error:
-                told.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
-                continue
-            values, notes = settings_file(place / "files" / "config.yaml")
-            config, mistakes = read_config(values)
-            return tuple(
-                replace(table, config={**table.config, **config}, notes=(*told, *notes, *mistakes, *table.notes))
-                for table in tables
-            )
+    logs = [directory / name for name in entries(directory)[1] if name.endswith(".wandb")]
+    own = directory / "files"
+    problems: list[str] = []
+    for file in filter(is_file, (*logs, own / "wandb-history.jsonl", own / "output.log")):
+        try:
+            # What a run printed is in the trainer's own format.
+            tables = asked.read(file)
+        except StabtreeError as error:
+            problems.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
+            continue
+        values, notes = settings_file(own / "config.yaml")
+        config, mistakes = read_config(values)
+        return tuple(
+            replace(table, config={**table.config, **config}, notes=(*problems, *notes, *mistakes, *table.notes))
+            for table in tables
+        )
     raise StabtreeError(
         "is a W&B run whose history is not here: its files hold only settings and final values",
-        where=clean(place),
+        where=clean(directory),
         hint="look for its run-*.wandb, or export the run's history as CSV",
     )

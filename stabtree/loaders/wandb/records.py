@@ -17,7 +17,7 @@ MAGIC = b":W&B"
 HEADER = 7
 BLOCK = 1 << 15
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-# A record that is put together of more blocks than this holds no row of metrics.
+# A longer record, which spans many blocks, holds no row of metrics.
 MAX_RECORD = 16 << 20
 # Numbers of the fields in W&B's schema wandb_internal.proto.
 HISTORY, CONFIG, RUN = 2, 5, 17
@@ -34,8 +34,8 @@ class Log:
     Attributes:
         config: the run's configuration.
         name: its display name.
-        damaged: places where a checksum is wrong or no record stands.
-        cut: bytes of a last record that is not whole.
+        damaged: how often a checksum is wrong or a record is missing.
+        cut: bytes of an incomplete last record.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Log:
     cut: int = 0
 
     def rows(self, chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-        """The rows of the history, one after the other; the rest of the log is kept meanwhile."""
+        """Yield the rows of the history; set the other attributes on the way."""
         for record in self._records(chunks):
             try:
                 row = self._row(record)
@@ -55,7 +55,7 @@ class Log:
                 yield row
 
     def notes(self) -> list[str]:
-        """What could not be read."""
+        """Describe what could not be read."""
         notes = []
         if self.damaged:
             notes.append(f"Damaged places: {self.damaged:,}, the records there were not read.")
@@ -87,7 +87,7 @@ class Log:
         self.cut += size
 
     def _pieces(self, block: bytes, *, whole: bool) -> Iterator[tuple[int, bytes]]:
-        """(kind, content) of the records and parts of records in one block, which may be the cut last one."""
+        """Yield (kind, content) of the records and parts of records in one block, which may be the cut last one."""
         at = 0
         while at + HEADER <= len(block):
             crc, length, kind = struct.unpack_from("<IHB", block, at)
@@ -95,12 +95,12 @@ class Log:
             end = start + length
             if not kind and not length:
                 return
-            if end > len(block) or not WHOLE <= kind <= LAST:
-                if whole or not WHOLE <= kind <= LAST:
-                    # The next block begins with a record again.
-                    self.damaged += 1
-                else:
-                    self.cut += len(block) - at
+            if not WHOLE <= kind <= LAST or (whole and end > len(block)):
+                # The next block begins with a record again.
+                self.damaged += 1
+                return
+            if end > len(block):
+                self.cut += len(block) - at
                 return
             piece = block[start:end]
             if zlib.crc32(piece, zlib.crc32(bytes([kind]))) == crc:
@@ -121,16 +121,16 @@ class Log:
             elif part.number == CONFIG:
                 self.config |= _items(data, part, UPDATE)
             elif part.number == RUN:
-                for inner in fields(data, part.start, part.end):
-                    if inner.number == RUN_CONFIG and inner.wire == BYTES:
+                for inner in _strings(data, part):
+                    if inner.number == RUN_CONFIG:
                         self.config |= _items(data, inner, UPDATE)
-                    elif inner.number == DISPLAY_NAME and inner.wire == BYTES:
+                    elif inner.number == DISPLAY_NAME:
                         self.name = text(data, inner)
         return row
 
 
 def _blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The blocks of the file, and whether each is whole. The first begins with the file's own header, left out."""
+    """Yield the blocks of the file, without the header of the first, and whether each is whole."""
     rest = b""
     begin = HEADER
     for chunk in chunks:
@@ -147,35 +147,42 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 def _history(data: bytes, whole: Field) -> dict[str, Any]:
     row = _items(data, whole, ITEM)
     if "_step" not in row:
-        for part in fields(data, whole.start, whole.end):
-            if part.number == STEP and part.wire == BYTES:
+        for part in _strings(data, whole):
+            if part.number == STEP:
                 numbers = [inner.varint for inner in fields(data, part.start, part.end) if inner.wire == VARINT]
                 row["_step"] = signed(numbers[0]) if numbers else 0
     return row
 
 
+def _strings(data: bytes, whole: Field) -> Iterator[Field]:
+    """Yield the fields of a message that hold bytes: text or messages."""
+    return (part for part in fields(data, whole.start, whole.end) if part.wire == BYTES)
+
+
 def _items(data: bytes, whole: Field, number: int) -> dict[str, Any]:
-    """The keys and values of a history or configuration; nested keys are joined with `/`."""
+    """Return the keys and values of a history or configuration; nested keys are joined with `/`."""
     found: dict[str, Any] = {}
-    for item in fields(data, whole.start, whole.end):
-        if item.number != number or item.wire != BYTES:
+    for item in _strings(data, whole):
+        if item.number != number:
             continue
         keys: list[str] = []
         value = ""
-        for part in fields(data, item.start, item.end):
-            if part.wire == BYTES and part.number in (KEY, NESTED_KEY):
+        for part in _strings(data, item):
+            if part.number in (KEY, NESTED_KEY):
                 keys.append(text(data, part))
-            elif part.wire == BYTES and part.number == VALUE_JSON:
+            elif part.number == VALUE_JSON:
                 value = text(data, part)
-        name = "/".join(key for key in keys if key)
+        name = "/".join(filter(None, keys))
         if name:
             found[name] = _value(value)
     return found
 
 
 def _value(text_: str) -> Any:
-    """The value of an item; text that is no JSON stays text, which no number is read from."""
+    """Return the value of an item; text that is no JSON stays text, which no number is read from."""
+    if not text_:
+        return None
     try:
-        return parse(text_) if text_ else None
+        return parse(text_)
     except ValueError:
         return text_

@@ -29,12 +29,12 @@ def grad_norm_climbs(
     early_factor: float,
     fit: float,
     levels: Count,
-    least_levels: Count,
+    min_levels: Count,
     calm: float,
 ) -> Answer:
     """Does grad_norm climb exponentially up to the end, while the loss is calm?
 
-    Yes where the logarithms of its last `least_levels` of `levels` block medians, or of more of them, lie on a rising
+    Yes where the logarithms of its last `min_levels` of `levels` block medians, or of more of them, lie on a rising
     line that explains more than `fit` of their scatter, and rise by more than `factor`; `early` by more than
     `early_factor`. The loss is calm where it ends at most `calm` times where that stretch began: a loss that rises as
     well is asked for elsewhere. Not asked of a loss that moves by nature.
@@ -48,7 +48,7 @@ def grad_norm_climbs(
         return unknown(f"grad_norm has fewer than {3 * levels} positive values")
     medians, starts = blocks(values, levels)
     logs = np.log(medians)
-    climbs = [(_climb(logs[at:], fit), -at) for at in range(levels - max(least_levels, 3) + 1)]
+    climbs = [(_climb(logs[at:], fit), -at) for at in range(levels - max(min_levels, 3) + 1)]
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
     text = f"grad_norm grows exponentially from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end: "
@@ -59,8 +59,8 @@ def grad_norm_climbs(
     if times <= early_factor:
         return Answer(NO, tuple(found))
     at_loss, losses = finite(loss)
-    place, part = min(int(np.searchsorted(at_loss, begin)), len(losses) - 1), max(3, len(losses) // levels)
-    before, end = float(median(losses[place : place + part])), float(median(losses[-part:]))
+    row, part = min(int(np.searchsorted(at_loss, begin)), len(losses) - 1), max(3, len(losses) // levels)
+    before, end = float(median(losses[row : row + part])), float(median(losses[-part:]))
     found.append(
         Evidence(f"the loss goes from {before:.4g} to {end:.4g} meanwhile", "loss", (begin,), end, calm * before)
     )
@@ -70,10 +70,10 @@ def grad_norm_climbs(
 
 
 def _climb(logs: Floats, fit: float) -> float:
-    """By how much values rise, end to end and along a line that explains more than `fit` of their scatter, else 0."""
-    places = np.arange(len(logs)) - (len(logs) - 1) / 2
-    slope = float(places @ logs) / float(places @ places)
+    """Return the rise of the values end to end and along a line that explains over `fit` of their scatter, else 0."""
+    offsets = np.arange(len(logs)) - (len(logs) - 1) / 2
+    slope = float(offsets @ logs) / float(offsets @ offsets)
     scatter = float(((logs - logs.mean()) ** 2).sum())
-    explained = slope * slope * float(places @ places)
+    explained = slope * slope * float(offsets @ offsets)
     rise = min(slope * (len(logs) - 1), float(logs[-1] - logs[0]))
     return rise if rise > 0 and explained > fit * scatter else 0.0

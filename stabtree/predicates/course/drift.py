@@ -23,7 +23,7 @@ CLIMB_BLOCKS = 40  # how finely it is looked at when a rise was made
 
 
 def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
-    """The stretch that Q4.2 to Q4.4 look at: the last `window_steps`, stretched to the low of the rise."""
+    """Return the steps that Q4.2 to Q4.4 look at: the last `window_steps`, stretched back to the low of the rise."""
     last = int(loss.steps[-1])
     start = last - window_steps
     return (min(start, rise.low_step) if stretched and isinstance(rise, Rise) else start), last
@@ -44,13 +44,13 @@ def loss_rising(rise: Rise) -> Answer:
     `trend_z`, an end that is `noise_factor` times the blocks' own scatter
     above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
-    counts without. Looked at is the whole run, and with higher bars its last 2, 4, 8, ... times `window_steps`.
+    counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
     """
-    return Answer(YES, (rise.told,), onset_step=rise.low_step, last_good_step=rise.low_step)
+    return Answer(YES, (rise.evidence,), onset_step=rise.low_step, last_good_step=rise.low_step)
 
 
 def _ratio(begin: float, end: float) -> float:
-    """End over beginning of something that should be positive, bounded so that it can be shown."""
+    """Return the end over the beginning of something that should be positive, bounded so that it can be printed."""
     if begin <= 0:
         return 1e300 if end > 0 else 1.0
     return float(np.clip(end / begin, -1e300, 1e300))
@@ -64,12 +64,12 @@ def lr_rising(
     *,
     window_steps: Count,
     stretched: bool,
-    least_factor: float,
+    min_factor: float,
 ) -> Answer:
     """Has the learning rate risen while the loss rose?
 
     Compared are the medians of the first and the last tenth of the stretch over which the loss rises (at
-    least `window_steps`); a rise is more than `least_factor`, above any rounding of a logged rate.
+    least `window_steps`); a rise is more than `min_factor`, above any rounding of a logged rate.
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(lr, start, last)
@@ -78,11 +78,11 @@ def lr_rising(
     part = max(1, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     ratio = _ratio(begin, end)
-    text = f"lr goes from {begin:.3g} to {end:.3g} ({against(ratio, least_factor)}×) "
+    text = f"lr goes from {begin:.3g} to {end:.3g} ({against(ratio, min_factor)}×) "
     text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     text += f", medians of {part} rows" if part > 1 else ""
-    found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, least_factor),)
-    return Answer(YES if ratio > least_factor else NO, found)
+    found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
+    return Answer(YES if ratio > min_factor else NO, found)
 
 
 @predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
@@ -157,8 +157,11 @@ def weight_norm_change(
     text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
     text += f"the largest change of a group within {window_steps} steps"
     found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
-    grew, shrank = ratio > 1 and ratio > bar, ratio < 1 and ratio < bar
-    return Answer("up" if grew else "down" if shrank else "no", found)
+    if ratio > 1 and ratio > bar:
+        return Answer("up", found)
+    if ratio < 1 and ratio < bar:
+        return Answer("down", found)
+    return Answer("no", found)
 
 
 def _size(ratio: float) -> float:
@@ -166,7 +169,7 @@ def _size(ratio: float) -> float:
 
 
 def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[float, int, int] | None:
-    """Largest ratio between a row and the first row at most `window_steps` before it, up or down, and both steps."""
+    """Return the largest ratio of a row to the first one at most `window_steps` before, up or down, and both steps."""
     if len(steps) < 2 or interval(steps) > window_steps:
         return None
     first = np.searchsorted(steps, steps - window_steps)
@@ -185,17 +188,17 @@ def grad_norm_rising(
     window_steps: Count,
     stretched: bool,
     trend_z: float,
-    least_factor: float,
+    min_factor: float,
 ) -> Answer:
     """Is the rolling mean of grad_norm trending up while the loss rises?
 
     Block medians over the stretch over which the loss rises: Mann-Kendall above `trend_z` and an end at
-    least `least_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
+    least `min_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
     rising loss it means that the landscape is getting harder.
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(grad_norm, start, last)
-    count = min(levels.most // 2, len(values) // 2)
+    count = min(levels.max_levels // 2, len(values) // 2)
     if count < 4:
         return unknown(
             f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
@@ -204,10 +207,8 @@ def grad_norm_rising(
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = (
-        f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({against(ratio, least_factor)}×) over steps "
-    )
+    text = f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({against(ratio, min_factor)}×) over steps "
     text += f"{int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {against(score, trend_z, '.1f')}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
-    return Answer(YES if score > trend_z and ratio > least_factor else NO, found)
+    return Answer(YES if score > trend_z and ratio > min_factor else NO, found)

@@ -12,7 +12,7 @@ from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.facts.spike import Spike
-from stabtree.predicates.course.start import Young, first_level, too_early
+from stabtree.predicates.course.start import TooEarlyLimits, first_level, too_early
 from stabtree.predicates.cross_entropy import ROUND, guess, n_classes
 from stabtree.predicates.registry import Count, predicate
 
@@ -32,7 +32,7 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
 
     Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
     `first_steps` steps (of which `begin_share` may be missing), in the run and in a rerun with another learning rate;
-    a rerun that holds for so many steps rules it out.
+    a rerun that stays stable for so many steps rules it out.
     One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
     for its initialisation.
     """
@@ -57,10 +57,10 @@ def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float, b
 
 
 def _rate(run: Run) -> float | None:
-    """The configured learning rate, else the peak of the logged one."""
-    lr, said = run.get("lr"), run.setting("lr")
-    if isinstance(said, int | float):
-        return float(said)
+    """Return the configured learning rate, else the peak of the logged one."""
+    lr, configured = run.get("lr"), run.setting("lr")
+    if isinstance(configured, int | float):
+        return float(configured)
     values = finite(lr)[1] if lr is not None else np.zeros(0)
     return float(values.max()) if len(values) else None
 
@@ -83,19 +83,19 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
 
 @predicate(source="axolotl, Training Stability & Debugging, loss plateau", min_points=3)
 def stops_early(
-    run: Run, loss: Series, *, level: float, early_share: float, gain_share: float, least_rows: int
+    run: Run, loss: Series, *, level: float, early_share: float, gain_share: float, min_rows: int
 ) -> Answer:
     """Does the loss stop falling early, well above where fine-tuning usually ends?
 
     Yes where it ends above `level` nats and what it wins after the first `early_share` of its rows is less than
     `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning. The loss of a
-    run that learns from a reward stands at no such level.
+    run that learns from a reward has no such level.
     """
     if run.moves_by_nature:
         return Answer(NO, (Evidence(f"{run.moves_by_nature} need not fall", "loss"),))
     at, values = finite(loss)
-    if len(values) < least_rows:
-        return unknown(f"loss has {len(values)} finite points, at least {least_rows} are needed", "loss")
+    if len(values) < min_rows:
+        return unknown(f"loss has {len(values)} finite points, at least {min_rows} are needed", "loss")
     part = max(5, len(values) // 20)
     early = max(part, int(early_share * len(values)))
     first, middle, end = (median(piece) for piece in (values[:part], values[early : early + part], values[-part:]))
@@ -138,7 +138,7 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
 
 
 def _highest_level(values: Floats, among: Ints, rows: int) -> tuple[float, int]:
-    """The highest median of `rows` neighbours that hold one of the rows `among` them, and the first row of these."""
+    """Return the highest median of `rows` neighbours that include one of the rows `among` them, and its first row."""
     near = np.zeros(len(values), dtype=np.bool_)
     for back in range(rows):
         near[np.maximum(among - back, 0)] = True
@@ -165,20 +165,20 @@ def loses_progress(
 
     Yes where all levels (block medians) in the last `end_share` of the log lie above the lowest by more than `share` of
     the way down to it, by `factor` and by `noise_factor` times the scatter between neighbours. Factors, since a loss
-    that fell from 1e9 to 1 and stands at 1e8 has lost nearly all of it. A rise that goes on and a spike since the low
-    are told as that.
+    that fell from 1e9 to 1 and ends at 1e8 has lost nearly all of it. A rise that goes on and a spike since the low
+    have their own findings.
     """
     steps, values = finite(loss)
     count = levels.count(len(values))
-    if run.moves_by_nature or count < levels.least or values.min() <= 0:
+    if run.moves_by_nature or count < levels.min_levels or values.min() <= 0:
         few = "the loss reaches 0, or has too few rows for levels"
         return inapplicable(run.moves_by_nature) if run.moves_by_nature else unknown(few)
     course, starts = blocks(np.log(values), count)
     low, last = int(np.argmin(course)), count - max(2, int(count * end_share))
     spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
     if isinstance(rise, Rise) or spiked:
-        told = "the rise up to the end" if isinstance(rise, Rise) else "the spike since its lowest level"
-        return Answer(NO, (Evidence(f"{told} is reported separately", "loss"),))
+        event = "the rise up to the end" if isinstance(rise, Rise) else "the spike since its lowest level"
+        return Answer(NO, (Evidence(f"{event} is reported separately", "loss"),))
     gained, lost = (float(part) - float(course[low]) for part in (course[:last].max(), course[last:].min()))
     noise = NORMAL_MAD * median(np.abs(np.diff(course)))
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
@@ -210,8 +210,8 @@ def stands_at_chance(
     skip: float,
     levels: Count,
     trend_z: float,
-    least_steps: int,
-    least_progress: float,
+    min_steps: int,
+    min_progress: float,
     warm_share: float,
     late_start_steps: int,
     late_start_rows: int,
@@ -224,8 +224,8 @@ def stands_at_chance(
     there are `TREND_LEVELS` levels: fewer say "no trend" of a loss that falls all along.
     """
     steps, values = finite(loss)
-    bars = Young(0, least_steps, least_progress, warm_share, late_start_steps, late_start_rows)
-    early = too_early(run, loss, lr, bars)
+    limits = TooEarlyLimits(0, min_steps, min_progress, warm_share, late_start_steps, late_start_rows)
+    early = too_early(run, loss, lr, limits)
     if early:
         return inapplicable(early) if run.moves_by_nature else unknown(early)
     later = values[max(1, int(skip * len(values))) :]
@@ -243,8 +243,8 @@ def stands_at_chance(
     text += f"costs ln({count:,}) = {chance:.4g} (limit {near:.1%} below to {high:.1%} above it, and no falling trend)"
     brief = guess(median(medians), count)
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), top / chance, 1 + high, brief),)
-    stands = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
-    return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)
+    at_chance = low >= (1 - near) * chance and top <= (1 + high) * chance and trend > -trend_z
+    return Answer(YES if at_chance else NO, found, onset_step=int(steps[0]) if at_chance else None)
 
 
 @predicate(source="measured: runs of which most is frozen or left out of the optimizer", min_points=30)
@@ -254,17 +254,17 @@ def ends_at_start(
     lr: Series,
     *,
     nats: float,
-    most_nats: float,
-    least_share: float,
+    max_nats: float,
+    min_share: float,
     done_share: float,
-    least_steps: int,
+    min_steps: int,
     rise_share: float,
     thrown: float,
 ) -> Answer:
     """Is the schedule over, and the loss still near where an untrained model begins?
 
-    Yes where lr has come down to `done_share` of its peak, and the loss, which began between `nats` and `most_nats`,
-    has lost less than `least_share` of that and not risen by `rise_share`. No trained model begins there, so it is no
+    Yes where lr has come down to `done_share` of its peak, and the loss, which began between `nats` and `max_nats`,
+    has lost less than `min_share` of that and not risen by `rise_share`. No trained model begins there, so it is no
     fine-tune that knew its task.
     """
     steps, values = finite(loss)
@@ -272,17 +272,17 @@ def ends_at_start(
     first, part = first_level(values, thrown), max(5, len(values) // 10)
     if run.moves_by_nature:
         return inapplicable(run.moves_by_nature)
-    if int(steps[-1]) - int(steps[0]) < least_steps:
-        return unknown(f"the log covers fewer than {least_steps:,} steps")
-    if not nats <= first <= most_nats:
-        text = f"the loss begins at {first:.3g}, not between {nats:g} and {most_nats:g} as an untrained model's does"
+    if int(steps[-1]) - int(steps[0]) < min_steps:
+        return unknown(f"the log covers fewer than {min_steps:,} steps")
+    if not nats <= first <= max_nats:
+        text = f"the loss begins at {first:.3g}, not between {nats:g} and {max_nats:g} as an untrained model's does"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]),), first, nats),))
     peak, end = float(rates.max()), median(values[-part:])
     share = (first - end) / first
     text = f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {first:.4g} to a median of "
     text += f"{end:.4g} in "
-    text += f"its last {part:,} rows: {against(share, least_share, '.1%')} lower (limit {least_share:.0%} by then)"
-    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, least_share),)
+    text += f"its last {part:,} rows: {against(share, min_share, '.1%')} lower (limit {min_share:.0%} by then)"
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), share, min_share),)
     over = peak > 0 and float(rates[-1]) <= done_share * peak
-    stands = over and -rise_share < share < least_share
-    return Answer(YES if stands else NO, found, onset_step=int(steps[0]) if stands else None)
+    at_start = over and -rise_share < share < min_share
+    return Answer(YES if at_start else NO, found, onset_step=int(steps[0]) if at_start else None)

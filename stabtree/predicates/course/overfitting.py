@@ -1,4 +1,4 @@
-"""The eval loss beside the training loss: does it rise while that falls, or stand far above it from the start?"""
+"""The eval loss beside the training loss: does it rise while that falls, or stay far above it from the start?"""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Rebound(NamedTuple):
         step: the step of the lowest evaluation, and `lowest` that value.
         low: the lowest level; of three evaluations, where there are enough of them.
         end: the median of the last third.
-        least: the lowest value in it.
-        past: whether the lowest evaluation lies before it.
+        lowest_late: the lowest value in it.
+        past: whether the lowest evaluation comes before it.
         fallen: how far it had fallen to `low`.
         noise: the scatter of single evaluations.
     """
@@ -37,14 +37,14 @@ class Rebound(NamedTuple):
     lowest: float
     low: float
     end: float
-    least: float
+    lowest_late: float
     past: bool
     fallen: float
     noise: float
 
     @property
     def rise(self) -> float:
-        """How far the last third stands above the low."""
+        """How far the last third is above the low."""
         return self.end - self.low
 
     @property
@@ -80,26 +80,26 @@ def overfits(
     eval_quality: Series | None = None,
     *,
     rise: float,
-    least_rise: float,
+    min_rise: float,
     range_share: float,
     half: float,
     thrown: float,
-    least_rows: int,
+    min_rows: int,
     few_rows: int,
     single_rows: int,
     noise_factor: float,
     rest_share: float,
     gap_factor: float,
-    most_nats: float,
-    least_fall_share: float,
+    max_nats: float,
+    min_fall_share: float,
     quality_noise: float,
 ) -> Answer:
     """Does the eval loss keep rising while the training loss falls?
 
     Compared is the median of the last third of the evaluations with the lowest level (medians of three, or single
-    ones below `single_rows`): a rise by more than `rise` of it, or more than `least_rise` nats (a constant may have
-    been added to the loss; one that falls by more than `most_nats` is in other units), and by more than `range_share`
-    of all that it had fallen, while the training loss has fallen since, by `least_fall_share` of that rise, or lies
+    ones below `single_rows`): a rise by more than `rise` of it, or more than `min_rise` nats (a constant may have
+    been added to the loss; one that falls by more than `max_nats` is in other units), and by more than `range_share`
+    of all that it had fallen, while the training loss has fallen since, by `min_fall_share` of that rise, or lies
     below `half` of the eval loss and has not risen by `half` as much. It has to be lasting: more
     than `noise_factor` times the scatter of the evaluations, and the whole last third at least `rest_share` of the rise
     above the low. Noisy evaluations that lie further above the training loss than `gap_factor` times all that this has
@@ -110,30 +110,32 @@ def overfits(
     scatter; a model that grows too sure of its few mistakes loses nats, not answers.
     """
     steps, values = finite(eval_loss)
-    if len(values) < max(least_rows, 3):
-        return unknown(f"eval_loss has {len(values)} finite values, {max(least_rows, 3)} are needed", "eval_loss")
+    if len(values) < max(min_rows, 3):
+        return unknown(f"eval_loss has {len(values)} finite values, {max(min_rows, 3)} are needed", "eval_loss")
     turn = _turn(steps, values, max(single_rows, 3))
     own, trained = finite(loss)
     began, last = first_level(trained, thrown), median(trained[-max(5, len(trained) // 20) :])
     apart = last < half * turn.end
     wide = apart and turn.end - last > gap_factor * (began - last)
-    by_nats = turn.rise > least_rise and turn.low < NATS and max(turn.fallen, began - last) < most_nats
+    by_nats = turn.rise > min_rise and turn.low < NATS and max(turn.fallen, began - last) < max_nats
     far = by_nats if turn.low < 0 else turn.relative > rise or by_nats
-    lasting = turn.past and turn.rise > noise_factor * turn.noise and turn.least - turn.low > rest_share * turn.rise
+    lasting = (
+        turn.past and turn.rise > noise_factor * turn.noise and turn.lowest_late - turn.low > rest_share * turn.rise
+    )
     level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
     text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
     # A share of a level below 0 means nothing: there the rise itself counts, in nats.
     below = turn.low < 0
-    higher = f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%})"
-    higher = f"{against(turn.rise, least_rise)} nats higher (limit {least_rise:g})" if below else higher
+    in_nats = f"{against(turn.rise, min_rise)} nats higher (limit {min_rise:g})"
+    higher = in_nats if below else f"{against(min(turn.relative, 1e6), rise, '.1%')} higher (limit {rise:.0%})"
     text += f"{turn.end:.4g}: {higher}, {_of_fall(turn, range_share)}, "
     if wide and not lasting:
         text += f"further above the training loss than {gap_factor:g}× all that this has fallen"
     else:
         text += f"{against(_times(turn.rise, turn.noise), noise_factor)}× its scatter (limit {noise_factor:g})"
     if far and not below and not turn.relative > rise:
-        text += f"; that is {against(turn.rise, least_rise)} nats (limit {least_rise:g})"
-    seen = (turn.rise, least_rise) if below else (min(turn.relative, 1e300), rise)
+        text += f"; that is {against(turn.rise, min_rise)} nats (limit {min_rise:g})"
+    seen = (turn.rise, min_rise) if below else (min(turn.relative, 1e300), rise)
     found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), *seen)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
@@ -147,24 +149,24 @@ def overfits(
         verdict, before = NO, began
     elif last > before and (not apart or last - before >= half * turn.rise):
         verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}), which is not overfitting"
-    elif not apart and before - last < least_fall_share * turn.rise:
+    elif not apart and before - last < min_fall_share * turn.rise:
         verdict, text = (
             NO,
-            f"{text}: too little for a memorised training set (limit {least_fall_share:.0%} of the eval's rise)",
+            f"{text}: too little for a memorised training set (limit {min_fall_share:.0%} of the eval's rise)",
         )
     elif len(values) < few_rows and not apart:
         verdict, text = (
             NO,
             f"{text}: with {len(values)} evaluations, the training loss must fall below {half:g}× the eval loss",
         )
-    told = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
+    evidence = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
     better = _better(eval_quality, turn.step, quality_noise) if verdict == YES and eval_quality is not None else None
     if better:
         verdict = BETTER
-        told.append(better)
+        evidence.append(better)
     if verdict == NO:
-        return Answer(NO, tuple(told))
-    return Answer(verdict, tuple(told), onset_step=turn.step, last_good_step=turn.step)
+        return Answer(NO, tuple(evidence))
+    return Answer(verdict, tuple(evidence), onset_step=turn.step, last_good_step=turn.step)
 
 
 @predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
@@ -192,7 +194,7 @@ def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_f
 
 
 def _of_fall(turn: Rebound, range_share: float) -> str:
-    """The rise as a share of what the evaluations had fallen before, in words."""
+    """Describe the rise as a share of what the evaluations had fallen before."""
     if turn.fallen <= 0:
         return "and it never fell"
     return f"{_times(turn.rise, turn.fallen):.1%} of what it had fallen (limit {range_share:.0%})"
@@ -203,7 +205,7 @@ def _times(rise: float, of: float) -> float:
 
 
 def _better(quality: Series, turned: int, quality_noise: float) -> Evidence | None:
-    """That what the model gets right is still more at the end than where the eval loss was lowest."""
+    """Return evidence that the quality is higher at the end than where the eval loss was lowest, else None."""
     steps, values = finite(quality)
     if len(values) < 3:
         return None

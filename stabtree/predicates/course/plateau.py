@@ -35,21 +35,23 @@ def settled(
     `rising` as in `loss_rising`. `falling`: the second half of the run lowers the loss, or the eval loss
     where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
     above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
-    its rise counts in place of the loss's fall. By the document's letter (`strict`) a run whose loss rises is at
+    its rise counts instead of the loss's fall. With `strict`, the document's own rule, a run whose loss rises is at
     a plateau when neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any
     other is healthy.
     """
     if strict:
         if isinstance(rise, Absent):
             return Answer("falling", rise.evidence)
-        return Answer("rising" if None in (lr, weight_norm, grad_norm) else "flat", (rise.told,))
+        missing = None in (lr, weight_norm, grad_norm)
+        return Answer("rising" if missing else "flat", (rise.evidence,))
     if isinstance(rise, Rise) and rise.course:
         text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, at step {rise.low_step:,}"
-        times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.bars.noise_factor)
+        times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.limits.noise_factor)
         return Answer("rising", (times,))
     loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
     gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
-    if reward is not None and (better := _late_gain(turned(reward))) is not None:
+    better = _late_gain(turned(reward)) if reward is not None else None
+    if better is not None:
         gains = {"reward": better}
     evidence = tuple(
         Evidence(_gain_text(name, share), name, (), share, still_falling_share)
@@ -68,7 +70,7 @@ def _gain_text(name: str, share: float) -> str:
 
 
 def _late_gain(series: Series) -> float | None:
-    """How much of its range a series loses between the middle and the end of the run; None below 8 values."""
+    """Return the share of its range that a series loses in the second half of the run; None below 8 values."""
     _, values = finite(series)
     if len(values) < 8:
         return None

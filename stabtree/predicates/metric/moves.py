@@ -1,4 +1,4 @@
-"""Questions about any one metric: does it shoot up, fall back, stand still, reach its cap?"""
+"""Questions about any one metric: does it shoot up, fall back, stay flat, reach its cap?"""
 
 from __future__ import annotations
 
@@ -100,20 +100,20 @@ def dies_without_gain(
     bad = np.abs(finite(run.series[metric])[1]) <= level
     answer = stays(run, metric, bad, f"within {level:g} of 0", level=level, share=share, rows=rows, steps=steps)
     text = f"{beside} goes from {ends[0]:.3g} to {ends[1]:.3g}"
-    told = (*answer.evidence, Evidence(text, beside, (), ends[1], ends[0]))
+    evidence = (*answer.evidence, Evidence(text, beside, (), ends[1], ends[0]))
     if answer.verdict == UNKNOWN:
         return answer
-    return replace(answer, evidence=told) if ends[1] <= ends[0] else Answer(NO, told)
+    return replace(answer, evidence=evidence) if ends[1] <= ends[0] else Answer(NO, evidence)
 
 
 @predicate(source="measured: rewards of public runs")
 def falls_through(
-    run: Run, *, metric: str = "reward", rows: Count, factor: float, before_rows: Count, least_share: float
+    run: Run, *, metric: str = "reward", rows: Count, factor: float, before_rows: Count, min_share: float
 ) -> Answer:
     """Does a metric fall below all its earlier values in its last rows?
 
-    Yes where each of its last `rows` rows lies below the lowest of all rows before, `before_rows` at least, by more
-    than `factor` times the range of these, and below their median by more than `least_share` of it: what has settled
+    Yes where each of its last `rows` rows is below the lowest of all rows before, `before_rows` at least, by more
+    than `factor` times the range of these, and below their median by more than `min_share` of it: what has settled
     has next to no range.
     """
     refused = not_asked(run, metric, "")
@@ -123,21 +123,21 @@ def falls_through(
     before_rows = max(before_rows, 2)
     if len(values) < rows + before_rows:
         return unknown(f"{metric} has {len(values):,} finite rows, {rows + before_rows} are needed", metric)
-    # The longest stretch at the end whose values all lie below all before.
+    # The longest stretch at the end whose values are all below those before it.
     lowest, highest = np.minimum.accumulate(values)[:-1], np.maximum.accumulate(values)[:-1]
     last = np.maximum.accumulate(values[::-1])[::-1][1:]
     gap = np.where(highest > lowest, (lowest - last) / np.maximum(highest - lowest, 1e-300), -1e9)
     inside = gap[before_rows - 1 : len(values) - rows]
-    place = before_rows + int(np.argmax(inside))
+    row = before_rows + int(np.argmax(inside))
     below = max(-1e9, min(float(inside.max()), 1e9))
-    text = f"the last {len(values) - place:,} rows of {metric} reach {last[place - 1]:.4g} at most; all before lie "
-    text += f"between {lowest[place - 1]:.4g} and {highest[place - 1]:.4g}: {against(below, factor)}× that range below "
+    text = f"the last {len(values) - row:,} rows of {metric} reach {last[row - 1]:.4g} at most; all before lie "
+    text += f"between {lowest[row - 1]:.4g} and {highest[row - 1]:.4g}: {against(below, factor)}× that range below "
     text += f"(limit {factor:g}×)"
-    found = (Evidence(text, metric, (int(at[place]), int(at[-1])), below, factor),)
-    usual = float(median(values[:place]))
-    if below <= factor or usual - float(last[place - 1]) <= least_share * abs(usual):
+    found = (Evidence(text, metric, (int(at[row]), int(at[-1])), below, factor),)
+    usual = float(median(values[:row]))
+    if below <= factor or usual - float(last[row - 1]) <= min_share * abs(usual):
         return Answer(NO, found)
-    return Answer(YES, found, onset_step=int(at[place]), last_good_step=int(at[place - 1]))
+    return Answer(YES, found, onset_step=int(at[row]), last_good_step=int(at[row - 1]))
 
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
@@ -155,7 +155,7 @@ def no_trend(
     """Does a metric that should rise never rise?
 
     Judged are `levels` block medians over at least `rows` rows: yes where their Mann-Kendall score stays below
-    `trend_z` and no level, of three neighbours, stands more than `noise_factor` times their scatter above the
+    `trend_z` and no level, of three neighbours, is more than `noise_factor` times their scatter above the
     beginning. With `falls` the metric ought to fall.
     """
     refused = not_asked(run, metric, beside)
@@ -194,7 +194,7 @@ def falls_back(run: Run, levels: Levels, *, metric: str = "reward", beside: str 
     at, values = finite(series)
     course, lost = levels.fall(series)
     if course is None:
-        return unknown(f"{metric} has {len(at):,} finite rows, {levels.least} are needed to see a fall", metric)
+        return unknown(f"{metric} has {len(at):,} finite rows, {levels.min_levels} are needed to see a fall", metric)
     best, end = 0.0 - course.low, 0.0 - course.end
     text = f"{metric} is best at a level of {best:.3g} around step {course.low_step:,} and ends at one of {end:.3g} "
     text += (
@@ -229,7 +229,7 @@ def climbs_to_cap(
 
     Yes where the mean length ends within `cap_share` of the cap and more than `growth` times above its beginning
     (medians of a tenth of the rows). The cap is `max_completion_length` of the configuration, else the length of the
-    longest answer, where it stands at the same value in at least `pinned_rows` rows.
+    longest answer, where it is the same in at least `pinned_rows` rows.
     """
     at, values = finite(completion_length)
     cap = _cap(run, completion_length_max, pinned_rows)

@@ -1,7 +1,7 @@
 """Questions about any one metric: does it stay on the wrong side of a level?
 
-The trees for fine-tuning and reinforcement learning ask them of many metrics. What a metric must do for how long
-stands in the tree: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of
+The trees for fine-tuning and reinforcement learning ask them of many metrics. The tree states what a metric must do
+for how long: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of
 it must be bad.
 """
 
@@ -25,7 +25,7 @@ GUIDE = "axolotl, Training Stability & Debugging"
 
 
 def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
-    """The answer where a metric was not logged, or not in the kind of run that `beside` stands for; else None."""
+    """Return the answer where a metric was not logged, or not in a run that also logs `beside`; else None."""
     if unless and run.get(unless) is not None:
         return Answer(NO, (Evidence(f"{unless} is logged, which shows more than {metric}", unless),))
     if run.get(metric) is None:
@@ -35,10 +35,12 @@ def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | 
     return None
 
 
-def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: float, rows: int, steps: int) -> Answer:
-    """Yes where at least `share` of the last rows are bad: `rows` of them, or more so that they cover `steps` steps.
+def stays(
+    run: Run, metric: str, bad: Bools, description: str, *, level: float, share: float, rows: int, steps: int
+) -> Answer:
+    """Answer yes where `share` of the last rows are bad: `rows` of them, or more so that they cover `steps` steps.
 
-    `bad` (n,) belongs to the finite values of the metric; `told` says in words what is bad about them.
+    `bad` (n,) belongs to the finite values of the metric; `description` says what is bad about them.
     """
     at, values = finite(run.series[metric])
     first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1 if len(at) else 0
@@ -49,7 +51,7 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
         return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
     seen = float(np.mean(bad[begin:]))
     count = "all" if seen == 1 else f"{int(bad[begin:].sum()):,}"
-    text = f"{metric} is {told} in {count} of its last {len(at) - begin:,} rows"
+    text = f"{metric} is {description} in {count} of its last {len(at) - begin:,} rows"
     if seen < share:
         text += f" (limit {share:.0%}); median {median(values[begin:]):.3g}"
         return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
@@ -62,7 +64,7 @@ def stays(run: Run, metric: str, bad: Bools, told: str, *, level: float, share: 
 
 
 def ends_of(values: Floats, rows: int) -> tuple[float, float] | None:
-    """The medians of the first and of the last tenth of the rows; None for too few of them."""
+    """Return the medians of the first and of the last tenth of the rows; None for too few of them."""
     part = max(rows, len(values) // 10)
     return (median(values[:part]), median(values[-part:])) if len(values) >= 2 * part else None
 
@@ -109,20 +111,20 @@ def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: flo
     sums = np.concatenate(([0], np.cumsum(bad)))
     shares = (sums[rows:] - sums[:-rows]) / rows
     enough = shares >= share
-    place = int(np.argmax(enough if enough.any() else shares))
-    text = f"{metric} is at least {level:g} in {against(float(shares[place]), share, '.0%')} of the {rows} rows "
+    index = int(np.argmax(enough if enough.any() else shares))
+    text = f"{metric} is at least {level:g} in {against(float(shares[index]), share, '.0%')} of the {rows} rows "
     text += (
-        f"from step {int(at[place]):,} on (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
+        f"from step {int(at[index]):,} on (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
     )
-    found = (Evidence(text, metric, (int(at[place]), int(at[place + rows - 1])), float(shares[place]), share),)
+    found = (Evidence(text, metric, (int(at[index]), int(at[index + rows - 1])), float(shares[index]), share),)
     if not enough.any():
         return Answer(NO, found)
-    onset = place + int(np.argmax(bad[place : place + rows]))
+    onset = index + int(np.argmax(bad[index : index + rows]))
     return Answer(YES, found, onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
 
 
 def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
-    """The answer where a metric gains all the same; None where it does not, or nobody knows."""
+    """Answer no where a metric gains all the same; None where it does not, or that is not known."""
     if run.get(metric) is None:
         return None
     _, values = finite(run.series[metric])
@@ -158,8 +160,8 @@ def stays_near_zero(
     if refused:
         return refused
     bad = np.abs(finite(run.series[metric])[1]) <= level
-    told = f"within {level:g} of 0" if level else "exactly 0"
-    return stays(run, metric, bad, told, level=level, share=share, rows=rows, steps=steps)
+    description = f"within {level:g} of 0" if level else "exactly 0"
+    return stays(run, metric, bad, description, level=level, share=share, rows=rows, steps=steps)
 
 
 @predicate(source=f"{GUIDE}; key metrics for RL", labels=(YES, "one", NO))

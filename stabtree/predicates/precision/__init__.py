@@ -1,1 +1,1 @@
-"""Section 3: mixed precision. Overflow, and what the loss scale tells of it."""
+"""Section 3: mixed precision. Overflow, and what the loss scale shows of it."""

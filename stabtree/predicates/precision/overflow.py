@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
-from stabtree.common.stats import interval, stretches, true_at_end
+from stabtree.common.stats import interval, is_counter, stretches, true_at_end
 from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
@@ -31,7 +31,8 @@ def nonfinite_grad(
         return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and not np.isfinite(grad_norm.values).all():
         return _logged_overflow(grad_norm)
-    if loss is not None and (bad := ~np.isfinite(loss.values)).any():
+    bad = ~np.isfinite(loss.values) if loss is not None else np.zeros(0, dtype=bool)
+    if loss is not None and bad.any():
         step = int(loss.steps[bad][0])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
         return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
@@ -49,7 +50,7 @@ ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well betwee
 
 
 def only_overflows(grad_norm: Series | None) -> bool:
-    """Whether a log tells of nothing but overflows."""
+    """Return whether a log reports nothing but overflows."""
     return grad_norm is not None and not np.isfinite(grad_norm.values).any()
 
 
@@ -73,7 +74,7 @@ class Overflows(NamedTuple):
 
 
 def late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
-    """Overflows of the second half; a step counts when its loss or its grad_norm is not finite."""
+    """Count the overflows of the second half: steps whose loss or grad_norm is not finite."""
     bad: set[int] = set()
     steps = np.zeros(0, dtype=np.int64)
     for series in (loss, grad_norm):
@@ -94,8 +95,8 @@ def overflow_fingerprint(
     grad_norm: Series | None = None,
     loss_scale: Series | None = None,
     *,
-    most_in_row: int,
-    most_single: int,
+    max_in_row: int,
+    max_single: int,
     single_share: float,
 ) -> Answer:
     """Do the signs point to fp16 overflow, or to a NaN that fp32 would have had as well?
@@ -104,19 +105,19 @@ def overflow_fingerprint(
     scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
     and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
     logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. What breaks first
-    within one row that stands for several steps is not seen. In bf16 and fp32 nothing can pass fp16's maximum:
+    within one row that covers several steps is not seen. In bf16 and fp32 nothing can pass fp16's maximum:
     `fp32_nan`. `transient`: the loss never broke, or got over it; `isolated` in fp16, where single overflows are how a
-    scaler works, and where nothing says that the run is not, if late in the run never more than `most_in_row` came in a
-    row and in all at most `single_share` of the steps (`most_single` in a short log).
+    scaler works, and where nothing says that the run is not, if late in the run never more than `max_in_row` came in a
+    row and in all at most `single_share` of the steps (`max_single` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
         late = late_overflows(loss, grad_norm)
-        few = late.in_row <= most_in_row and late.total <= max(most_single, single_share * len(loss) / 2)
+        few = late.in_row <= max_in_row and late.total <= max(max_single, single_share * len(loss) / 2)
         if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
-            return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row)),))
+            return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(max_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = loss_break.step
     dtype = run.setting("dtype")
@@ -161,7 +162,7 @@ class Storm(NamedTuple):
 
 
 def _unordered(loss: Series, grad_norm: Series, broke: int) -> bool:
-    """Whether grad_norm was finite up to the row in which the loss breaks, breaks there, and a row is several steps."""
+    """Return whether grad_norm breaks in the same row as the loss, and a row is several steps: no order is visible."""
     bad = ~np.isfinite(grad_norm.values)
     here = bad & (grad_norm.steps == broke)
     return interval(loss.steps) > 1 and bool(here.any()) and not bad[grad_norm.steps < broke].any()
@@ -185,15 +186,15 @@ def _storm(grad_norm: Series, loss_break: Break) -> Storm:
 
 
 def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) -> Evidence:
-    """Whether the scale was halved on the way into the break: in the storm, or in the rows before."""
+    """Return whether the scale was halved on the way into the break: in the storm, or in the rows before."""
     broke = loss_break.step
     steps, values = finite(loss_scale)
     rows = np.flatnonzero(steps <= broke)[-loss_break.recovered_rows :]
     start = min(int(rows[0]) if len(rows) else 0, int(np.searchsorted(steps, storm.first)) if storm else len(steps))
     before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
     halved = int((before[1:] < FELL * before[:-1]).sum())
-    told = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
-    text = f"the loss scale {told} before the break"
+    change = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
+    text = f"the loss scale {change} before the break"
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
 
 
@@ -201,16 +202,19 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
 def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least: int) -> Answer:
     """Are more and more steps skipped?
 
-    The counter may be cumulative or per row. Yes when the second half has at least `least` skipped steps, in more than
-    `late_share` of its steps, and more than `factor` times as many as the first half.
+    The counter may be cumulative or per row; one that never falls is cumulative. Yes when the second half has at least
+    `least` skipped steps, in more than `late_share` of its steps, and more than `factor` times as many as the first
+    half.
     """
     steps, values = finite(skipped_steps)
-    cumulative = bool((np.diff(values) >= 0).all()) and float(values[-1]) > 1
-    counts = np.maximum(np.diff(values, prepend=values[0]) if cumulative else values, 0.0)
+    counts = values
+    if is_counter(values):
+        counts = np.diff(values, prepend=values[0])
+    counts = np.maximum(counts, 0.0)
     half = len(counts) // 2
     first, second = float(counts[:half].sum()), float(counts[half:].sum())
-    taken = max(1.0, float(steps[-1] - steps[half]))
-    share = min(second / taken, 1e100)
+    taken = float(steps[-1] - steps[half - 1])  # a row counts the steps since the one before
+    share = min(second / taken, 1.0)  # a counter of micro-batches may count several a step
     text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
     found = (Evidence(text, "skipped_steps", (int(steps[half]),), share, late_share),)
     yes = second >= least and share > late_share and second > factor * first

@@ -27,7 +27,7 @@ def loss_scale_history(
     *,
     collapse_below: float,
     net_halvings: int,
-    most_in_row: int,
+    max_in_row: int,
     floored_rows: int,
     floored_halvings: int,
     forgiving: bool,
@@ -38,10 +38,10 @@ def loss_scale_history(
     after `floored_halvings`: a scaler with a floor, since no scaler that finds its level makes so many. `constant`:
     never moved although something overflows late in
     the run. `backoff`: over the second half of the run the scale lost at most `net_halvings` on balance, never
-    more than `most_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
+    more than `max_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
     `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps (N is
     measured and shown; torch's default is 2,000) and halve on every overflow. The labelled healthy runs halve and
-    double in turns, with one overflow at a time. Without `forgiving`, the document's letter, a scale that was
+    double in turns, with one overflow at a time. Without `forgiving`, the document's own rule, a scale that was
     ever below `collapse_below` has collapsed, and one that never moves is constant.
     """
     if loss is None and only_overflows(grad_norm):
@@ -50,7 +50,7 @@ def loss_scale_history(
         once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
         return once or unknown(scale.reason, *scale.missing)
     late = late_overflows(loss, grad_norm)
-    evidence = _told(scale, late, collapse_below, most_in_row)
+    evidence = _history_evidence(scale, late, collapse_below, max_in_row)
     fallen = scale.last if forgiving else scale.lowest
     sound = not isinstance(loss_break, Break) or loss_break.ends_finite
     halved = scale.drops >= floored_halvings and scale.last <= scale.highest / 2**floored_halvings
@@ -61,12 +61,12 @@ def loss_scale_history(
         return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good)
     if not scale.drops and not scale.rises:
         return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
-    healthy = sound and late.in_row <= most_in_row and scale.net_halvings <= net_halvings
+    healthy = sound and late.in_row <= max_in_row and scale.net_halvings <= net_halvings
     return Answer("backoff" if healthy else "dynamic", evidence)
 
 
 def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
-    """The backoff of a log that shows the scale only where it is lowered, and shows that once."""
+    """Answer `backoff` for a log that shows the scale only where it is lowered, and shows that once."""
     bad = 0 if grad_norm is None else int(np.count_nonzero(~np.isfinite(grad_norm.values)))
     if loss is None or not np.isfinite(loss.values).all():
         return None
@@ -77,28 +77,30 @@ def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | N
     return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
 
 
-def _told(history: ScaleHistory, late: Overflows, collapse_below: float, most_in_row: int) -> tuple[Evidence, ...]:
+def _history_evidence(
+    history: ScaleHistory, late: Overflows, collapse_below: float, max_in_row: int
+) -> tuple[Evidence, ...]:
     text = f"second half of the run: {late.total:,} steps overflow, at most {late.in_row:,} in a row"
     if not history.drops and not history.rises:
         still = f"loss scale is {history.first:,.6g} throughout"
         moves = Evidence(still, "loss_scale", (), history.first)
     else:
         every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
-        told = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
-        told += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
-        moves = Evidence(told, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
+        history_text = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
+        history_text += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
+        moves = Evidence(history_text, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
         spent = history.last < SMALLEST and not history.net_halvings
         text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
-    return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(most_in_row))
+    return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(max_in_row))
 
 
 @predicate(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))
 def no_scale_helps(
-    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, least_scale: float
+    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, min_scale: float
 ) -> Answer:
     """Is the gradient itself NaN, whatever the scale?
 
-    Likely where the scale fell below `least_scale` and every row from the beginning of its fall to the end of the log
+    Likely where the scale fell below `min_scale` and every row from the beginning of its fall to the end of the log
     has no finite gradient, while the loss is finite in all of them. A scaled gradient that passes fp16's maximum does
     so no longer once the scale is small enough; a NaN that the backward pass makes is there at any scale. Only possible
     where the loss is broken as well: then the forward pass may have passed that maximum.
@@ -112,8 +114,8 @@ def no_scale_helps(
     sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
     text = f"the scale fell to {lowest:,.4g} from step {start:,} on; there {sound:,} of {len(gradients):,} rows have "
     text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
-    found = (Evidence(text, "loss_scale", (start,), lowest, least_scale),)
-    if lowest >= least_scale or sound:
+    found = (Evidence(text, "loss_scale", (start,), lowest, min_scale),)
+    if lowest >= min_scale or sound:
         return Answer(NO, found)
     return Answer(POSSIBLE if broken else LIKELY, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence
@@ -10,7 +11,7 @@ from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarest
 from stabtree.predicates.registry import predicate
-from stabtree.predicates.spikes.panels import LrPanel, NormPanel, batch_panel, grad_norm_panel, lr_panel
+from stabtree.predicates.spikes.panels import LrJumpLimits, NormPanelLimits, batch_panel, grad_norm_panel, lr_panel
 
 if TYPE_CHECKING:
     from stabtree.facts.batches import Batches
@@ -61,23 +62,23 @@ def spike_cause(
     themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is
     minor.
     """
-    top, guarded = spike.top, spike.look.guarded
-    lr_bars = LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows)
-    norm_bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
+    top, guarded = spike.top, spike.params.guarded
+    lr_limits = LrJumpLimits(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows)
+    norm_limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
     panels = {
-        "lr_jump": lr_panel(run, lr, top, lr_bars),
+        "lr_jump": lr_panel(run, lr, top, lr_limits),
         "duplicate_batch": batch_panel(batches, spike),
-        "bad_batch": grad_norm_panel(run, grad_norm, spike, norm_bars),
+        "bad_batch": grad_norm_panel(run, grad_norm, spike, norm_limits),
     }
-    notes = tuple(e for panel in panels.values() for e in panel.evidence)
-    gaps = tuple(metric for panel in panels.values() for metric in panel.missing)
+    notes = tuple(chain.from_iterable(panel.evidence for panel in panels.values()))
+    gaps = tuple(chain.from_iterable(panel.missing for panel in panels.values()))
     share = spike.share(top.peak)
-    expected = rarest(loss, top, spike.look)
+    expected = rarest(loss, top, spike.params)
     rare = expected < far_chance and (share > far_share or _times(top) > far_factor)
     text = f"{_rarity_text(expected, far_chance, share, far_share)}, to {against(_times(top), far_factor)}× the "
     height = Evidence(f"{text}mean before it (limit {far_factor:g}×)", "loss", (top.step,), expected, far_chance)
-    # Neighbours may be alike, and a loss that stands still has no noise of its own: neither is rare by numbers alone.
-    unlikely = rarest(loss, top, spike.look, alone=True) < no_chance and spike.covered > 0
+    # Neighbours may be alike, and a constant loss has no noise of its own: neither is rare by numbers alone.
+    unlikely = rarest(loss, top, spike.params, alone=True) < no_chance and spike.covered > 0
     beyond = _beyond(loss, spike, start_factor, start_rows, unlikely=unlikely)
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
@@ -93,13 +94,13 @@ def spike_cause(
         )
     label = (strong + weak)[0]
     panel = panels[label]
-    told = (*panel.evidence, height, *(e for e in notes if e not in panel.evidence))
+    evidence = (*panel.evidence, height, *(e for e in notes if e not in panel.evidence))
     good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
-    return Answer(label, told, missing=gaps, onset_step=top.step, last_good_step=good)
+    return Answer(label, evidence, missing=gaps, onset_step=top.step, last_good_step=good)
 
 
 def _times(top: Excursion) -> float:
-    """The peak over the mean before it; 0 for a loss that is not positive."""
+    """Return the peak over the mean before it; 0 for a loss that is not positive."""
     return min(top.peak / top.mean, 1e300) if top.mean > 0 else 0.0
 
 
@@ -112,8 +113,8 @@ def _rarity_text(expected: float, far_chance: float, share: float, far_share: fl
 
 
 def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *, unlikely: bool) -> Answer:
-    """Whether a spike goes beyond what healthy runs do by themselves: yes in height and length, likely in either."""
-    top, horizon_steps = spike.top, spike.look.horizon(loss)
+    """Judge whether a spike exceeds what healthy runs do: yes in height and length, likely in either."""
+    top, horizon_steps = spike.top, spike.params.horizon(loss)
     steps, values = finite(loss)
     start = float(max(values[0], median(values[: max(start_rows, 1)])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
@@ -125,4 +126,6 @@ def _beyond(loss: Series, spike: Spike, start_factor: float, start_rows: int, *,
     slow = took > max(horizon_steps, interval(steps))
     found = (Evidence(text, "loss", (top.step, top.peak_step), times, start_factor),)
     high = times > start_factor
-    return Answer(YES if high and slow else LIKELY if high or slow or unlikely else NO, found)
+    if high and slow:
+        return Answer(YES, found)
+    return Answer(LIKELY if high or slow or unlikely else NO, found)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
 
 
-class LrPanel(NamedTuple):
-    """When a learning rate jumps at a spike; see `lr_jumps_at_spike`."""
+class LrJumpLimits(NamedTuple):
+    """Limits of a jump of the learning rate at a spike; see `lr_jumps_at_spike`."""
 
     factor: float
     falls: bool
@@ -33,8 +33,8 @@ class LrPanel(NamedTuple):
     nearby_rows: int
 
 
-class NormPanel(NamedTuple):
-    """When a grad_norm speaks of a bad batch; see `grad_norm_at_spike`."""
+class NormPanelLimits(NamedTuple):
+    """Limits of a grad_norm that points to a bad batch; see `grad_norm_at_spike`."""
 
     factor: float
     likely_factor: float
@@ -62,7 +62,7 @@ def lr_jumps_at_spike(
     because it goes back to a rate that the run had before, no more than `lr_back_factor` times above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return lr_panel(run, lr, spike.top, LrPanel(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
+    return lr_panel(run, lr, spike.top, LrJumpLimits(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
 
 
 @predicate(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
@@ -94,18 +94,18 @@ def grad_norm_at_spike(
     explain (fewer than `grad_norm_chance` such rows expected in the whole run) makes one likely: labelled bad batches
     lie below 1e-4, spikes of healthy runs that reach twice the mean above 0.02.
     """
-    bars = NormPanel(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
-    return grad_norm_panel(run, grad_norm, spike, bars)
+    limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
+    return grad_norm_panel(run, grad_norm, spike, limits)
 
 
 def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
-    """What `batch_repeats_at_spike` answers; unknown also where the batches are."""
+    """Answer `batch_repeats_at_spike`; unknown also where the batches are."""
     if isinstance(batches, Unknown):
         return unknown(batches.reason, *batches.missing)
     top, series = spike.top, batches.series
     if series.steps[-1] < top.step or series.steps[0] >= top.step:
         return unknown("batch_id is not logged around the spike", "batch_id")
-    found = batches.around(top.step, spike.look.window_steps)
+    found = batches.around(top.step, spike.params.window_steps)
     if found is None:
         before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
         text = (
@@ -125,36 +125,36 @@ def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
 
 
 def _rows_at(steps: Ints, top: Excursion, rows: int) -> tuple[int, int]:
-    """Rows around the onset of a spike as a half-open range: what comes long after it is not its cause."""
+    """Return the rows around the onset of a spike as a half-open range: what comes long after it is not its cause."""
     start = int(np.searchsorted(steps, top.step))
     return max(start - rows, 0), min(start + rows, len(steps))
 
 
-def lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Answer:
-    """What `lr_jumps_at_spike` answers; unknown also where no rate was logged."""
+def lr_panel(run: Run, lr: Series | None, top: Excursion, limits: LrJumpLimits) -> Answer:
+    """Answer `lr_jumps_at_spike`; unknown also where no rate was logged."""
     if lr is None:
         return unknown("lr was not logged", "lr")
     steps, values = finite(lr)
-    start, end = _rows_at(steps, top, bars.nearby_rows)
-    factor = bars.factor
+    start, end = _rows_at(steps, top, limits.nearby_rows)
+    factor = limits.factor
     if start < 1 or end - start < 2 or steps[-1] < top.step:
         return _same_on_both_sides(steps, values, top, factor)
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
-    sizes = np.abs(changes) if bars.falls else changes
+    sizes = np.abs(changes) if limits.falls else changes
     near, before = sizes[start - 1 : end - 1], changes[: start - 1]
     usual = median(np.abs(before)) if len(before) else 0.0
     at = int(np.argmax(near))
     row = start + at
     jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
-    limit = max(float(np.log(max(factor, 1e-300))), bars.usual_factor * usual)
+    limit = max(float(np.log(max(factor, 1e-300))), limits.usual_factor * usual)
     if near[at] <= limit:
         text = _continuous(steps[start:end], changes[start - 1 : end - 1], jump, factor)
         allowed = float(np.exp(min(limit, 690.0)))
         return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or (not bars.falls and values[row] <= bars.back_factor * values[:row].max()):
+    if planned or (not limits.falls and values[row] <= limits.back_factor * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{jump:.3g} at step {step:,} as planned: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
@@ -164,7 +164,7 @@ def lr_panel(run: Run, lr: Series | None, top: Excursion, bars: LrPanel) -> Answ
 
 
 def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: float) -> Answer:
-    """What a learning rate that is logged far more rarely than the loss says: that it is the same before and after."""
+    """Answer no where a rarely logged learning rate is the same before and after the spike, else unknown."""
     after = int(np.searchsorted(steps, top.step))
     if not 0 < after < len(steps) or values[after] != values[after - 1]:
         return unknown("lr is not logged around the spike", "lr")
@@ -174,7 +174,7 @@ def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: flo
 
 
 def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str:
-    """That lr does not jump, in words: with a fall, or a rise that is usual in this run, where there is one."""
+    """Describe that lr does not jump, with its fall, or a rise that is usual in this run, where there is one."""
     low = int(np.argmin(changes))
     fall = float(np.exp(np.clip(changes[low], -690.0, 690.0)))
     if jump > factor:
@@ -188,18 +188,18 @@ def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str
 
 
 def _at_every_row(run: Run, lr: Series) -> bool:
-    """Whether a learning rate was logged wherever the loss was."""
+    """Return whether the learning rate was logged wherever the loss was."""
     loss = run.get("loss")
     return loss is not None and bool(np.isin(loss.steps, lr.steps).all())
 
 
-def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: NormPanel) -> Answer:
-    """What `grad_norm_at_spike` answers; unknown also where no norm was logged."""
+def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: NormPanelLimits) -> Answer:
+    """Answer `grad_norm_at_spike`; unknown also where no norm was logged."""
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
-    top, factor = spike.top, bars.factor
-    _, end = _rows_at(grad_norm.steps, top, bars.nearby_rows)
-    inside = (grad_norm.steps >= top.step - spike.look.window_steps) & (grad_norm.steps < top.step)
+    top, factor = spike.top, limits.factor
+    _, end = _rows_at(grad_norm.steps, top, limits.nearby_rows)
+    inside = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
     before = grad_norm.values[inside & np.isfinite(grad_norm.values)]
     if grad_norm.steps[-1] < top.step or not len(before) or float(before.mean()) <= 0:
         return unknown("grad_norm is not logged around the spike", "grad_norm")
@@ -216,8 +216,8 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, bars: Norm
     text = f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,} (more than "
     text += f"{factor:g}× confirms a bad batch"
     verdict = YES if ratio > factor else NO
-    if verdict == NO and ratio > bars.likely_factor:
-        expected = rarity(grad_norm, step, spike.look)
-        verdict = LIKELY if expected < bars.chance else NO
-        text += f"; by chance {expected:.1g} such steps are expected, below {bars.chance:g} makes one likely"
+    if verdict == NO and ratio > limits.likely_factor:
+        expected = rarity(grad_norm, step, spike.params)
+        verdict = LIKELY if expected < limits.chance else NO
+        text += f"; by chance {expected:.1g} such steps are expected, below {limits.chance:g} makes one likely"
     return Answer(verdict, (Evidence(f"{text})", "grad_norm", (step,), ratio, factor),))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion
     from stabtree.run import Run, Series
 
-LISTED = 8  # spikes told one by one; the rest are counted
+LISTED = 8  # spikes listed one by one; the rest are counted
 
 
 def _describe(spike: Excursion) -> str:
@@ -40,25 +40,27 @@ def spike(spike: Spike) -> Answer:
     """Does the loss jump above its recent mean by more than noise explains?
 
     Document: loss[t] > mean + `sigma` sigma of the `window_steps` steps before t. On pure noise that fires by
-    chance, on the labelled healthy runs in more than half of them, so a step must also stand so high
-    that the upper tail of the run's own scores makes fewer than `chance` such steps expected in the
-    whole run. A level that shifts counts as well, however high the tail of single rows is: the median of `shift_rows`
-    rows above `shift_sigma`, and by `shift_share` of all that the loss covers. A chance of 1 is the document's letter.
-    Where a reward is logged, the loss of reinforcement learning bursts by nature, and the reward is what tells.
+    chance, on the labelled healthy runs in more than half of them, so a step must also be so high that the upper tail
+    of the run's own scores makes fewer than `chance` such steps expected in the whole run. A level that shifts counts
+    as well, however high the tail of single rows is: the median of `shift_rows` rows above `shift_sigma`, and by
+    `shift_share` of all that the loss covers. A chance of 1 is the document's own rule. Where a reward is logged, the
+    loss of reinforcement learning bursts by nature, and the reward decides.
     """
     top, search = spike.top, spike.search
     allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "no"
     text = f"{_describe(top)} (σ of {spike.window}; by chance {allowed} such steps are expected)"
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
-        height, bar = top.shift_sigma, spike.look.shift_bar(search.rows)
-        text += f"; the level shifts: the median of {spike.look.shift_rows} rows is {height:.3g}σ higher"
+        height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)
+        text += f"; the level shifts: the median of {spike.params.shift_rows} rows is {height:.3g}σ higher"
     first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
-    told = [Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]]
+    evidence = [
+        Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]
+    ]
     if len(others) > LISTED:
-        told.append(Evidence(f"and {len(others) - LISTED:,} smaller ones", "loss"))
-    return Answer(YES, (first, *told), onset_step=top.step, last_good_step=top.last_good_step)
+        evidence.append(Evidence(f"and {len(others) - LISTED:,} smaller ones", "loss"))
+    return Answer(YES, (first, *evidence), onset_step=top.step, last_good_step=top.last_good_step)
 
 
 @predicate(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), absent=UNKNOWN)
@@ -76,18 +78,18 @@ def spike_recovers(
 
     Document: within mean + `back_sigma` sigma inside `horizon_steps`. One low point is no recovery (after an unclipped
     gradient under Adam the loss can touch normal once and drift up again), so the median of `back_rows` rows must be
-    back. Many real recoveries take longer, so a later one counts, and so does a loss that stays up
-    by no more than `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss
-    need only come back to its mean before that. `late_counts` off is the document's letter for all of these.
+    back. Many real recoveries take longer, so a later one counts, and so does a loss that stays up by no more than
+    `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss need only come back
+    to its mean before that. Without `late_counts` the document's own rule decides instead of all these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
     explain (fewer than `open_chance` such steps expected), and with its last rows still above; else it is unknown.
     `climbs`: the loss took longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way
     up, so it is a divergence and no spike: a jump that is logged every 100 steps takes one row, or two where rows are
     means.
     """
-    top, look = spike.top, spike.look
-    horizon_steps = look.horizon(loss)
-    level = f"mean + {look.back_sigma:g}σ = {spike.back_level:.4g}"
+    top, params = spike.top, spike.params
+    horizon_steps = params.horizon(loss)
+    level = f"mean + {params.back_sigma:g}σ = {spike.back_level:.4g}"
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
@@ -97,12 +99,12 @@ def spike_recovers(
         return Answer(YES if fast or late_counts else NO, found)
     steps, values = finite(loss)
     last = int(steps[-1])
-    if last - top.step < horizon_steps or int((steps > top.step).sum()) < look.back_rows:
+    if last - top.step < horizon_steps or int((steps > top.step).sum()) < params.back_rows:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
-        share, expected = spike.share(top.peak), rarest(loss, top, look)
+        share, expected = spike.share(top.peak), rarest(loss, top, params)
         reason += f", after a rise by {share:.0%} of its range (limit {open_share:.0%}); by chance {expected:.1g} such "
         found = (Evidence(f"{reason}steps are expected", "loss", (top.step, last), share, open_share),)
-        still = median(values[steps > top.peak_step][-look.back_rows :]) > spike.back_level
+        still = median(values[steps > top.peak_step][-params.back_rows :]) > spike.back_level
         wide = (
             (still or steps[-1] == top.peak_step) and share > open_share and (expected < open_chance or not late_counts)
         )
@@ -117,20 +119,20 @@ def spike_recovers(
 def _stayed_up(
     loss: Series, spike: Spike, batches: Batches | Unknown, ends: float, plain: Evidence, climb_rows: int
 ) -> Answer:
-    """Whether a loss that is not back at the mean before the spike is nevertheless well, or climbed slowly."""
+    """Answer for a loss that is not back at the mean before the spike: it may still be well, or have climbed slowly."""
     steps, values = finite(loss)
-    top, look = spike.top, spike.look
+    top, params = spike.top, spike.params
     share = spike.share(ends)
-    if share <= look.lasting_share:
+    if share <= params.lasting_share:
         text = (
-            f"the loss ends at {ends:.4g}, within {look.lasting_share:.0%} of its range of the mean before the spike "
+            f"the loss ends at {ends:.4g}, within {params.lasting_share:.0%} of its range of the mean before the spike "
         )
         text += f"({top.mean:.4g})"
-        return Answer(YES, (Evidence(text, "loss", plain.steps, share, look.lasting_share),))
-    repeats = None if isinstance(batches, Unknown) else batches.around(top.step, look.window_steps)
+        return Answer(YES, (Evidence(text, "loss", plain.steps, share, params.lasting_share),))
+    repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
         since = int(batches.series.steps[repeats.first])
-        before = values[(steps >= since - look.window_steps) & (steps < since)]
+        before = values[(steps >= since - params.window_steps) & (steps < since)]
         if len(before) and ends <= float(before.mean()):
             text = f"the loss ends at a level of {ends:.4g}, below its mean of {before.mean():.4g} before the "
             text += "loader got stuck "
@@ -139,9 +141,9 @@ def _stayed_up(
     start = int(np.searchsorted(steps, top.last_good_step))
     half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
     took, rows = int(steps[half]) - top.last_good_step, half - start
-    if took > look.window_steps and rows > climb_rows:
+    if took > params.window_steps and rows > climb_rows:
         text = f"{plain.text}; it took {took:,} steps for the first half of the way up: a divergence, not a spike"
-        window = float(look.window_steps)
+        window = float(params.window_steps)
         return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), window),))
     return Answer(NO, (plain,))
 
@@ -155,19 +157,19 @@ def grad_norm_leads(
     factor: float,
     rows: Count,
     lead_rows: Count,
-    least_rows: int,
-    least_lead_rows: int,
+    min_rows: int,
+    min_lead_rows: int,
 ) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
-    Read are the `rows` rows before the spike, `least_rows` at least: but for the last `lead_rows` they give its usual
-    level, and yes takes at least `least_lead_rows` rows in a row, up to the spike, above `factor` times that level and
+    Read are the `rows` rows before the spike, `min_rows` at least: but for the last `lead_rows` they give its usual
+    level, and yes takes at least `min_lead_rows` rows in a row, up to the spike, above `factor` times that level and
     `sigma` robust deviations.
     """
     top = spike.top
     steps, values = finite(grad_norm)
     end = int(np.searchsorted(steps, top.step))
-    if end < max(least_rows, 1):
+    if end < max(min_rows, 1):
         return unknown("too few rows of grad_norm before the spike", "grad_norm")
     before = values[max(0, end - rows) : end]
     usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
@@ -182,8 +184,8 @@ def grad_norm_leads(
     if not led:
         text = f"grad_norm did not rise above {bar:.3g} (usual {level:.3g}) right before the spike at step {top.step:,}"
     text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
-    found = (Evidence(text, "grad_norm", (top.step,), float(led), float(least_lead_rows)),)
-    return Answer(YES if led >= max(least_lead_rows, 1) else NO, found)
+    found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
+    return Answer(YES if led >= max(min_lead_rows, 1) else NO, found)
 
 
 @predicate(source="measured: a batch that is drawn again and again", min_points=12)
@@ -247,7 +249,7 @@ def loss_collapses(
 
 
 def _lowest(values: Floats, rows: int) -> Floats:
-    """The lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
+    """Return the lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
     count, width = len(values) - rows + 1, 1
     while 2 * width <= rows:
         values, width = np.minimum(values[:-width], values[width:]), 2 * width
@@ -255,7 +257,7 @@ def _lowest(values: Floats, rows: int) -> Floats:
 
 
 def _settled(windows: Floats, share: float) -> Bools:
-    """Which windows (n, rows) of the loss stand level."""
+    """Return the mask of flat windows (n, rows) of the loss, shape (n,)."""
     middle, half = row_medians(windows), windows.shape[1] // 2
     first, last = row_medians(windows[:, :half]), row_medians(windows[:, half:])
     level = np.abs(first - last) < share * np.minimum(first, last)
@@ -263,7 +265,7 @@ def _settled(windows: Floats, share: float) -> Bools:
 
 
 def _rates(lr: Series | None, first: int, last: int) -> Floats:
-    """The learning rates from one step to another."""
+    """Return the learning rates from one step to another."""
     if lr is None:
         return np.zeros(0)
     steps, values = finite(lr)

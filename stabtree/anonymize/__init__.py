@@ -1,1 +1,0 @@
-"""Logs without names: numbers and columns stay, what may tell of people and places goes."""

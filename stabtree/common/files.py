@@ -1,0 +1,99 @@
+"""How files were read: their columns, what was skipped, what may be an error, and how to recognise them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A line of a file that could not be read, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """How one column of a file was used.
+
+    Attributes:
+        name: the column as the file spells it.
+        metric: the metric, `step`, `epoch` or `rank` that it was read as; None when ignored.
+        why: for an ignored column the reason, for a used one what was special about it.
+        logged: cells that hold a value; None for a column that was not read.
+        first: first finite value.
+        last: last finite value.
+        nonfinite: cells that hold a NaN or an infinity.
+        misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
+        filled: cells that hold anything.
+    """
+
+    name: str
+    metric: str | None
+    why: str = ""
+    logged: int | None = None
+    first: float | None = None
+    last: float | None = None
+    nonfinite: int = 0
+    misread: int = 0
+    filled: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """How one file was read.
+
+    Attributes:
+        path: the file as it was named.
+        format: the loader's name, with what it found (`csv, ';' separated, utf-16`).
+        rows: data rows read.
+        columns: every column of the file, in its order.
+        skipped: the first lines that could not be read (at most 20).
+        skipped_count: the number of all such lines.
+        steps_from: what the steps were read from.
+        lost_share: the share of its bytes that are damaged, of a file that is read in records.
+    """
+
+    path: str
+    format: str
+    rows: int
+    columns: tuple[ColumnUse, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    skipped_count: int = 0
+    steps_from: str = ""
+    lost_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file that was read, as it can be recognised again.
+
+    Attributes:
+        path: the file as it was named.
+        size: its bytes; None if it was not hashed.
+        sha256: the hash of the file as it is stored; None if it was not hashed.
+        reason: why it was not hashed.
+    """
+
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a text log that holds no metrics but may report an error or a warning.
+
+    Attributes:
+        line: its 1-based number in the file.
+        text: the line, made safe to print and cut.
+        at_end: whether no row of metrics came after it.
+        source: whether it is indented, as source code quoted by a traceback is.
+    """
+
+    line: int
+    text: str
+    at_end: bool = False
+    source: bool = False

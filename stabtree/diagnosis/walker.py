@@ -1,0 +1,189 @@
+"""Walks a tree over a run, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import NO, UNKNOWN, Answer
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import near
+from stabtree.diagnosis.ignored import check_ignored
+from stabtree.diagnosis.person import answered_visit, check_answers, contradiction, person_can_answer, with_answer
+from stabtree.diagnosis.visits import Visit
+from stabtree.facts import facts_of
+from stabtree.predicates import predicate_named
+from stabtree.tree.model import Question
+from stabtree.tree.overrides import apply_overrides
+from stabtree.tree.params import find_node, resolved
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.visits import Walked
+    from stabtree.facts.registry import Facts, Param
+    from stabtree.run import Run
+    from stabtree.tree.model import Leaf, Tree
+    from stabtree.tree.overrides import Values
+    from stabtree.tree.params import Asking
+
+Ask = Callable[[Question], str | None]
+Overrides = Mapping[str, Mapping[str, "Param"]]
+Way = tuple[tuple[Visit, ...], "Leaf | None"]
+"""The visits of a walk, and the leaf that it ended at; None if it ended between two questions."""
+
+FOR_A_PERSON = "it is a question for a person"
+
+
+@dataclass(frozen=True, slots=True)
+class WalkOptions:
+    """The options of a walk: those of `diagnose`."""
+
+    literal: bool = False
+    overrides: Overrides = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+    applied: frozenset[str] = frozenset()
+    ignore: frozenset[str] = frozenset()
+
+
+def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) -> Walker:
+    """Check the options, apply a person's answers, and return a walk that has asked nothing yet."""
+    overrides, settings = apply_overrides(tree, options.overrides, literal=options.literal)
+    check_answers(tree, options.answers)
+    check_ignored(tree, sorted(options.ignore))
+    _check_applied(tree, options.applied)
+    walk = Walker(run, tree, options, ask, overrides, settings, facts_of(run, settings))
+    given = [(tree.questions[id_], word) for id_, word in options.answers.items()]
+    for question, word in given:
+        walk.against[question.id] = contradiction(question, word, walk.by_data, tree)
+    for question, word in given:
+        walk.believe(question, word)
+    return walk
+
+
+def _check_applied(tree: Tree, applied: frozenset[str]) -> None:
+    nodes = {leaf.of for leaf in tree.leaves.values() if leaf.escalate}
+    for id_ in sorted(applied - nodes):
+        known = ", ".join(sorted(nodes)) or "none in this tree"
+        problem = f"{id_!r} is not a node with fixes to escalate{near(id_, nodes)}"
+        raise StabtreeError(problem, where="--applied", hint=f"nodes: {known}")
+
+
+@dataclass(slots=True)
+class Walker:
+    """A walk with its state: besides what it was given, the visits so far and what became of a person's answers."""
+
+    run: Run
+    tree: Tree
+    options: WalkOptions
+    ask: Ask | None
+    overrides: Overrides  # of the nodes' own parameters
+    settings: Values  # the parameters of all facts
+    facts: Facts
+    seen: dict[str, Visit] = field(default_factory=dict)  # by question
+    against: dict[str, str] = field(default_factory=dict)  # how the log contradicts a person's answer, by question
+    unused: list[str] = field(default_factory=list)  # answers that decided nothing
+
+    def believe(self, question: Question, word: str) -> None:
+        """Apply the setting that a person's answer is, if it is one."""
+        run = with_answer(self.run, question, word)
+        if run is not self.run:
+            self.run, self.facts = run, facts_of(run, self.settings, self.facts.faults)
+
+    def walk_path(self) -> tuple[tuple[Visit, ...], Leaf]:
+        """Walk from the entry of the tree to the first leaf."""
+        visits, leaf = self._walk(self.tree.sections[0].entry, section="")
+        assert leaf is not None  # noqa: S101 - this walk may cross sections, and trees have no cycles
+        return visits, leaf
+
+    def walk_further(self, sections: Iterable[Walked]) -> Iterator[Way]:
+        """Walk each section whose entry question was not asked on the way, then on from a person's answers."""
+        for item in sections:
+            entry = item.section.entry
+            if item.walked and entry not in self.seen:
+                visits, leaf = self._walk(entry, section=item.section.id)
+                if visits:
+                    yield visits, leaf
+        yield from self._walk_answers()
+
+    def _walk_answers(self) -> Iterator[Way]:
+        """Walk on from a person's answers where no walk came by; yield the leaf only if an answer leads to it.
+
+        Only from questions that the log can't answer: the others are asked where they belong.
+        """
+        for id_ in self.options.answers:
+            question = self.tree.questions[id_]
+            if id_ in self.seen or question.test:
+                continue
+            visits, leaf = self._walk(id_, section=question.section)
+            # Past unanswered questions the walk may come to the leaf of another one, which nobody's answer proves.
+            answered = {visit.question.id for visit in visits if visit.given_by == "person"}
+            if leaf is not None and leaf.of not in answered:
+                leaf = None
+            if leaf is None:
+                self.unused.append(id_)
+            yield visits, leaf
+
+    def leaf_after(self, question: Question, word: str) -> Leaf:
+        """Return the leaf at which the path would end with one more answer of a person's, and nobody to ask."""
+        options = replace(self.options, answers={**self.options.answers, question.id: word})
+        against = {**self.against, question.id: ""}
+        other = replace(self, options=options, against=against, ask=None, seen={}, unused=[])
+        other.believe(question, word)
+        return other.walk_path()[1]
+
+    def answer_notes(self) -> Iterator[str]:
+        """Yield how the log contradicts a person's answers, and which of them decided nothing."""
+        asked = {visit.question.test for visit in self.seen.values()}
+        for id_, word in self.options.answers.items():
+            if self.against[id_]:
+                yield f"{id_} {self.against[id_]}"
+            elif id_ in self.unused:
+                yield f"{id_} answered {word}: nothing follows from that for this run"
+            elif id_ not in self.seen and self.tree.questions[id_].test not in asked:
+                yield f"{id_} answered {word}: not used, the walk of this run does not come to it"
+
+    def _walk(self, id_: str, section: str) -> Way:
+        """Walk from a question to a leaf; with a section, stop where the walk would leave it or repeat itself."""
+        visits: list[Visit] = []
+        while id_ in self.tree.questions:
+            question = self.tree.questions[id_]
+            if section and (question.section != section or id_ in self.seen):
+                return tuple(visits), None
+            visit = self._visit(question)
+            self.seen[id_] = visit
+            visits.append(visit)
+            id_ = question.go.get(visit.answer.verdict) or question.go[NO]
+        leaf = self.tree.leaves[id_]
+        if leaf.escalate and self.options.applied & {leaf.of, self.tree.leaves[leaf.escalate].of}:
+            leaf = self.tree.leaves[leaf.escalate]
+        return tuple(visits), leaf
+
+    def _visit(self, question: Question) -> Visit:
+        given = self.options.answers.get(question.id)
+        if given is not None:
+            return answered_visit(question, given, self.against[question.id])
+        answer = self.by_data(question)
+        if answer.verdict == UNKNOWN and self.ask is not None and person_can_answer(question):
+            word = self.ask(question)
+            if word:
+                self.believe(question, word)
+                return answered_visit(question, word)
+        return Visit(question, answer)
+
+    def by_data(self, question: Question) -> Answer:
+        """Return the log's answer to a question."""
+        predicate = predicate_named(question.test)
+        if predicate is None:
+            return Answer(UNKNOWN, reason=FOR_A_PERSON)
+        return predicate.answer(self.facts, self.params(question), "question", question.id)
+
+    def params(self, node: Asking) -> dict[str, Param]:
+        """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
+        found = resolved(self.tree, node, literal=self.options.literal, facts=self.facts.params)
+        chain: list[str] = [node.id]
+        while node.like:
+            node = find_node(self.tree, node.like)
+            chain.append(node.id)
+        for id_ in reversed(chain):
+            found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
+        return found

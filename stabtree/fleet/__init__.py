@@ -1,1 +1,0 @@
-"""Many runs at once: found below folders, judged in parallel, kept in a store, told worst first."""

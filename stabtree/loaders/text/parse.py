@@ -1,0 +1,276 @@
+"""Parses one line of a text log, whatever framework wrote it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import clean, plain
+from stabtree.loaders.text import grammar
+from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.line import MAX_STEP, Line, Pair, to_float
+from stabtree.metrics.table import normalize
+
+if TYPE_CHECKING:
+    from stabtree.metrics.names import Names
+
+_WORD = re.compile(r"[^\W\d]{2,}")
+# What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
+_BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
+_AROUND = " '\"[(tensor"  # what may separate a name from its number
+# A line with so many numbers is a table of something, not a step.
+MAX_PAIRS = 2000
+# No count of steps is longer.
+MAX_DIGITS = 16
+# A line has at most so many counters `12/391`; one with more is a table of ratios.
+MAX_COUNTS = 4
+
+
+def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
+    """Read one line, free of escape codes.
+
+    Args:
+        line: the line.
+        names: what the names of columns mean.
+        kinds: whether to accept losses named only by their kind (`xent`), and rewards of any name.
+    """
+    found = grammar.MLLOG.search(line)
+    if found:
+        return _mllog(found[1], names)
+    out = Line(rank=_rank_in_prefix(line))
+    counts: list[Pair] = []
+    end = grammar.past_prefix(line)
+    for number in grammar.NUMBER.finditer(line, end):
+        if len(out.metrics) >= MAX_PAIRS:
+            break
+        pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names, kinds=kinds)
+        name = ""
+        if pair and (pair.role or not number["total"]):
+            name = pair.name
+            if _is_pass(pair, line, number.end()):
+                counts.append(pair)
+            else:
+                _take(pair, out, kinds=kinds)
+        elif number["value"][-1].isalpha():  # nan or inf, without a name
+            continue
+        else:
+            _count(number, counts, out)
+        out.words += _words(line[end : number.start()], name)
+        end = _past(line, number.end())
+    out.words += _words(line[end:], "")
+    _settle_counts(counts, out)
+    _finish(line, out, names, kinds=kinds)
+    return out
+
+
+def _rank_in_prefix(line: str) -> Pair | None:
+    prefix = grammar.RANK_PREFIX.search(line[:200])
+    if not prefix:
+        return None
+    group = prefix.lastindex or 1
+    return Pair("rank", prefix[group], prefix.start(group), "rank")
+
+
+def _is_pass(pair: Pair, line: str, end: int) -> bool:
+    """Return whether a pair that ends at `end` numbers an epoch or a pass, as `Train: 3`."""
+    return pair.text.isdigit() and grammar.PASS.fullmatch(pair.name) is not None and line[end : end + 1] != "%"
+
+
+def _count(number: re.Match[str], counts: list[Pair], out: Line) -> None:
+    """Add a number without a name if it is a counter such as `12/391`."""
+    done, total = number["value"], number["total"]
+    if not total or not done.isdigit() or max(len(done), len(total)) >= MAX_DIGITS or int(done) > int(total):
+        return
+    if out.position is None or (not out.known and len(counts) < MAX_COUNTS):
+        counts.append(Pair("epoch", done, number.start("value"), "epoch"))
+        out.position = int(done), int(total)
+        out.percent = grammar.PERCENT.match(number.string, number.end()) is not None
+
+
+def _settle_counts(counts: list[Pair], out: Line) -> None:
+    """Take the first count of `[3/100][50/391]`, `[3/100] batch 50` and `Train: 3 [50/391]` as the epoch."""
+    if out.epoch or not out.position or not counts:
+        return
+    first = counts[0]
+    batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
+    if batch or len(counts) > 1:
+        out.epoch = Pair("epoch", first.text, first.start, "epoch")
+    if batch:
+        out.position = None
+
+
+def _past(line: str, end: int) -> int:
+    """Return where the text after a number and its unit begins."""
+    unit = grammar.UNIT.match(line, end)
+    if unit:
+        return unit.end()
+    return end
+
+
+def _words(text: str, name: str) -> int:
+    return max(0, len(_WORD.findall(text)) - len(_WORD.findall(name)))
+
+
+def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: bool) -> Pair | None:
+    """Return the pair that ends with a number; None if there is no name before it."""
+    key = grammar.KEY.search(line, start, number.start())
+    if not key:
+        return None
+    name = _BLANKS.split(key["name"])[-1].strip(".-/ ")
+    if "(" not in name:
+        name = name.rstrip(")")
+    kind, preference = role(name, names)
+    separator = key["sep"]
+    if not name or not (":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)):
+        return None
+    if kind in ("step", "epoch", "rank") and number["value"][-1].isalpha():
+        return None
+    return Pair(name, number["value"], number.start("value"), kind, preference)
+
+
+def _needs_no_sign(separator: str, name: str, kind: str, *, kinds: bool) -> bool:
+    """Return whether a blank suffices: in `loss 3.2`, but not in `Loaded 12 files` or `number of nan iterations`."""
+    if "[" in separator and kind not in ("epoch", "step"):
+        return False
+    return bool(kind) or (kinds and (name.lower().endswith("loss") or ("_" in name and grammar.is_reward(name))))
+
+
+def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
+    """Add a pair to the line by its role."""
+    if pair.role and not plain(pair.text):
+        out.problem = f"holds no number for its {clean(pair.name, 40)}: {clean(pair.text, 40)!r}"
+    elif pair.role == "step":
+        _take_step(pair, out)
+    elif pair.role == "epoch":
+        out.epoch = out.epoch or pair
+    elif pair.role == "rank":
+        out.rank = pair
+    else:
+        out.metrics.append(pair)
+        out.known = out.known or bool(pair.role) or grammar.may_train(pair.name, kinds=kinds)
+
+
+def _take_step(pair: Pair, out: Line) -> None:
+    before = out.step
+    if before and _is_length(pair.name, before.name):
+        out.metrics.append(Pair(pair.name, pair.text, pair.start))
+    elif not before or pair.preference < before.preference:
+        out.step = pair
+    elif pair.text != before.text and pair.preference == before.preference:
+        out.problem = "names several steps"
+
+
+def _is_length(name: str, counted: str) -> bool:
+    """Return whether steps beside a count of episodes are the length of one: `Episode 12 | Steps: 143`."""
+    return normalize(counted) in ("episode", "episodes") and normalize(name) in ("steps", "num_steps")
+
+
+def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
+    """Settle what only the whole line shows: held-out data, bars, numbers that are no steps."""
+    first = kinds and grammar.ITERATION.match(line)
+    if first and not (out.step or out.epoch):
+        out.step = Pair("iteration", first[1], first.start(1), "step")
+    elif out.problem and not out.known:
+        # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
+        out.step, out.problem = None, ""
+    if out.known:
+        _mark_evaluated(line, out, names)
+    if not out.epoch:
+        out.epoch = _glued_epoch(line)
+    if out.step:
+        _check_step(line, out, out.step)
+    if out.position:
+        out.bar = _bar(line)
+    if not out.problem and _lacks_loss(line, out, kinds=kinds):
+        out.problem = "has no number behind its loss"
+
+
+def _glued_epoch(line: str) -> Pair | None:
+    """Return the epoch of a line such as `12epoch`."""
+    found = grammar.GLUED_EPOCH.search(line)
+    if found:
+        return Pair("epoch", found[1], role="epoch")
+    return None
+
+
+def _check_step(line: str, out: Line, step: Pair) -> None:
+    """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
+    value = to_float(step.text)
+    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
+    if not abs(value) < MAX_STEP:
+        out.problem = out.problem or "names a step that is impossible"
+    elif step.text[0] == "-" and step.text[1:].isdecimal():
+        out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
+    elif value < 0 or not value.is_integer() or after.isalpha() or after == "%":
+        out.metrics.append(step)
+        out.step = None
+
+
+def _bar(line: str) -> str:
+    if grammar.KERAS_BAR.search(line):
+        return "keras"
+    if grammar.TQDM_BAR.search(line):
+        return "tqdm"
+    return ""
+
+
+def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
+    """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
+    if not out.step and "'" not in line:
+        return False
+    for pair in out.metrics:
+        if pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()):
+            return False
+    starts = [pair.start for pair in out.metrics]
+    for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
+        end = loss.end()
+        if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
+            return True
+    return False
+
+
+def _mark_evaluated(line: str, out: Line, names: Names) -> None:
+    """Rename the metrics after a word such as `eval`, as measured on held-out data."""
+    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line)]
+    out.held = any(held for _, held in tags)
+    if not out.held:
+        return
+    for index, pair in enumerate(out.metrics):
+        before = [held for start, held in tags if start < pair.start - len(pair.name)]
+        if before and before[-1] and pair.role not in ("", "eval_loss", "lr"):
+            out.metrics[index] = _held_out(pair, names)
+
+
+def _held_out(pair: Pair, names: Names) -> Pair:
+    named = _named(f"valid/{pair.name}", pair.text, names)
+    if named.role:
+        return named
+    return _named(f"valid/{pair.role}", pair.text, names)
+
+
+def _named(name: str, text: str, names: Names) -> Pair:
+    return Pair(name, text, -1, *role(name, names))
+
+
+def _mllog(text: str, names: Names) -> Line:
+    """Read an event of MLPerf: its number is in `value` or beside it in `metadata`, the step in `metadata`."""
+    out = Line()
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        if "loss" in text:
+            out.problem = "is an MLLOG event cut short"
+        return out
+    if not isinstance(event, dict):
+        return out
+    meta, value = event.get("metadata"), event.get("value")
+    cells = value if isinstance(value, dict) else {str(event.get("key")): value}
+    if isinstance(meta, dict):
+        cells = cells | meta
+    for name, cell in cells.items():
+        if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
+            _take(_named(name, str(cell), names), out)
+    # Events of the set-up name rates and sizes too, but no step.
+    out.known = out.known and out.step is not None
+    return out

@@ -1,0 +1,68 @@
+"""The trees that come with stabtree: where they are, and what can be read of them without parsing them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.tree.document import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAIN = "phase19"
+DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "errors")
+PREFLIGHT = "preflight"
+KNOWN = (*DEFAULT, PREFLIGHT)
+"""All that can be explained; a log is walked through the default ones, a configuration through the last."""
+HEAD = 2000  # characters
+_HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
+_TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
+
+
+def shipped() -> dict[str, Path]:
+    """Return the files of the shipped trees, by name."""
+    package = Path(__file__).parent.parent
+    folder = package / "_trees"  # in a wheel; in a checkout the trees are beside the package
+    if not folder.is_dir():
+        folder = package.parent / "trees"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+@cache
+def heads() -> Mapping[str, Part]:
+    """Return the name, title and condition of the default trees, from their first lines."""
+    known = shipped()
+    return {name: _head(known[name]) for name in DEFAULT if name in known}
+
+
+def _head(path: Path) -> Part:
+    found = dict(_HEAD.findall(path.read_text(encoding="utf-8")[:HEAD]))
+    words = found.get("when", "").strip("[] ").split(",")
+    when = tuple(word.strip() for word in words if word.strip())
+    return Part(found["name"], found["title"], when, loaded=False)
+
+
+@cache
+def shipped_titles() -> Mapping[str, str]:
+    """Return the questions and titles of the nodes of all shipped trees, by id."""
+    texts = (path.read_text(encoding="utf-8") for path in shipped().values())
+    return {id_: title.strip("\"' ") for text in texts for id_, title in _TITLED.findall(text)}
+
+
+def names_defining(id_: str) -> list[str]:
+    """Return the names of the shipped trees that may define an id."""
+    word = re.escape(id_)
+    return _names_with(rf"\bid: [\"']?{word}[\"']?\s*[,\n}}]|\bleaf: {word}\s*[,\n]|\bof: \[[^]]*\b{word}\b")
+
+
+def names_asking(test: str) -> list[str]:
+    """Return the names of the shipped trees that ask a predicate."""
+    return _names_with(rf"\btest: {re.escape(test)}\b")
+
+
+def _names_with(pattern: str) -> list[str]:
+    known, mark = shipped(), re.compile(pattern)
+    return [name for name in KNOWN if name in known and mark.search(known[name].read_text(encoding="utf-8"))]
