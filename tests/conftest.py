@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from stabtree import facts
+from stabtree.common.faults import LOGGER
 from stabtree.predicates import PREDICATES
 from stabtree.run import Gap, Run, Series, Setting
 from stabtree.tree.load import load_tree, load_trees, stated_for
 from stabtree.tree.params import fact_params, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -33,6 +35,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("stabtree")
+
+
+@pytest.fixture(autouse=True)
+def _no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A question that fails is only a note of a diagnosis: in a test it is an error."""
+    met: list[str] = []
+    logger, handler = logging.getLogger(LOGGER), logging.Handler()
+    handler.emit = lambda record: met.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield
+    logger.setLevel(level)
+    logger.removeHandler(handler)
+    if request.node.get_closest_marker("faulty") is None:
+        assert not met
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

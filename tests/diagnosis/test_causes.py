@@ -130,7 +130,7 @@ def test_a_loss_scattered_over_decades_does_not_climb_to_its_break() -> None:
     rows[38:40] = 10 * rows[20:38].max(), 3 * float(np.median(rows[20:40]))
     wild = make_run({"loss": nan_from(40, rows)})
     risen = make_run({"loss": nan_from(40, np.geomspace(1, 100, 60))})
-    options = {"factor": 1.5, "rows": 20, "least_rows": 6}
+    options = {"factor": 1.5, "rows": 20, "min_rows": 6}
     assert [ask("loss_before_break", run, **options).verdict for run in (wild, risen)] == ["no", "likely"]
 
 

@@ -11,8 +11,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.render.data.machine import to_dict
-from stabtree.render.sections.full import full
+from stabtree.report.json.machine import to_dict
+from stabtree.report.screen.full import full
 from stabtree.tree.load import build, load_trees
 from stabtree.tree.model import EVENTS
 from tests.conftest import FIXTURES, make_run
@@ -133,7 +133,7 @@ def test_what_else_was_seen_is_told_in_one_line_and_listed() -> None:
 
 
 def test_an_event_that_is_none_is_a_mistake() -> None:
-    """`tree check` names the word, and a leaf that lasts but tells of no event."""
+    """`tree check` names the word, and a leaf that lasts but has no event."""
     text = (
         "name: own\ntitle: Own\nsections: [{id: '1', title: One, entry: Q, when: [loss]}]\n"
         "questions: [{id: Q, section: '1', ask: Is it?, test: nonfinite_loss, source: us,"
@@ -142,7 +142,7 @@ def test_an_event_that_is_none_is_a_mistake() -> None:
     )
     with pytest.raises(StabtreeError, match="did you mean 'rise'"):
         build(text.replace("KEY", "events: [ries]"), "own.yaml")
-    with pytest.raises(StabtreeError, match="tells of no event"):
+    with pytest.raises(StabtreeError, match="has no event"):
         build(text.replace("KEY", "lasting: true"), "own.yaml")
     told = {event for leaf in TREES.leaves.values() for event in leaf.events}
     assert told == set(EVENTS)

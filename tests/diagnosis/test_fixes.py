@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from stabtree.common.answer import Evidence
-from stabtree.diagnosis.fixes import Filling, advised, told_causes
+from stabtree.diagnosis.fixes import FixFormatter, ranked_fixes, with_run_values
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.render.data.machine import to_dict
-from stabtree.render.look import Look
-from stabtree.render.sections.full import full
+from stabtree.report.json.machine import to_dict
+from stabtree.report.options import RenderOptions
+from stabtree.report.screen.full import full
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Cause, Leaf, Severity
@@ -30,9 +30,9 @@ HF = (FileUse("out", "trainer_state", 1),)
 WHY = (Evidence("the loss rises"),)
 
 
-def filling(onset: int | None = 50, good: int | None = 49, **config: Any) -> Filling:
+def formatter(onset: int | None = 50, good: int | None = 49, **config: Any) -> FixFormatter:
     """What a run of 100 steps with a warm-up to 1e-3 says of its fixes."""
-    return Filling(make_run({"loss": falling(100)}, **config), onset, good)
+    return FixFormatter(make_run({"loss": falling(100)}, **config), onset, good)
 
 
 def leaf(*fixes: str) -> Leaf:
@@ -58,7 +58,7 @@ def leaf(*fixes: str) -> Leaf:
 )
 def test_a_fix_has_this_runs_numbers(fix: str, config: dict[str, Any], told: str) -> None:
     """What the configuration says, and what it would be then; what is not known is left out."""
-    assert filling(**config).text(fix) == told
+    assert formatter(**config).format(fix) == told
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_fix_has_this_runs_numbers(fix: str, config: dict[str, Any], told: str
 )
 def test_a_knob_is_called_as_the_framework_calls_it(fix: str, config: dict[str, Any], told: str) -> None:
     """Here Hugging Face's trainer; also where its value is not known."""
-    found = filling(**config)
-    assert Filling(replace(found.run, sources=HF), 50, 49).text(fix) == told
+    found = formatter(**config)
+    assert FixFormatter(replace(found.run, sources=HF), 50, 49).format(fix) == told
 
 
 def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
     rows = [f"{step},{4 - step / 50},{'af5dd8' if step == 50 else step}" for step in range(100)]
     (tmp_path / "log.csv").write_text("\n".join(["step,loss,batch_id", *rows]) + "\n", encoding="utf-8")
     assert (
-        Filling(load_run(tmp_path / "log.csv"), 50, 48).text("{batches}").strip()
+        FixFormatter(load_run(tmp_path / "log.csv"), 50, 48).format("{batches}").strip()
         == "(batches 49, af5dd8, up to step 50)"
     )
 
@@ -90,27 +90,27 @@ def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
 def test_a_rate_that_is_not_configured_is_the_highest_one_logged_before_the_trouble() -> None:
     """What came after the onset is not what broke the run."""
     rate = np.where(np.arange(100) < 50, 2e-3, 9e-3)
-    assert Filling(make_run({"lr": rate}), 40, 39).text("{lr/2}").strip() == "(lr 0.002 → 0.001)"
-    assert Filling(make_run({"lr": [0.0] * 100}), 40, 39).text("Halve {lr/2}") == "Halve"
+    assert FixFormatter(make_run({"lr": rate}), 40, 39).format("{lr/2}").strip() == "(lr 0.002 → 0.001)"
+    assert FixFormatter(make_run({"lr": [0.0] * 100}), 40, 39).format("Halve {lr/2}") == "Halve"
 
 
 def test_the_batches_to_skip_are_those_since_the_last_good_step() -> None:
     """A few are named; many, or none that were logged, are not."""
     run = make_run({"batch_id": np.arange(1000, 1100)})
-    assert Filling(run, 50, 48).text("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
-    assert Filling(run, 50, None).text("Skip it {batches}.") == "Skip it (batch 1050, step 50)."
-    assert Filling(run, 50, 10).text("Skip it {batches}.") == "Skip it."
-    assert filling().text("Skip it {batches}.") == "Skip it."
+    assert FixFormatter(run, 50, 48).format("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
+    assert FixFormatter(run, 50, None).format("Skip it {batches}.") == "Skip it (batch 1050, step 50)."
+    assert FixFormatter(run, 50, 10).format("Skip it {batches}.") == "Skip it."
+    assert formatter().format("Skip it {batches}.") == "Skip it."
 
 
 def test_what_is_set_so_already_is_not_advised() -> None:
     """A threshold that is low enough, a format that is used; unless the leaf has nothing else to say."""
-    found = filling(grad_clip=0.5, dtype="bf16")
+    found = formatter(grad_clip=0.5, dtype="bf16")
     fixes = leaf("Clip {grad_clip<0.5}.", "Switch {dtype=bf16}.", "Look.")
-    assert [fix.text for fix in advised(fixes, (), WHY, found)] == ["Look."]
-    assert len(advised(leaf("Clip {grad_clip<0.5}."), (), WHY, found)) == 1
+    assert [fix.text for fix in ranked_fixes(fixes, (), WHY, found)] == ["Look."]
+    assert len(ranked_fixes(leaf("Clip {grad_clip<0.5}."), (), WHY, found)) == 1
     cause = JudgedCause(Cause("c", "no clipping", fixes=("Clip {grad_clip<1.0}.",)), CauseState.LIKELY)
-    assert told_causes([cause], found)[0].cause.fixes == ()
+    assert with_run_values([cause], found)[0].cause.fixes == ()
 
 
 @pytest.mark.parametrize(("at", "told"), [(450, True), (150, False)])
@@ -142,7 +142,7 @@ def test_fixes_of_what_the_log_shows_come_first_and_of_what_may_be_last() -> Non
         JudgedCause(Cause("c", "a schedule: it jumps", fixes=("Plot it.",)), CauseState.NOT_CHECKABLE),
         JudgedCause(Cause("d", "labels that are masked", fixes=("No.",)), CauseState.RULED_OUT),
     ]
-    found = advised(leaf("Look."), causes, WHY, filling())
+    found = ranked_fixes(leaf("Look."), causes, WHY, formatter())
     assert [(fix.text, fix.reason) for fix in found] == [
         ("Skip it.", "seen"),
         ("Look.", "the loss rises"),
@@ -153,7 +153,7 @@ def test_fixes_of_what_the_log_shows_come_first_and_of_what_may_be_last() -> Non
 
 def test_one_change_is_not_advised_twice_among_the_first() -> None:
     """Who has halved the rate need not read of it again before other fixes."""
-    found = advised(leaf("Halve {lr/2}.", "Really halve {lr/2}.", "Look."), (), WHY, filling(lr=0.01))
+    found = ranked_fixes(leaf("Halve {lr/2}.", "Really halve {lr/2}.", "Look."), (), WHY, formatter(lr=0.01))
     assert [fix.text.split()[0] for fix in found] == ["Halve", "Look.", "Really"]
 
 
@@ -174,7 +174,7 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
     told = to_dict(found)["findings"][0]
     assert told["fixes"] == list(finding.fixes)
     assert [item["fix"] for item in told["first_fixes"]] == list(finding.fixes[:3])
-    text = full(found, Look(width=400))
+    text = full(found, RenderOptions(width=400))
     assert all(fix in text for fix in finding.fixes[:3])
     assert finding.fixes[3] not in text
     assert f"and {len(finding.fixes) - 3} more: stabtree explain {finding.leaf.id}" in text
@@ -184,9 +184,11 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
 
 def test_a_rate_that_is_advised_is_below_what_is_far_too_high() -> None:
     """Where the change that a fix asks for would still be far too high, it goes down tenfold until it is not."""
-    told = Filling(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).text("Lower it {lr/10}.")
+    told = FixFormatter(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).format("Lower it {lr/10}.")
     assert told == "Lower it (lr 1.0 → 0.001; 0.1 is still far too high)."
-    assert Filling(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).text("{lr/10}") == " (lr 0.05 → 0.005)"
+    assert (
+        FixFormatter(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).format("{lr/10}") == " (lr 0.05 → 0.005)"
+    )
 
 
 @pytest.mark.parametrize(("onset", "peak"), [(0, "0.0002"), (10, "0.0002"), (300, "0.0002"), (390, "0.0002")])
@@ -194,13 +196,13 @@ def test_a_row_of_the_warm_up_is_no_rate_to_change(onset: int, peak: str) -> Non
     """Trouble in the first rows is that of the peak that the warm-up leads to."""
     lr = np.interp(np.arange(400), [0, 60, 399], [2e-6, 2e-4, 1e-5])
     run = make_run({"loss": falling(400), "lr": lr})
-    assert Filling(run, onset, None).text("Halve it {lr/2}.") == f"Halve it (lr {peak} → 0.0001)."
+    assert FixFormatter(run, onset, None).format("Halve it {lr/2}.") == f"Halve it (lr {peak} → 0.0001)."
 
 
 def test_a_rate_that_jumps_with_the_trouble_is_not_the_one_to_change() -> None:
     """What the schedule did from the onset on is another matter than the rate that the run held."""
     run = make_run({"loss": falling(400), "lr": np.where(np.arange(400) < 300, 1e-3, 0.2)})
-    assert Filling(run, 299, 298).text("Halve it {lr/2}.") == "Halve it (lr 0.001 → 0.0005)."
+    assert FixFormatter(run, 299, 298).format("Halve it {lr/2}.") == "Halve it (lr 0.001 → 0.0005)."
 
 
 def test_the_number_format_is_the_reason_for_no_fix() -> None:
@@ -213,5 +215,5 @@ def test_the_number_format_is_the_reason_for_no_fix() -> None:
 
 def test_a_scale_that_is_a_number_is_not_dynamic() -> None:
     """A fix that sets a word is not done where a number stands."""
-    assert not filling(loss_scale=1024.0).done("Scale dynamically {loss_scale=dynamic}.")
-    assert filling(loss_scale="dynamic").done("Scale dynamically {loss_scale=dynamic}.")
+    assert not formatter(loss_scale=1024.0).is_done("Scale dynamically {loss_scale=dynamic}.")
+    assert formatter(loss_scale="dynamic").is_done("Scale dynamically {loss_scale=dynamic}.")

@@ -10,9 +10,9 @@ import pytest
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.data.machine import to_dict
-from stabtree.render.screen import headline
-from stabtree.render.sections.full import full
+from stabtree.report.json.machine import to_dict
+from stabtree.report.screen.full import full
+from stabtree.report.screen.headline import headline
 from stabtree.tree.load import load_tree, load_trees
 from tests.conftest import falling, make_run
 from tests.predicates.judged import loss as judged_loss
@@ -48,7 +48,7 @@ def test_a_loop_that_learns_is_said_to_learn(make: Callable[[], Run], aloud: boo
     """Who answers that it can't memorise a batch is told that the loss has fallen, and is believed all the same."""
     found = diagnose(make(), TREES, answers={"O1": "no"})
     assert "loop-broken" in {finding.leaf.id for finding in found.findings}
-    assert any("O1 answered no; the log says otherwise" in text for text in found.said) is aloud
+    assert any("O1 answered no; the log says otherwise" in text for text in found.answer_notes) is aloud
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_answer_that_proves_nothing_is_said_to(id_: str, word: str) -> None:
     """Nothing is found on its behalf, and it is not dropped in silence."""
     found = diagnose(learning(), TREES, answers={id_: word})
     assert found.findings == ()
-    assert found.said == (f"{id_} answered {word}: nothing follows from that for this run",)
+    assert found.answer_notes == (f"{id_} answered {word}: nothing follows from that for this run",)
 
 
 def test_two_answers_prove_no_leaf_of_a_third() -> None:
@@ -87,8 +87,8 @@ def test_an_answer_that_is_not_asked_for_is_said_to_be() -> None:
     """Where the NaN began is no question of a run without one."""
     found = diagnose(learning(), TREES, answers={"Q1.3": "mlp"})
     assert found.verdict == "ok"
-    assert found.said == ("Q1.3 answered mlp: not used, the walk of this run does not come to it",)
-    assert found.said[0] in to_dict(found)["notes"]
+    assert found.answer_notes == ("Q1.3 answered mlp: not used, the walk of this run does not come to it",)
+    assert found.answer_notes[0] in to_dict(found)["notes"]
     assert "Your answers" in full(found)
 
 
@@ -121,12 +121,12 @@ def test_the_number_format_that_was_answered_is_believed_by_all(at_prompt: bool)
 def test_an_answer_against_the_log_is_said_aloud() -> None:
     """The answer goes before the data, and what the data say stands beside it."""
     found = diagnose(learning(), TREES, answers={"Q1.2": "bf16", "Q2.1": "yes"})
-    assert found.said[0] == "Q1.2 answered bf16; the log says fp32: dtype is fp32 (test)"
-    assert found.said[1].startswith("Q2.1 answered yes; the log says no: ")
+    assert found.answer_notes[0] == "Q1.2 answered bf16; the log says fp32: dtype is fp32 (test)"
+    assert found.answer_notes[1].startswith("Q2.1 answered yes; the log says no: ")
     spike = next(visit for visit in found.path if visit.question.id == "Q2.1")
     assert spike.given_by == "person"
     assert "the log says no" in spike.answer.evidence[0].text
-    assert not diagnose(learning(), TREES, answers={"Q1.1": "no"}).said
+    assert not diagnose(learning(), TREES, answers={"Q1.1": "no"}).answer_notes
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.data.machine import to_dict
-from stabtree.render.look import Look
-from stabtree.render.report.restart import restart_line
-from stabtree.render.sections.full import full
+from stabtree.report.json.machine import to_dict
+from stabtree.report.model.restart import restart_line
+from stabtree.report.options import RenderOptions
+from stabtree.report.screen.full import full
 from stabtree.run import FileUse
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take
@@ -61,12 +61,13 @@ def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
 def test_the_reason_is_given() -> None:
     """The restart line names the checkpoint that was passed over, or warns of the one that had to do."""
     found = dead_at(605, checkpoint_every=100)
-    assert "Not from step 600: that one was written right before the loss broke" in full(found, Look(width=300))
+    passed_over = "Not from step 600: that one was written right before the loss broke"
+    assert passed_over in full(found, RenderOptions(width=300))
     assert to_dict(found)["findings"][0]["restart"]["fresh_step"] == 600
     assert "It was written right before the loss broke and is the oldest" in full(
-        dead_at(205, checkpoint_every=200), Look(width=300)
+        dead_at(205, checkpoint_every=200), RenderOptions(width=300)
     )
-    assert "right before the loss broke" not in full(dead_at(650, checkpoint_every=100), Look(width=300))
+    assert "right before the loss broke" not in full(dead_at(650, checkpoint_every=100), RenderOptions(width=300))
 
 
 def test_other_trouble_takes_the_newest_checkpoint_before_it() -> None:
@@ -259,7 +260,7 @@ def test_a_checkpoint_between_the_last_good_row_and_the_trouble_will_do() -> Non
 def test_nothing_is_to_be_gone_back_to_where_the_run_is_broken_from_its_first_row() -> None:
     """The cause is mended, and the run starts again."""
     told = words(make_run({"loss": [np.nan] * 100}, checkpoint_every=10))
-    assert told == "Nothing to go back to: the run is broken from its first row. Mend the cause and start again"
+    assert told == "Nothing to go back to: the run is broken from its first row. Fix the cause and start again"
 
 
 def test_the_best_reward_of_an_untrained_policy_is_nothing_to_go_back_to() -> None:
@@ -308,7 +309,7 @@ def test_what_never_came_back_from_its_first_trouble_has_nothing_to_go_back_to(
 
 def test_trouble_from_the_first_rows_leaves_nothing_to_go_back_to() -> None:
     """No checkpoint is older, whether one may have been kept or not."""
-    told = "Nothing to go back to: the trouble is there from the first rows. Mend the cause and start again"
+    told = "Nothing to go back to: the trouble is there from the first rows. Fix the cause and start again"
     assert words(broken_at(4)) == told
     assert words(broken_at(4, checkpoint_every=200)) == told
     assert words(broken_at(4, checkpoint_every=2)).startswith("Restart from the checkpoint of step 2")

@@ -178,7 +178,7 @@ def test_numbers_of_numpy_are_numbers(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, np.int64(0), -1, np.nan, True, np.bool_(True)])
-def test_a_window_holds_at_least_one_step(value: object) -> None:
+def test_a_window_holds_at_min_one_step(value: object) -> None:
     """A count of none is no count; nor is what only looks like a number."""
     with pytest.raises(StabtreeError, match="must be of type int, from 1 on"):
         diagnose(make_run({"loss": falling(99)}), TREE, overrides={"Q2.1": {"window_steps": value}})  # type: ignore[dict-item]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stabtree import StabtreeError, diagnose, load_tree, load_trees
-from stabtree.tree.load import DEFAULT
+from stabtree.tree.shipped import DEFAULT
 from tests.conftest import falling, make_run
 
 if TYPE_CHECKING:

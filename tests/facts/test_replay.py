@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.common.monitor import NaNMonitor
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.replay import replay
 from stabtree.loaders import load_run
-from stabtree.render.data.machine import to_dict, to_json
-from stabtree.render.look import Look
-from stabtree.render.sections.full import full
+from stabtree.report.json.machine import to_dict, to_json
+from stabtree.report.options import RenderOptions
+from stabtree.report.screen.full import full
+from stabtree.tools.live.monitor import NaNMonitor
 from tests.conftest import FIXTURES, falling, make_run, series
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def ranked(starts: dict[str, int | None]) -> Run:
 
 def shown(run: Run, width: int = 400) -> str:
     """The block on the screen, empty where there is none."""
-    text = full(diagnose(run), Look(width=width))
+    text = full(diagnose(run), RenderOptions(width=width))
     return text.partition("NaN monitor\n")[2].partition("\n\n")[0]
 
 

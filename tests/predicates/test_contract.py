@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from stabtree.common.answer import NO, UNKNOWN, Answer
 from stabtree.facts import FACTS
-from stabtree.metrics.pace import TIMES
-from stabtree.metrics.table import by_name
+from stabtree.metrics.table import by_name, is_time
 from stabtree.predicates import PREDICATES, Predicate
 from stabtree.run import LogLine, Resume, Run, Series, Setting
 from stabtree.tree.load import load_trees, stated_for
@@ -79,7 +78,7 @@ PEAKS = st.sampled_from([1, 30])
 ENDS = st.sampled_from([0.0, math.nan])
 LENGTHS = st.integers(1, 150)
 APART = st.integers(2, 30)
-OTHERS = st.sets(st.sampled_from(sorted(by_name().keys() - TIMES)), max_size=4)
+OTHERS = st.sets(st.sampled_from(sorted(name for name in by_name() if not is_time(name))), max_size=4)
 SETTINGS = st.sets(st.sampled_from(sorted(CONFIG)))
 ALL_SETTINGS = st.sets(st.sampled_from(sorted({**CONFIG, **PLANNED})))
 GIVEN = {key: st.sampled_from(known) for key, known in {**CONFIG, **PLANNED}.items()}
@@ -103,7 +102,7 @@ def about(name: str) -> tuple[str, ...]:
 
 def said_of(name: str) -> Mapping[str, tuple[Any, ...]]:
     """The settings that a run may have, more of them for a predicate about settings."""
-    planned = PREDICATES[name].func.__module__.startswith("stabtree.predicates.settings")
+    planned = PREDICATES[name].func.__module__.startswith("stabtree.tools.check.predicates")
     return {**CONFIG, **PLANNED} if planned else CONFIG
 
 

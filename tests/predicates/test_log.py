@@ -9,7 +9,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.render.sections.full import full
+from stabtree.report.screen.full import full
 from stabtree.run import Setting
 from stabtree.tree.load import load_trees
 from tests.leaves.errors import LINES

@@ -76,5 +76,5 @@ def test_a_broken_loss_leaves_open_whose_nan_it_is() -> None:
     """No scale helps where no gradient is finite, but a NaN loss may be an overflow of the forward pass."""
     scale = np.where(AT < 750, 2.0 ** (16 - np.clip(AT - 499, 0, 165.0)), 0.0)
     columns = {"loss": loss(nan_from=500), "loss_scale": scale, "grad_norm": nan_from(500)}
-    asked = PREDICATES["no_scale_helps"].ask(facts_of(make_run(columns, dtype="fp16")), {"least_scale": 1e-6})
+    asked = PREDICATES["no_scale_helps"].ask(facts_of(make_run(columns, dtype="fp16")), {"min_scale": 1e-6})
     assert asked.verdict == "possible"

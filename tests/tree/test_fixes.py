@@ -1,12 +1,12 @@
-"""What a fix may say of the run at hand: its places, and their mistakes."""
+"""What a fix may say of the run at hand: its placeholders, and their mistakes."""
 
 from __future__ import annotations
 
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tree.fixes import mistakes, places, plain
-from stabtree.tree.knobs import KNOBS
+from stabtree.frameworks.load import knobs
+from stabtree.tree.fixes import mistakes, placeholders, plain
 from stabtree.tree.load import build, load_trees
 
 TREE = """
@@ -22,12 +22,12 @@ leaves:
 
 
 def test_without_a_run_the_words_stand_alone() -> None:
-    """What `explain` prints has no places left, and no double spaces."""
+    """What `explain` prints has no placeholders left, and no double spaces."""
     assert plain("Halve the rate {lr/2}, then clip {grad_clip<1.0}.") == "Halve the rate, then clip."
     trees = load_trees()
     fixes = [fix for leaf in trees.leaves.values() for fix in (*leaf.fixes, *(f for c in leaf.causes for f in c.fixes))]
-    assert any(places(fix) for fix in fixes)
-    assert not [fix for fix in fixes if places(plain(fix))]
+    assert any(placeholders(fix) for fix in fixes)
+    assert not [fix for fix in fixes if placeholders(plain(fix))]
 
 
 def test_braces_of_other_kinds_are_left_alone() -> None:
@@ -54,5 +54,5 @@ def test_a_wrong_place_is_a_mistake_of_the_tree(fix: str, problem: str) -> None:
 
 def test_a_right_place_is_none() -> None:
     """Every knob may be named, changed and set."""
-    fix = " ".join(f"{{{knob}}}" if "=" in knob else f"{{{knob}/2}}" for knob in KNOBS)
+    fix = " ".join(f"{{{knob}}}" if "=" in knob else f"{{{knob}/2}}" for knob in knobs())
     assert build(TREE.replace("FIX", fix + " {batches}"), "t.yaml").leaves["bad"].fixes

@@ -8,9 +8,10 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.predicates import PREDICATES
-from stabtree.tree.load import build, load_tree, shipped
+from stabtree.tree.load import build, load_tree
 from stabtree.tree.model import Severity
 from stabtree.tree.params import known
+from stabtree.tree.shipped import shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +91,7 @@ def test_a_good_tree_loads() -> None:
         (
             "    source: a test\n",
             "    source: a test\n    against: {no: Q2=yes}\n",
-            "stands against 'Q2', which is no question",
+            "names 'Q2' under against, which is no question",
         ),
         ("    source: a test\n", "    source: a test\n    against: {nope: Q1=yes}\n", "has 'nope' under against"),
         ("    source: a test\n", "    source: a test\n    against: {no: Q1=maybe}\n", "but Q1 has no edge for that"),

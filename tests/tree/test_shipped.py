@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.trees import reference
+from stabtree.report.trees import reference
 from stabtree.tree.fixes import plain
-from stabtree.tree.load import load_tree, load_trees, shipped, shipped_titles
+from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
 from stabtree.tree.params import known
+from stabtree.tree.shipped import shipped, shipped_titles
 from tests.conftest import make_run
 from tests.leaves.errors import LINES
 from tests.leaves.make import healthy

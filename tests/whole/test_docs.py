@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.render.data.contract import VERDICTS, schema
+from stabtree.report.json.contract import VERDICTS, schema
 from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.cli.test_recipes import BASH, process
@@ -31,7 +31,7 @@ PAGE = DOCS / "how-to" / "write-a-tree.md"
 CHECK = DOCS / "how-to" / "check.md"
 SKILL = ROOT / "skills" / "stabtree" / "SKILL.md"
 FOR_AGENTS = (ROOT / "AGENTS.md", SKILL)
-MOST_LINES = 60
+MAX_LINES = 60
 LOGS = ("trainer_state.json", "wandb")
 
 
@@ -140,7 +140,7 @@ def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", FOR_AGENTS, ids=lambda page: page.name)
 def test_a_page_for_agents_is_short(page: Path) -> None:
     """It costs an agent little to read."""
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
 def test_the_skill_says_what_it_is_for() -> None:
@@ -182,7 +182,7 @@ def test_what_an_agent_is_told_to_read_is_there(page: Path) -> None:
     known = set(keys(schema())) | {str(word) for word in VERDICTS}
     states = {str(state).replace(" ", "_") for state in CauseState}
     for phrase in said:
-        if re.fullmatch(r"[a-z_.\[\]]+", phrase) and phrase not in (*COMMANDS, *LOGS):
+        if re.fullmatch(r"[a-z_.\[\]]+", phrase) and phrase not in (*commands(), *LOGS):
             assert {*re.findall(r"[a-z_]+", phrase)} <= known | states, phrase
     options = "".join(run(name, "--help").stdout for name in ("diagnose", "scan"))
     assert all(option in options for phrase in said for option in re.findall(r"^--[a-z-]+", phrase))

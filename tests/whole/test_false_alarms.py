@@ -20,10 +20,10 @@ TREE = load_trees()
 SEVERE = ("warning", "critical")
 
 
-def healthy(seed: int, least_rows: int = 60, most_rows: int = 3000) -> Run:
+def healthy(seed: int, min_rows: int = 60, max_rows: int = 3000) -> Run:
     """A healthy run: length, interval, noise and its tail, schedule and decay of the loss all drawn at random."""
     rng = np.random.default_rng(seed)
-    rows, every = int(rng.integers(least_rows, most_rows)), int(rng.choice([1, 1, 1, 5, 10, 50]))
+    rows, every = int(rng.integers(min_rows, max_rows)), int(rng.choice([1, 1, 1, 5, 10, 50]))
     at = np.arange(rows) / rows
     floor, start, speed = rng.uniform(0.01, 2), rng.uniform(2, 10), rng.uniform(2, 30)
     level = floor + start * np.exp(-speed * at)
@@ -47,7 +47,7 @@ def alarms(count: int, *rows: int) -> list[tuple[int, str]]:
     return [(seed, d.findings[0].leaf.id) for seed, d in found if d.verdict in SEVERE]
 
 
-def test_at_most_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
+def test_at_max_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
     """400 simulated healthy runs give at most 4 warnings; `python -m tests.whole.test_false_alarms 2000` runs more."""
     assert len(alarms(400)) <= 4
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands
 from stabtree.cli.tree import tree_app
 from stabtree.judging.settings import KEYS, read_settings
 from tests.whole.pages.blocks import README, ROOT, texts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DOCS = ROOT / "docs"
 LARGEST_PICTURE = 60_000  # bytes
-MOST_LINES = 140
+MAX_LINES = 140
 SET_UP = (README, DOCS / "install.md")
 
 
@@ -54,7 +54,7 @@ def test_make_demo_diagnoses_a_failed_run() -> None:
 def test_the_readme_names_every_command() -> None:
     """No command of the command line is missing from the README, and no command of trees from the page on them."""
     text = README.read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if name[0] != "_" and f"stabtree {name}" not in text] == []
+    assert [name for name, entry in commands().items() if entry.help and f"stabtree {name}" not in text] == []
     page = (DOCS / "explanation" / "trees.md").read_text(encoding="utf-8")
     named = [str(item.name or getattr(item.callback, "__name__", "")) for item in tree_app.registered_commands]
     assert len(named) > 5
@@ -64,7 +64,7 @@ def test_the_readme_names_every_command() -> None:
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     """One reads it in a sitting, on a code host too: each link is to a file that is there."""
     text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text.splitlines()) <= MAX_LINES
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
     assert len(links) > 20
     assert [link for link in links if not link.startswith("https://") and not (ROOT / link).is_file()] == []

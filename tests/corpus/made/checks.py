@@ -67,7 +67,7 @@ HOLDS = (
     Hold("O9.most", accumulated, {920: "accumulation-not-divided", 1130: "no accumulation-not-divided"}),
     Hold("O15.correlation", padded, {0.42: "no loss-follows-padding", 0.58: "loss-follows-padding"}),
     Hold(
-        "O15.least_rows",
+        "O15.min_rows",
         lambda changes: padded(0.9, rows=int(changes) + 1),
         {27: "no loss-follows-padding", 33: "loss-follows-padding"},
     ),

@@ -111,7 +111,7 @@ HOLDS = (
     ),
     Hold("G2.floor.before_rows", swings, {19: "no reward-falls-through", 20: "reward-falls-through"}),
     Hold(
-        "G2.floor.least_share",
+        "G2.floor.min_share",
         lambda least: dropped(least=least),
         {0.48: "no reward-falls-through", 0.52: "reward-falls-through"},
     ),
@@ -173,7 +173,7 @@ HOLDS = (
     Hold("O4.climb.factor", climbs, {19: "grad-norm-climbs-early", 21: "grad-norm-climbs"}),
     Hold("O4.climb.early_factor", climbs, {4.8: "no grad-norm-climbs-early", 5.2: "grad-norm-climbs-early"}),
     Hold(
-        "O4.climb.least_levels",
+        "O4.climb.min_levels",
         lambda levels: climbs(levels=levels),
         {6: "no grad-norm-climbs", 7: "grad-norm-climbs"},
     ),

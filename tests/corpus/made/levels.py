@@ -293,7 +293,7 @@ HOLDS = (
         {9: "no policy-std-grows", 10: "policy-std-grows"},
     ),
     *(hold for check in (*LEVELS, *TRENDS) for hold in check.holds()),
-    Hold("S1.least_rows", tuned, {90: "no sft-loss-plateau", 110: "sft-loss-plateau"}),
+    Hold("S1.min_rows", tuned, {90: "no sft-loss-plateau", 110: "sft-loss-plateau"}),
     Hold("G3.noise_factor", swelling, {2.6: "reward-not-rising", 3.4: "no reward-not-rising"}),
     Hold("G14.cap_share", answers, {940: "no length-hacking", 960: "length-hacking"}),
     Hold(

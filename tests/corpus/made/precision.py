@@ -119,16 +119,16 @@ def vanishing(begin: float, end: float, loss_end: float = 3.9) -> Run:
 
 
 HOLDS = (
-    Hold("P7.log.least_ratio", scaled, {0.9e-3: "no clip-before-unscale", 1.1e-3: "clip-before-unscale"}),
-    Hold("P7.log.least_scale", alike, {115: "no clip-before-unscale", 141: "clip-before-unscale"}),
+    Hold("P7.log.min_ratio", scaled, {0.9e-3: "no clip-before-unscale", 1.1e-3: "clip-before-unscale"}),
+    Hold("P7.log.min_scale", alike, {115: "no clip-before-unscale", 141: "clip-before-unscale"}),
     Hold("P7.log.moved_octaves", partial(following, 0.0), {1.8: "clip-before-unscale", 2.2: "no clip-before-unscale"}),
     Hold(
-        "P7.log.least_slope",
+        "P7.log.min_slope",
         partial(following, octaves=5),
         {0.54: "no clip-before-unscale", 0.66: "clip-before-unscale"},
     ),
     Hold(
-        "P7.log.least_rows",
+        "P7.log.min_rows",
         lambda rows: following(1, 1, int(rows)),
         {18: "no clip-before-unscale", 22: "clip-before-unscale"},
     ),

@@ -40,7 +40,7 @@ def table(**columns: object) -> str:
         ({"step": AT, "loss": FALLING, "xent": RISING}, "loss"),
     ],
 )
-def test_the_column_most_like_a_loss_is_taken(tmp_path: Path, columns: dict[str, object], chosen: str) -> None:
+def test_the_column_max_like_a_loss_is_taken(tmp_path: Path, columns: dict[str, object], chosen: str) -> None:
     """A known name first, then a total, one that moves, the training side; and a note says how to take another."""
     run = load_run(write(tmp_path, table(**columns)))
     assert run.series["loss"].origin == chosen

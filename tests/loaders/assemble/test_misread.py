@@ -12,10 +12,10 @@ from stabtree import diagnose, load_run
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
-from stabtree.render.data.machine import to_dict
-from stabtree.render.inspect import inspect_dict, inspect_text
-from stabtree.render.screen import headline
-from stabtree.render.sections.full import full
+from stabtree.report.inspect import inspect_dict, inspect_text
+from stabtree.report.json.machine import to_dict
+from stabtree.report.screen.full import full
+from stabtree.report.screen.headline import headline
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import write

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.facts.checkpoints import Told
+from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.loaders import load_run
-from stabtree.loaders.assemble.steps import history
-from stabtree.render.markdown.page import markdown
-from stabtree.render.screen import screen
+from stabtree.loaders.assemble.history import history
+from stabtree.report.markdown.page import markdown
+from stabtree.report.screen.screen import screen
 from stabtree.run import Resume, Run
 from tests.loaders.make import points, write
 
@@ -303,7 +303,7 @@ def test_a_log_without_steps_is_told_in_rows(tmp_path: Path, first: float) -> No
     found = diagnose(run)
     restart = found.findings[0].restart
     assert restart is not None
-    assert (restart.checkpoint_step, restart.unit, restart.told) == (None, "row", Told.UNCOUNTED)
+    assert (restart.checkpoint_step, restart.unit, restart.source) == (None, "row", CheckpointSource.UNCOUNTED)
     for draw in (screen, markdown):
         shown = draw(found)
         assert "ow 200" in shown
@@ -320,4 +320,4 @@ def test_no_checkpoint_is_assumed_where_steps_are_not_counted(tmp_path: Path, co
     restart = diagnose(run).findings[0].restart
     assert restart is not None
     assert restart.checkpoint_step == assumed
-    assert (restart.told is Told.UNCOUNTED) == (assumed is None)
+    assert (restart.source is CheckpointSource.UNCOUNTED) == (assumed is None)

@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from tests.loaders.make import text, write
 
@@ -43,6 +44,28 @@ def test_a_well_packed_log_is_no_bomb(tmp_path: Path) -> None:
     """A small file may shrink as much as it likes."""
     rows = "".join(f"{i},1.0,0.1\n" for i in range(20_000))
     assert len(load_run(write(tmp_path, gzip.compress((HEAD + rows).encode()), "a.csv.gz")).series["loss"]) == 20_000
+
+
+def test_a_dense_piece_of_zstd_is_taken_in_parts(tmp_path: Path) -> None:
+    """What grows 30,000 times holds no more memory on its way than any other file."""
+    packed = zstandard.compress((HEAD + "0,1,").encode() + b"0" * (200 << 20))
+    assert len(packed) < 10_000
+    file = write(tmp_path, packed, "a.csv.zst")
+    tracemalloc.start()
+    with pytest.raises(StabtreeError, match="more than 150 times"):
+        load_run(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+def test_a_zstd_window_beyond_bounds_is_refused(tmp_path: Path) -> None:
+    """A header may ask for 2 GiB before a byte is read."""
+    wide = zstandard.ZstdCompressionParameters(window_log=30, write_content_size=False)
+    stream = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    packed = stream.compress((HEAD + "0,1.0,1\n" * 50).encode()) + stream.flush()
+    with pytest.raises(StabtreeError):
+        load_run(write(tmp_path, packed, "a.csv.zst"))
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -123,6 +146,19 @@ def test_rows_that_look_like_comments_are_counted(tmp_path: Path) -> None:
     """A row is never lost in silence."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n#1,4.4,0.1\n2,4.3,0.1\n"))
     assert [(skip.line, skip.reason) for skip in run.sources[0].skipped] == [(3, "begins with #, as a comment does")]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", " "])
+def test_comments_in_a_small_log_are_a_note(tmp_path: Path, mark: str) -> None:
+    """However many, they are counted, and no lines that could not be read."""
+    comments = ("# saved a checkpoint", "#", "# eval, lr changed to 0.1", "#\tepoch 10 done")
+    rows = [f"{step},{3 - step / 50:.4f},0.1\n{comments[step % 4]}\n" for step in range(60)]
+    file = write(tmp_path, (HEAD + "".join(rows)).replace(",", mark))
+    run = load_run(file)
+    assert len(run.series["loss"]) == 60
+    assert not run.sources[0].skipped_count
+    assert "Comment lines, which begin with #: 60, skipped; the first is line 3." in run.notes
+    assert not diagnose(run).misread
 
 
 def test_a_header_in_a_comment(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ FRAMED = sorted(path.parent for path in FIXTURES.rglob("manifest.json"))
 
 def told(found: stabtree.Diagnosis) -> list[Any]:
     """The verdict, and of each finding what it is, where it begins, and from where to restart."""
-    restarts = [(item.restart.checkpoint_step, item.restart.told) for item in found.findings if item.restart]
+    restarts = [(item.restart.checkpoint_step, item.restart.source) for item in found.findings if item.restart]
     return [found.verdict, found.end.id, [(item.leaf.id, item.onset_step) for item in found.findings], restarts]
 
 

@@ -135,7 +135,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_of_a_crowded_folder_a_bounded_part_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder may hold a data set."""
-    monkeypatch.setattr("stabtree.loaders.paths.checkpoints.MOST_BESIDE", 3)
+    monkeypatch.setattr("stabtree.loaders.paths.checkpoints.MAX_BESIDE", 3)
     log = log_in(tmp_path)
     for step in range(100, 200):
         (tmp_path / f"checkpoint-{step}").mkdir()

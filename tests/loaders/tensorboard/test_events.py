@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.render.inspect import inspect_text
+from stabtree.report.inspect import inspect_text
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import points, write

@@ -9,7 +9,7 @@ import pytest
 
 import stabtree
 from benchmarks import pairs
-from stabtree.comparing.result import Method, Parted
+from stabtree.tools.compare.result import Method, Parted
 
 if TYPE_CHECKING:
     from stabtree.run import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands
 from tests.cli.command import run
 from tests.whole.pages.blocks import ROOT, blocks_of, pages
 from tests.whole.pages.running import run_page
@@ -32,7 +32,7 @@ def test_what_a_page_shows_is_so(page: Path) -> None:
 
 def options_of(words: list[str]) -> set[str]:
     """The options that what is typed may have; `stabtree PATH` is `diagnose`."""
-    command = words[: 2 if words[0] == "tree" else 1] if words[0] in COMMANDS else ["diagnose"]
+    command = words[: 2 if words[0] in ("tree", "info") else 1] if words[0] in commands() else ["diagnose"]
     return help_of(tuple(command))
 
 
@@ -51,5 +51,5 @@ def test_what_a_page_tells_to_type_is_there(page: Path) -> None:
     shown = [block.text for block in blocks_of(text) if block.language in ("console", "bash", "sh")]
     typed = INLINE.findall(text) + [line for block in shown for line in IN_BLOCK.findall(block)]
     for words in map(str.split, typed):
-        assert words[0] in (*COMMANDS, "help") or not re.fullmatch(r"[a-z]+", words[0]), words
+        assert words[0] in (*commands(), "help") or not re.fullmatch(r"[a-z]+", words[0]), words
         assert {*OPTION.findall(" ".join(words))} <= options_of(words), words

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
-    r"^(New file|In) `([^`]+)`:\n\n<!-- run by [^\n]* -->\n```(python|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^(New file|In) `([^`]+)`:\n\n<!-- run by [^\n]* -->\n```(python|diff|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 RECIPES = BLOCK.findall(PAGE)
 LEAVES = """
@@ -52,7 +52,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, place / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for kind, name, language, text in RECIPES:
         file = place / name
-        assert (kind, language) in {("New file", "python"), ("In", "diff")}
+        assert (kind, language) in {("New file", "python"), ("New file", "yaml"), ("In", "diff")}
         assert file.exists() is (kind == "In"), name
         changed = text if kind == "New file" else applied(file.read_text(encoding="utf-8"), text)
         file.write_text(changed, encoding="utf-8", newline="\n")
@@ -72,7 +72,7 @@ def python(place: Path, words: Sequence[str]) -> str:
 def test_every_block_of_a_recipe_is_applied() -> None:
     """None is passed over for the way in which it is written."""
     assert len(RECIPES) == PAGE.count("<!-- run by tests/whole/release/test_contributing.py -->")
-    assert PAGE.count("```diff\n") + PAGE.count("```python\n") == len(RECIPES)
+    assert sum(PAGE.count(f"```{language}\n") for language in ("diff", "python", "yaml")) == len(RECIPES)
 
 
 def test_the_rules_of_the_page_work(copy: Path) -> None:
@@ -82,13 +82,25 @@ def test_the_rules_of_the_page_work(copy: Path) -> None:
     python(copy, ["-c", LEAVES])
 
 
+def test_the_trainer_of_the_page_is_recognised(copy: Path, tmp_path: Path) -> None:
+    """By `check`, which reads its keys, and its file lacks nothing."""
+    file = tmp_path / "args.json"
+    file.write_text('{"train_type": "lora", "tuner_backend": "peft", "learning_rate": 0.01}', encoding="utf-8")
+    told = python(copy, ["-m", "stabtree", "check", str(file), "--exit-zero"])
+    assert "Trainer: ms-swift." in told
+    assert "rate-lora" in told
+    python(
+        copy, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", "tests/frameworks"]
+    )
+
+
 def test_the_tests_of_the_page_pass(copy: Path) -> None:
     """Those that it adds, and those that ask each format, each output and each predicate for its line."""
-    files = ["tests/loaders/tables/test_npz.py", "tests/render/ci/test_chat.py"]
+    files = ["tests/loaders/tables/test_npz.py", "tests/tools/ci/test_chat.py"]
     asked = [
         "tests/loaders/test_formats.py::test_whatever_a_format_says_has_a_rank",
         "tests/loaders/test_formats.py::test_ranks_name_no_other_format",
-        "tests/render/ci/test_injection.py::test_no_output_of_one_run_gains_structure",
+        "tests/tools/ci/test_injection.py::test_no_output_of_one_run_gains_structure",
     ]
     python(copy, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", *files, *asked])
 

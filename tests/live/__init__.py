@@ -1,1 +1,0 @@
-"""Tests of runs that are watched while they grow."""

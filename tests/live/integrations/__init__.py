@@ -1,1 +1,0 @@
-"""Tests of the callbacks, with the real trainers where they are installed."""
