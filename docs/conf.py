@@ -22,6 +22,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 exclude_patterns = ["_static"]
 nitpicky = True
 # Of other packages there is nothing to link to without a network; every name of ours must lead somewhere.
+# Aliases and type variables of annotations have no page.
+nitpick_ignore = [("py:class", name) for name in ("Ask", "Overrides", "stabtree.common.faults.T")]
 nitpick_ignore_regex = [("py:.*", r"(collections|datetime|numpy|pandas|pathlib|types|logging|enum|torch)\..*")]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
@@ -34,7 +36,7 @@ autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
-# The colours are those of the HTML report (stabtree/render/html/style.css); pictures take them from these names.
+# The colours are those of the HTML report (stabtree/report/html/style.css); pictures take them from these names.
 LIGHT = {
     "color-brand-primary": "#2257c5",
     "color-brand-content": "#2257c5",

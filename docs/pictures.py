@@ -14,8 +14,8 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 import stabtree
-from stabtree.render.look import Look
-from stabtree.render.screen import screen
+from stabtree.report.options import RenderOptions
+from stabtree.report.screen.screen import screen
 
 ROOT = Path(__file__).resolve().parents[1]
 SCREEN = ROOT / "docs" / "pictures" / "screen.svg"
@@ -29,7 +29,7 @@ THEME = TerminalTheme((23, 25, 30), (222, 225, 230), NORMAL)
 
 def screen_svg() -> str:
     """The default screen of a failed run, in a terminal window that brings its own background."""
-    told = screen(stabtree.diagnose(RUN), Look(width=COLUMNS, color=True, exit_code=1))
+    told = screen(stabtree.diagnose(RUN), RenderOptions(width=COLUMNS, color=True, exit_code=1))
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     console.print(Text.from_ansi(told.rstrip("\n")), soft_wrap=False)
     drawn = console.export_svg(title="stabtree fixtures/phase19/fp16-overflow", theme=THEME, unique_id="s")

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from stabtree.metrics.table import METRICS
+from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 FAILURES, NODES, METRIC_PAGES, PREDICATE_PAGES = "failures", "nodes", "metrics", "predicates"
-METRIC_NAMES = {metric.name for metric in METRICS}
+METRIC_NAMES = set(by_name())
 ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|$~^@!:-])")
 
 

@@ -9,7 +9,7 @@ from docs.site.markup import METRIC_PAGES, code, known, text, to
 from docs.site.prose import badge, console, listed, page, part, prose, table
 from docs.site.reading import asking, read_by, told
 from stabtree.common.answer import NO, UNKNOWN
-from stabtree.metrics.table import METRICS
+from stabtree.metrics.table import all_metrics
 from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Question
@@ -31,14 +31,14 @@ ABOUT = (
 def pages() -> dict[str, str | bytes]:
     """Path and content of each."""
     readers = _readers()
-    made = {metric.name: _page(metric, readers[metric.name]) for metric in METRICS}
+    made = {metric.name: _page(metric, readers[metric.name]) for metric in all_metrics()}
     rows = [
         (
             f"[{code(metric.name)}]({file_of(metric.name)}.md)",
             prose(metric.meaning),
             str(len(readers[metric.name])),
         )
-        for metric in METRICS
+        for metric in all_metrics()
     ]
     index = page("The metrics", ABOUT, table(("metric", "what it is", "read by"), rows), listed_elsewhere=False)
     return {f"{METRIC_PAGES}/{file_of(name)}.md": content for name, content in {**made, "index": index}.items()}
@@ -46,7 +46,7 @@ def pages() -> dict[str, str | bytes]:
 
 def _readers() -> dict[str, list[tuple[Asked, bool]]]:
     """Who reads a metric, and whether it can't answer without, by the metric's name."""
-    found: dict[str, list[tuple[Asked, bool]]] = {metric.name: [] for metric in METRICS}
+    found: dict[str, list[tuple[Asked, bool]]] = {metric.name: [] for metric in all_metrics()}
     for asked in asking():
         for name, needed in read_by(asked.node).items():
             found[name.split("/", maxsplit=1)[0]].append((asked, needed))
@@ -83,8 +83,10 @@ def _names(metric: Metric) -> list[str]:
     if not metric.aliases:
         return [f"{code(metric.name)}. {add}"]
     same = "Capitals count for nothing, and `/`, `.`, `-` and blanks are as good as `_`."
-    first = metric.aliases if metric.name in metric.aliases else (metric.name, *metric.aliases)
-    return [f"{same} Of several columns the one that stands first here is read. {add}", " · ".join(map(code, first))]
+    return [
+        f"{same} Of several columns the one that stands first here is read. {add}",
+        " · ".join(map(code, metric.names)),
+    ]
 
 
 def _needing(questions: list[Question]) -> str:

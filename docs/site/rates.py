@@ -11,8 +11,8 @@ from docs.site.markup import code
 from docs.site.prose import part, table
 from docs.site.reading import asking, home_of
 from faultbench.rates import Rate
-from stabtree.tree.load import PREFLIGHT
 from stabtree.tree.model import Question
+from stabtree.tree.shipped import PREFLIGHT
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures" / "predicates.json"
 LEAST = 5  # runs, below which a share says nothing

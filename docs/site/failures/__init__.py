@@ -9,7 +9,7 @@ from docs.site.failures.gallery import gallery
 from docs.site.failures.leaf import page
 from docs.site.failures.terminal import styles
 from docs.site.markup import FAILURES
-from stabtree.render.figure.theme import style
+from stabtree.report.figure.theme import style
 from stabtree.tree.build import file_of
 
 HERE = Path(__file__).parent

@@ -15,14 +15,14 @@ import yaml
 
 from docs.site.markup import known
 from stabtree.diagnosis.walk import diagnose
-from stabtree.diagnosis.why.ways import target
-from stabtree.judging.preflight import checked
 from stabtree.loaders import load_run
-from stabtree.loaders.configs.load import load_config
+from stabtree.tools.check.configs.load import load_config
+from stabtree.tools.check.judge import checked
+from stabtree.tools.tune.why.ways import target
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees
-from tests.judging.preflights import GOOD, SIDES
 from tests.leaves import NEAR, RUNS, errors
+from tests.tools.check.preflights import GOOD, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,8 +13,8 @@ from docs.site.markup import known as tree
 from docs.site.markup import text
 from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import predicate_named
-from stabtree.render.html.tags import Markup, folded, items, joined, prose, tag
-from stabtree.render.trees.reference import reference_to
+from stabtree.report.html.tags import Markup, folded, items, joined, prose, tag
+from stabtree.report.trees.reference import reference_to
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Take
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.visits import Visit
     from stabtree.tree.model import Cause, Leaf
 
-MOST_SEEN = 3
+MAX_SEEN = 3
 TAKES = {
     Take.BEFORE: "From the newest checkpoint that is older than the trouble.",
     Take.UNLESS_OVER: "From the newest checkpoint that is older than the trouble; nowhere, where the loss came back "
@@ -105,7 +105,7 @@ def _visit(visit: Visit, *, last: bool) -> Markup:
     """A turn of the walk; of those on the way only the first thing that was seen."""
     answer = tag("b", parts.said(visit.answer.verdict), class_="answer")
     by = " (said by a person)" if visit.given_by == PERSON else ""
-    seen = parts.sentences(visit.answer.evidence[: MOST_SEEN if last else 1]) or prose(visit.answer.reason)
+    seen = parts.sentences(visit.answer.evidence[: MAX_SEEN if last else 1]) or prose(visit.answer.reason)
     asked = tag("div", parts.link(visit.question.id), " ", prose(visit.question.ask), " ", answer, by, class_="asked")
     return tag("li", asked, tag("div", seen, class_="evidence"), class_="last" if last else False)
 

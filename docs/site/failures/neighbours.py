@@ -9,8 +9,8 @@ from docs.site.failures.examples import after, examples, near
 from docs.site.failures.pictures import of as curve
 from docs.site.failures.pictures import telling
 from docs.site.markup import known as tree
-from stabtree.render.html.tags import Markup, joined, prose, table, tag
-from stabtree.render.trees.reference import rule_of
+from stabtree.report.html.tags import Markup, joined, prose, table, tag
+from stabtree.report.trees.reference import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from docs.site.failures.examples import Near
     from stabtree.tree.model import Leaf, Question
 
-MOST_ALIKE = 6
+MAX_ALIKE = 6
 
 
 def neighbours(leaf: Leaf) -> Iterator[str]:
@@ -115,4 +115,4 @@ def _alike(leaf: Leaf) -> list[str]:
     ordered = sorted(
         mild, key=lambda other: (parts.section_of(other).tree != home, -len(set(other.events) & set(leaf.events)))
     )
-    return [other.id for other in ordered[:MOST_ALIKE]]
+    return [other.id for other in ordered[:MAX_ALIKE]]

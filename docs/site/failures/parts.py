@@ -12,8 +12,8 @@ from docs.site.markup import FAILURES, PREDICATE_PAGES, has_page
 from docs.site.markup import known as tree
 from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import PREDICATES
-from stabtree.render.html.tags import Markup, joined, prose, tag
-from stabtree.render.verdicts import LOOKS
+from stabtree.report.html.tags import Markup, joined, prose, tag
+from stabtree.report.verdicts import BADGES
 from stabtree.run import CONFIG
 from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
@@ -53,7 +53,7 @@ def predicate_link(name: str, words: str) -> Markup:
 
 def badge(severity: str) -> Markup:
     """The word for how bad something is, in its colour."""
-    return tag("span", LOOKS[severity].word.lower(), class_=f"badge {severity}")
+    return tag("span", BADGES[severity].word.lower(), class_=f"badge {severity}")
 
 
 def said(verdict: str) -> str:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from docs.site.failures.examples import Kind
-from stabtree.render.figure.build import Frame, drawn_strip, figure
-from stabtree.render.figure.levels import levels
-from stabtree.render.figure.model import Figure, Mark, column_of
-from stabtree.render.figure.numbers import ends, short
-from stabtree.render.figure.svg import svg
-from stabtree.render.html.tags import Markup, joined, tag
+from stabtree.report.figure.axis import ends, levels, short
+from stabtree.report.figure.build import Frame, drawn_strip, figure
+from stabtree.report.figure.model import Figure, Mark, column_of
+from stabtree.report.figure.svg import svg
+from stabtree.report.html.tags import Markup, joined, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.diagnosis.visits import Visit
-    from stabtree.render.figure.model import Strip
+    from stabtree.report.figure.model import Strip
     from stabtree.run import Gap, Run
 
 COLUMNS = 200  # of the large picture: finer than its line is thick
@@ -36,8 +35,8 @@ _NUMBERS = ("batch_id",)  # numbers that are names have no course
 WORDS = {"onset": "onset", "restart": "restart"}
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 _PLACE = re.compile(r"run\.yaml:(\d+), (\w+)")
-MOST_LETTERS = 230
-MOST_HEAD = 38  # letters that stand side by side above a strip of a card
+MAX_LETTERS = 230
+MAX_HEAD = 38  # letters that stand side by side above a strip of a card
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def _strip(strip: Strip, drawn: Figure, size: Size, top: int) -> Iterator[str]:
     yield f'<rect class="frame" y="{top}" width="{size.width}" height="{size.strip}" rx="3"/>'
     beside = _ends(strip) if size.labelled else ""
     yield f'<text class="name" x="1" y="{top - 4}">{escape(strip.metric)}{beside}</text>'
-    if not size.labelled and len(strip.metric) + len(_range(strip)) <= MOST_HEAD:
+    if not size.labelled and len(strip.metric) + len(_range(strip)) <= MAX_HEAD:
         at_end = f'x="{size.width - 1}" y="{top - 4}" text-anchor="end"'
         yield f'<text class="axis" {at_end}>{escape(_range(strip))}</text>'
     for start, end in _stretches(strip.bad):
@@ -232,7 +231,7 @@ def _curve(strip: Strip, size: Size, top: int, wide: float) -> Iterator[str]:
     xs = ((filled + 0.5) * wide).tolist()
     room = size.strip - 2 * INSET
     upper, lower = (
-        (top + size.strip - INSET - levels(values[filled], strip) * room).tolist()
+        (top + size.strip - INSET - levels(values[filled], strip.low, strip.high, log=strip.log) * room).tolist()
         for values in (strip.highs, strip.lows)
     )
     starts = [0, *(np.flatnonzero(~strip.joined[filled][1:]) + 1).tolist(), len(filled)]
@@ -269,7 +268,7 @@ def quoted(example: Example) -> str:
     seen = example.finding.evidence[0] if example.finding and example.finding.evidence else None
     told = seen.text if seen else "nothing to draw"
     where, _, message = told.partition(": ") if re.match(r"line \d+: ", told) else ("", "", told)
-    cut = message if len(message) <= MOST_LETTERS else f"{message[: MOST_LETTERS - 1]}…"
+    cut = message if len(message) <= MAX_LETTERS else f"{message[: MAX_LETTERS - 1]}…"
     return tag("div", tag("span", where, class_="where") if where else "", tag("code", cut), class_="quoted")
 
 

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from stabtree.judging.levels import exit_code, levels_of
 from stabtree.judging.outcome import Outcome
-from stabtree.render.look import Look
-from stabtree.render.outputs import SCREEN, checks
-from stabtree.render.page import STYLES
-from stabtree.render.screen import screen
+from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import CHECK, SCREEN, output
+from stabtree.report.page import STYLES
+from stabtree.report.screen.screen import screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +48,9 @@ def terminal(found: Diagnosis, command: str, title: str) -> str:
 def printed(found: Diagnosis, width: int, *, color: bool = True) -> str:
     """What a command prints of it on a screen so many columns wide."""
     code = exit_code([found.verdict], levels_of(None))
-    look = Look(width=width, color=color, exit_code=code)
+    look = RenderOptions(width=width, color=color, exit_code=code)
     if found.before_run:
-        return checks()[SCREEN]([Outcome(found.run.sources[0].path, found)], look)
+        return str(output(CHECK, SCREEN)([Outcome(found.run.sources[0].path, found)], look))
     return screen(found, look)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Section, Tree
 
 WIDTH, LINE, PAD, APART = 168, 15, 7, 9  # px: of a box, of a line in it, around its text, between two boxes
-LETTER, LEAST_GAP, MARGIN = 6.2, 46, 2  # px: of a letter on a branch, between two columns, around the picture
+LETTER, MIN_GAP, MARGIN = 6.2, 46, 2  # px: of a letter on a branch, between two columns, around the picture
 STEM, BEND, DOWN = 11, 6, 22  # px: from a box to where its branches part, radius of a turn, to what is below
 ASKS, AWAY = "question", "away"
 WRAP = 22  # letters in a line of a box
@@ -115,7 +115,7 @@ def _widen(box: Box, depth: int, gaps: list[float]) -> None:
     """The room between the columns: as much as the longest answer there takes."""
     for child in box.onward:
         if depth == len(gaps):
-            gaps.append(LEAST_GAP)
+            gaps.append(MIN_GAP)
         gaps[depth] = max(gaps[depth], LETTER * len(child.said) + STEM + 12)
         _widen(child, depth + 1, gaps)
     if box.below:

@@ -9,12 +9,13 @@ from docs.site.nodes.drawing import drawn
 from docs.site.nodes.ways import exits
 from docs.site.prose import badge, listed, page, part, prose, table
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.load import KNOWN, PREFLIGHT, load_tree
+from stabtree.tree.load import load_tree
+from stabtree.tree.shipped import KNOWN, PREFLIGHT
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Section, Tree
 
-LEAST_DRAWN = 4  # lines of an outline, from which on a picture tells more
+MIN_DRAWN = 4  # lines of an outline, from which on a picture tells more
 ABOUT = (
     "stabtree asks questions of a log, one after the other; the answer decides which comes next, until a finding is "
     "reached or nothing is left to ask. All that it asks stands in YAML files, the trees, of which these pages are "
@@ -95,7 +96,7 @@ def _tree_page(tree: Tree, one: Tree) -> str:
 
 def _section(tree: Tree, section: Section) -> str:
     lines = _walk(tree, section.entry, section, set(), 0)
-    told = part(text(section.heading), drawn(tree, section) if len(lines) > LEAST_DRAWN else "", _outlined(lines))
+    told = part(text(section.heading), drawn(tree, section) if len(lines) > MIN_DRAWN else "", _outlined(lines))
     return f"({_label(section)})=\n{told}"
 
 

@@ -14,8 +14,8 @@ from stabtree.common.answer import NO, UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.load import PREFLIGHT
 from stabtree.tree.params import known, settable
+from stabtree.tree.shipped import PREFLIGHT
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Question, Tree

@@ -8,15 +8,18 @@ from enum import StrEnum
 from pathlib import Path
 from textwrap import dedent
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 
 from docs.site.markup import ACTIVE, code
 from docs.site.pages import DOCS
 from stabtree.cli import app
-from stabtree.cli.shell.commands import COMMANDS, Program
-from stabtree.cli.shell.help import ARGUMENTS, INPUT, JUDGING, OPTIONS, OUTPUT
+from stabtree.cli.program.commands import Program, commands
+from stabtree.cli.program.help import ARGUMENTS, INPUT, JUDGING, OPTIONS, OUTPUT, argument_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FOLDER = "commands"
 AS_CODE = re.compile(r"`([^`]+)`|(?<![\w-])(--[a-z][\w-]*)")
@@ -65,7 +68,7 @@ def prose(plain: str) -> str:
 
 
 def _index(names: list[str]) -> str:
-    lines = "\n".join(f"| [{code(f'stabtree {name}')}]({name}.md) | {prose(COMMANDS[name].help)} |" for name in names)
+    lines = "\n".join(f"| [{code(f'stabtree {name}')}]({name}.md) | {prose(commands()[name].help)} |" for name in names)
     about = prose(str(root().epilog))
     listed = "\n".join(names)
     return f"""# Commands
@@ -104,7 +107,7 @@ def _described(command: Any, context: Any, name: str, depth: int) -> list[str]:
     paragraphs = [prose(part) for part in str(command.help or "").split("\n\n") if part.strip()]
     told = [*paragraphs[:1], f"```text\n{usage}\n```", *paragraphs[1:], *_epilog(command.epilog)]
     groups: dict[str, list[str]] = {group: [] for group in (ARGUMENTS, INPUT, JUDGING, OUTPUT, OPTIONS)}
-    hints = get_type_hints(inspect.unwrap(command.callback)) if command.callback else {}
+    hints = _hints(command.callback) if command.callback else {}
     for param in command.get_params(context):
         record = param.get_help_record(context)
         argument = param.param_type_name == "argument"
@@ -117,11 +120,20 @@ def _described(command: Any, context: Any, name: str, depth: int) -> list[str]:
     return told
 
 
+def _hints(callback: Callable[..., Any]) -> dict[str, Any]:
+    """The type of each option, without how it is declared."""
+    found = {}
+    for parameter in inspect.signature(callback, eval_str=True).parameters.values():
+        declared = get_origin(parameter.annotation) is Annotated
+        found[parameter.name] = get_args(parameter.annotation)[0] if declared else parameter.annotation
+    return found
+
+
 def _option(param: Any, record: tuple[str, str], hint: Any, command: str) -> str:
     """An option as a term with its description, under an address of its own."""
     spelled, about = record
     if param.param_type_name == "argument":
-        spelled = str(param.metavar or param.name).upper() + ("..." if param.nargs == -1 else "")
+        spelled = argument_name(param)
     about = NOTED.sub(lambda note: f". {note[1].capitalize()}", about).replace("..", ".")
     told = " ".join(f"{word.removesuffix('.')}." for word in (about, *_holds(hint, about)) if word)
     anchor = f"{command}-{max(param.opts, key=len).lstrip('-').replace('_', '-')}".lower()

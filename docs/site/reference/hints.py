@@ -36,8 +36,9 @@ def checking_names() -> dict[str, dict[str, Any]]:
 
 
 def public() -> dict[str, Any]:
-    """What `stabtree` offers, by its names there."""
-    return {name: getattr(stabtree, name) for name in stabtree.__all__ if not name.startswith("_")}
+    """Return the classes and functions that `stabtree` exports, by name; not its constants, which are texts."""
+    found = {name: getattr(stabtree, name) for name in stabtree.__all__}
+    return {name: thing for name, thing in found.items() if not isinstance(thing, str)}
 
 
 def types() -> list[type]:
@@ -85,10 +86,17 @@ def _named(thing: Any, names: dict[str, dict[str, Any]]) -> Iterator[type]:
         members.append(vars(thing).get("__init__"))
     for member in members:
         if inspect.isclass(member) or inspect.isfunction(member):
-            hints = get_type_hints(member, localns=names.get(member.__module__, {}))
+            hints = get_type_hints(member, localns=_local_names(member.__module__, names))
             for name, hint in hints.items():
                 if not name.startswith("_"):
                     yield from _classes(hint)
+
+
+def _local_names(module: str, names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a module's names for a type checker, and those of others that an imported alias may hold as text."""
+    own = vars(sys.modules[module])
+    others = {name: thing for held in names.values() for name, thing in held.items() if name not in own}
+    return {**others, **names.get(module, {})}
 
 
 def _classes(hint: Any) -> Iterator[type]:

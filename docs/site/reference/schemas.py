@@ -8,7 +8,7 @@ from typing import Any
 from docs.site.markup import code
 from docs.site.reference.docstrings import about, attributes
 from docs.site.reference.shapes import section
-from stabtree.render.data.contract import schema as contract
+from stabtree.report.json.contract import schema as contract
 from stabtree.tree import model
 from stabtree.tree.kinds import lists
 from stabtree.tree.model import EVENTS, Cause, Leaf, Question, Tree
@@ -54,7 +54,7 @@ def _json() -> str:
 
 What `stabtree diagnose --json` prints, and each line of `stabtree watch --json`, schema 1. Keys are only ever
 added: a later version may add keys and words, and never drops, renames or retypes one. A number that is not finite is
-null. `stabtree schema` prints the JSON Schema that this page is made of (draft 2020-12), for a program to check
+null. `stabtree info schema` prints the JSON Schema that this page is made of (draft 2020-12), for a program to check
 documents by.
 
 Every object below has all of its keys. `a.b` is the key `b` of the object `a`,

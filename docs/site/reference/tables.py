@@ -11,13 +11,13 @@ from docs.site.markup import code
 from docs.site.prose import table
 from docs.site.reference.commands import exit_codes, prose
 from docs.site.reference.docstrings import attributes
-from stabtree.cli.shell.commands import COMMANDS
+from stabtree.cli.program.commands import commands
 from stabtree.judging.accepted import Acceptance
 from stabtree.judging.codes import PRECEDENCE
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.loaders import LOADERS, config
 from stabtree.loaders.json import manifest
-from stabtree.metrics.table import EPOCH_ALIASES, METRICS, RANK_ALIASES, RUN_ALIASES, STEP_ALIASES
+from stabtree.metrics.load import table as known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def _keys() -> str:
 
 In {code(FILE)}, or under `[tool.stabtree]` in {code(SHARED)}, of the working directory; `--config FILE` names
 another one. Paths are relative to the file. What the command line says goes before it, and a key that is not listed
-here is an error. `stabtree config` shows what is in force and where it is from.
+here is an error. `stabtree info config` shows what is in force and where it is from.
 
 {_terms(keys, "key")}
 
@@ -74,7 +74,7 @@ here is an error. `stabtree config` shows what is in force and where it is from.
 
 
 def _exit_codes() -> str:
-    told = {name: exit_codes(home.epilog) for name, home in COMMANDS.items()}
+    told = {name: exit_codes(home.epilog) for name, home in commands().items()}
     own = {name: codes for name, codes in told.items() if codes}
     numbers = sorted({number for codes in own.values() for number in codes}, key=int)
     rows = [[number, *(prose(codes.get(number, "")) for codes in own.values())] for number in numbers]
@@ -89,7 +89,7 @@ def _exit_codes() -> str:
 run can stand for a healthy one. [`baseline`](../commands/baseline.md) accepts what is found: that is no 1.
 
 Of several runs the first of {", ".join(map(str, PRECEDENCE))} that holds counts, so a healthy run beside a bad one
-changes nothing. `--exit-zero` makes 0 of 1 and 3, and leaves 2 and 4. A command that is interrupted exits with 130,
+changes nothing. `--fail-on never` makes 0 of 1 and 3, and leaves 2 and 4. A command that is interrupted exits with 130,
 one whose reader has gone (as `| head` does) with 141.
 """
 
@@ -98,7 +98,7 @@ def _formats() -> str:
     rows = [[code(loader.name), prose(loader.about), "yes" if loader.folder else ""] for loader in LOADERS]
     return f"""# Formats
 
-What `stabtree formats` lists, by the names that `--format` takes. A format is recognised by what a file holds,
+What `stabtree info formats` lists, by the names that `--format` takes. A format is recognised by what a file holds,
 not by its name; any of them may be packed as `.gz`, `.bz2`, `.xz` or, where `stabtree[zstd]` is
 installed, `.zst`.
 
@@ -109,15 +109,14 @@ The names under which a column is found: [Columns](columns.md). What a file says
 
 
 def _columns() -> str:
-    places = {"step": STEP_ALIASES, "epoch": EPOCH_ALIASES, "rank": RANK_ALIASES, "run": RUN_ALIASES}
-    axes = {name: ("", _names(name, aliases)) for name, aliases in places.items()}
+    axes = {name: ("", _names(known().axes[name])) for name in ("step", "epoch", "rank", "run")}
     metrics = {
         metric.name: (
             prose(metric.meaning),
-            _names(metric.name, metric.aliases)
+            _names(metric.names)
             + (f" Each group of parameters has its own: {code(f'{metric.name}/<group>')}." if metric.grouped else ""),
         )
-        for metric in METRICS
+        for metric in known().metrics
     }
     return f"""# Columns
 
@@ -135,9 +134,8 @@ blanks, and `/ . - : |` between words make no difference: `Train/Loss` and `trai
 """
 
 
-def _names(name: str, aliases: tuple[str, ...]) -> str:
-    listed = aliases if name in aliases else (name, *aliases)
-    return ", ".join(map(code, listed)) + "."
+def _names(aliases: tuple[str, ...]) -> str:
+    return ", ".join(map(code, aliases)) + "."
 
 
 def _manifest() -> str:
