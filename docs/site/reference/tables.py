@@ -149,6 +149,6 @@ def _manifest() -> str:
 
 
 def _kind(read: Any) -> str:
-    """What a setting must be, as the docstring of what reads it says."""
-    told = re.split("[,.;]", inspect.getdoc(read) or "A text")[0].removesuffix(" of at least `least`")
-    return prose(f"{told[:1].lower()}{told[1:]}")
+    """Describe what a setting must be, as the docstring of its reader says what it returns."""
+    first = re.split("[,.;]", inspect.getdoc(read) or "a text")[0]
+    return prose(first.removeprefix("Return ").removesuffix(" of at least `min_count`"))
