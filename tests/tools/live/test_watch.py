@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from unittest import mock
@@ -339,7 +340,13 @@ def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: str) -> None:
     """Ctrl-C, SIGTERM and a closed terminal end a watch with its summary and exit code, without a traceback."""
     words = [*COMMAND, "watch", str(log), "--json", "--every", "0.05"]
     with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment()
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment(),
+        preexec_fn=partial(signal.signal, signal.Signals[number], signal.SIG_DFL),  # a background job ignores SIGINT
     ) as made:
         told = lines_of(made)
         assert json.loads(next(told))["event"] == "finding"
