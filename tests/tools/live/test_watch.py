@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from unittest import mock
@@ -334,19 +333,22 @@ def lines_of(made: subprocess.Popen[str]) -> Iterator[str]:
     return iter(made.stdout.readline, "")
 
 
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Don't let processes inherit that a background job ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: str) -> None:
     """Ctrl-C, SIGTERM and a closed terminal end a watch with its summary and exit code, without a traceback."""
     words = [*COMMAND, "watch", str(log), "--json", "--every", "0.05"]
     with subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=environment(),
-        preexec_fn=partial(signal.signal, signal.Signals[number], signal.SIG_DFL),  # a background job ignores SIGINT
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment()
     ) as made:
         told = lines_of(made)
         assert json.loads(next(told))["event"] == "finding"
