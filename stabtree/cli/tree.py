@@ -171,10 +171,10 @@ def _cut_fixes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
     from stabtree.tree.fixes import plain
     from stabtree.tree.model import SHORT_FIX
 
-    fixed = [cause for cause in causes if cause.fixes and not cause.mend]
+    fixed = [cause for cause in causes if cause.fixes and not cause.short_fix]
     long = sorted({cause.id for cause in fixed if len(plain(cause.fixes[0])) > SHORT_FIX})
     if long:
-        yield f"note: {', '.join(long)}: no `mend`, so a screen may cut the first fix; {SHORT_FIX} characters at most"
+        yield f"note: {', '.join(long)}: the first fix may be cut; add a `short_fix` of at most {SHORT_FIX} characters"
 
 
 for _name, _address in extensions.table("TREE_COMMANDS").items():

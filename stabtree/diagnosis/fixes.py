@@ -183,10 +183,10 @@ def with_run_values(causes: Sequence[JudgedCause], formatter: FixFormatter) -> t
 
 
 def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
-    short = cause.mend
+    short = cause.short_fix
     if cause.fixes and formatter.is_pointless(cause.fixes[0]):
         short = ""  # it is the short form of the first fix
-    return replace(cause, fixes=_open(cause.fixes, formatter), mend=short)
+    return replace(cause, fixes=_open(cause.fixes, formatter), short_fix=short)
 
 
 def ranked_fixes(

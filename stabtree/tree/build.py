@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # in an address
 _PREFIX = {Section: "§", FactParams: "fact "}  # sections and facts may have the id of a node
+_OLD_KEYS = {"mend": "short_fix"}  # as files of earlier versions spell them
 _PARAMS = ("params", "advanced", "literal")
 
 
@@ -157,8 +158,9 @@ class Builder:
         what = f"{kind.__name__.lower()} {raw.get('id', '')}".strip()
         values: dict[str, Any] = {}
         for key, value in raw.items():
-            if key in known:
-                problem = _problem(key, value, known[key])
+            name = _OLD_KEYS.get(key, key)
+            if name in known:
+                problem = _problem(key, value, known[name])
                 if problem.startswith("must"):
                     problem = f"{key!r} of {what} {problem}"
             else:
@@ -169,7 +171,7 @@ class Builder:
             if problem:
                 self.mistakes.append((self.document.line(*path, key), problem))
             else:
-                values[key] = value
+                values[name] = value
         if path:
             missing = [key for key, item in known.items() if item.required and key not in raw]
             self.mistakes += [(self.document.line(*path), f"{what} lacks the key {key!r}") for key in missing]

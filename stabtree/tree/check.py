@@ -204,11 +204,11 @@ def _cause(tree: Tree, cause: Cause) -> Iterator[str]:
     for key, words in cause.holds.items():
         yield from _circumstance(key, words)
     yield from chain.from_iterable(map(fixes.mistakes, cause.fixes))
-    for key, text, limit in (("short", cause.short, SHORT_CAUSE), ("mend", cause.mend, SHORT_FIX)):
+    for key, text, limit in (("short", cause.short, SHORT_CAUSE), ("short_fix", cause.short_fix, SHORT_FIX)):
         if len(text) > limit:
             yield f"has a {key} of {len(text)} characters; {limit} is the most"
-    if cause.mend and not cause.fixes:
-        yield "has a mend, and no fix that it would be the short form of"
+    if cause.short_fix and not cause.fixes:
+        yield "has a short_fix, but no fix that it shortens"
 
 
 def _circumstance(key: str, words: tuple[str, ...]) -> Iterator[str]:

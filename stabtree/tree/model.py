@@ -45,7 +45,7 @@ EVENTS: Mapping[str, str] = {
     "flat": "the loss does not move",
     "zero": "the loss is 0 where it can't be",
     "schedule": "the learning rate ends too early",
-    "reward": "the reward tells one answer no better than another",
+    "reward": "the reward is the same for all answers",
     "reward-fall": "the reward falls",
     "policy": "the policy loses its choice",
     "reference": "the policy leaves its reference model",
@@ -160,7 +160,7 @@ class Cause:
 
     Attributes:
         short: the cause in at most `SHORT_CAUSE` characters, for a line that it shares with its fix.
-        mend: its first fix in at most `SHORT_FIX` characters, for the same line.
+        short_fix: its first fix in at most `SHORT_FIX` characters, for the same line.
         holds: what it needs, as `{precision: [fp16]}`: it is left out if the run is known to be another, and only
             possible if that is not known. The words are those of `stabtree.facts.circumstances`.
         proof: whether a yes of its test proves it; else it makes it likely.
@@ -176,7 +176,7 @@ class Cause:
     advanced: Mapping[str, Param] = field(default_factory=dict)
     like: str = ""
     short: str = ""
-    mend: str = ""
+    short_fix: str = ""
     fixes: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     quiet: bool = False

@@ -42,7 +42,7 @@ def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
 def _object(kind: type, test: dict[str, Any]) -> dict[str, Any]:
     own = kinds(kind)
     short = SHORT_CAUSE if kind in (Cause, Signature) else SHORT
-    special = {"test": test, "short": {**TEXT, "maxLength": short}, "mend": {**TEXT, "maxLength": SHORT_FIX}}
+    special = {"test": test, "short": {**TEXT, "maxLength": short}, "short_fix": {**TEXT, "maxLength": SHORT_FIX}}
     return {
         "type": "object",
         "additionalProperties": False,

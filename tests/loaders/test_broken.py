@@ -232,7 +232,7 @@ def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root, as Windows, lets everything be read")
 def test_a_forbidden_file(tmp_path: Path) -> None:
-    """Missing rights are the user's to mend."""
+    """Missing rights are the user's to fix."""
     file = write(tmp_path, text())
     file.chmod(0)
     with pytest.raises(StabtreeError, match="can't be read"):

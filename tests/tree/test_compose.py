@@ -37,7 +37,7 @@ questions:
     go: {yes: mine-nan, skipped: nan-skipped, stops: loss-stops, no: Q2.1}
     source: a test
 leaves:
-  - {id: mine-nan, of: M1, title: NaN, severity: critical, fixes: [mend it], source: a test}
+  - {id: mine-nan, of: M1, title: NaN, severity: critical, fixes: [fix it], source: a test}
 """
 CHECK = """
 name: more

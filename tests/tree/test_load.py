@@ -31,7 +31,7 @@ questions:
     go: {yes: bad, no: good}
     source: a test
 leaves:
-  - {id: bad, of: Q1, title: Bad, severity: critical, fixes: [mend it], source: a test}
+  - {id: bad, of: Q1, title: Bad, severity: critical, fixes: [fix it], source: a test}
   - {id: good, of: Q1, title: Good, severity: ok, fixes: [nothing], source: a test}
 """
 
@@ -59,19 +59,19 @@ def test_a_good_tree_loads() -> None:
             "t.yaml:10: question Q1 has a short of 29 characters; 28 is the most",
         ),
         (
-            "fixes: [mend it]",
-            f"causes: [{{id: c, text: t, short: {'x' * 33}}}], fixes: [mend it]",
+            "fixes: [fix it]",
+            f"causes: [{{id: c, text: t, short: {'x' * 33}}}], fixes: [fix it]",
             "t.yaml:16: cause c has a short of 33 characters; 32 is the most",
         ),
         (
-            "fixes: [mend it]",
-            f"causes: [{{id: c, text: t, mend: {'x' * 27}, fixes: [Mend it.]}}], fixes: [mend it]",
-            "t.yaml:16: cause c has a mend of 27 characters; 26 is the most",
+            "fixes: [fix it]",
+            f"causes: [{{id: c, text: t, short_fix: {'x' * 27}, fixes: [Fix it.]}}], fixes: [fix it]",
+            "t.yaml:16: cause c has a short_fix of 27 characters; 26 is the most",
         ),
         (
-            "fixes: [mend it]",
-            "causes: [{id: c, text: t, mend: x}], fixes: [mend it]",
-            "t.yaml:16: cause c has a mend, and no fix that it would be the short form of",
+            "fixes: [fix it]",
+            "causes: [{id: c, text: t, short_fix: x}], fixes: [fix it]",
+            "t.yaml:16: cause c has a short_fix, but no fix that it shortens",
         ),
         (
             "severity: critical",
@@ -116,10 +116,10 @@ def test_a_good_tree_loads() -> None:
         ("entry: Q1", "entry: Q11", "section 1 enters at Q11, which is not a question; did you mean 'Q1'?"),
         ("    ask:", "    aks:", "question Q1 has no key 'aks'; did you mean 'ask'?"),
         ("    ask:", "    aks:", "question Q1 lacks the key 'ask'"),
-        ("fixes: [mend it], ", "", "leaf bad lacks a fix"),
-        ("fixes: [mend it], source: a test", "fixes: [mend it]", "leaf bad lacks a source"),
+        ("fixes: [fix it], ", "", "leaf bad lacks a fix"),
+        ("fixes: [fix it], source: a test", "fixes: [fix it]", "leaf bad lacks a source"),
         ("critical", "terrible", "t.yaml:16: severity is one of ok, note, warning, critical"),
-        ("[mend it]", "[{mend: it}]", "'fixes' of leaf bad must hold text only"),
+        ("[fix it]", "[{fix: it}]", "'fixes' of leaf bad must hold text only"),
         ("critical", "[critical]", "'severity' of leaf bad must be one of ok, note, warning, critical"),
         ("source: a test}", "source: a test, restart: 1}", "'restart' of leaf bad must be true or false"),
         ("source: a test}", "source: a test, causes: [x]}", "a cause is a mapping"),

@@ -47,3 +47,10 @@ def test_options_and_settings_take_the_old_names() -> None:
 def test_a_tree_takes_the_old_names() -> None:
     """A file that states `least_rows` loads as one that states `min_rows`."""
     assert build(TREE.format(rows="least_rows"), "own.yaml") == build(TREE.format(rows="min_rows"), "own.yaml")
+
+
+def test_an_old_key_of_a_cause_is_read() -> None:
+    """The short form of a fix was once called `mend`."""
+    cause = "causes: [{id: A.one, text: one, mend: Look at it, fixes: [Look at the data.]}]"
+    tree = build(TREE.format(rows="min_rows") + f"    {cause}\n", "own.yaml")
+    assert [item.short_fix for leaf in tree.leaves.values() for item in leaf.causes] == ["Look at it"]

@@ -56,8 +56,8 @@ def test_no_cause_is_cut_on_a_screen(name: str) -> None:
         *(cause for leaf in tree.leaves.values() for cause in leaf.causes),
     ]
     assert [cause.id for cause in causes if len(cause.short or cause.text) > SHORT_CAUSE] == []
-    mends = {cause.id: cause.mend or plain(cause.fixes[0]) for cause in causes if cause.fixes}
-    assert [id_ for id_, mend in mends.items() if len(mend) > SHORT_FIX] == []
+    shown = {cause.id: cause.short_fix or plain(cause.fixes[0]) for cause in causes if cause.fixes}
+    assert [id_ for id_, text in shown.items() if len(text) > SHORT_FIX] == []
 
 
 def test_every_cross_reference_exists() -> None:

@@ -129,9 +129,11 @@ def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
     )
     noted = run("tree", "check", str(path)).stdout
     assert "note: H1.long: no `short`" in noted
-    assert "note: H1.long: no `mend`" in noted
+    assert "note: H1.long: the first fix may be cut" in noted
     path.write_text(
-        path.read_text(encoding="utf-8").replace("fixes: [E", "short: other weights, mend: Evaluate again, fixes: [E"),
+        path.read_text(encoding="utf-8").replace(
+            "fixes: [E", "short: other weights, short_fix: Evaluate again, fixes: [E"
+        ),
         encoding="utf-8",
     )
     assert "note" not in run("tree", "check", str(path)).stdout

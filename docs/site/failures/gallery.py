@@ -39,7 +39,7 @@ SEEN = {
 INTRO = """
 A picture for each thing that stabtree can find: the curve of a run that ends there, or the message that a trainer
 printed. Look for the one that resembles yours. Each page tells how the failure is told from its neighbours, what may
-be behind it, what mends it and where to restart. Nothing here is drawn by hand: the runs are those that the tests hold,
+be behind it, what fixes it and where to restart. Nothing here is drawn by hand: the runs are those that the tests hold,
 and the reports are what stabtree prints of them.
 """
 

@@ -146,7 +146,7 @@ def _mending(example: Example) -> Iterator[str]:
 
 
 def _cause(cause: Cause, judged: JudgedCause | None) -> Markup:
-    """A cause: what it is, what looks for it, and what mends it."""
+    """A cause: what it is, what looks for it, and its fixes."""
     found = predicate_named(cause.test)
     looked = parts.predicate_link(cause.test, found.question) if found else Markup()
     tested = joined(["Looked for in the log: ", looked]) if looked else Markup("No log can test it.")
@@ -156,10 +156,10 @@ def _cause(cause: Cause, judged: JudgedCause | None) -> Markup:
     more = joined([" ", parts.link(cause.id)]) if parts.address(cause.id) else Markup()
     head = tag("div", prose(cause.text), " ", state, more, class_="what")
     only = tag("p", f"Told only where {holds}.", class_="holds") if holds else Markup()
-    mends = items("ul", [Markup(prose(plain(fix))) for fix in cause.fixes], class_="mends")
+    fixes = items("ul", [Markup(prose(plain(fix))) for fix in cause.fixes], class_="fixes")
     see = tag("p", "See ", joined([_see(one) for one in cause.see], ", "), class_="holds") if cause.see else Markup()
     return tag(
-        "div", head, tag("p", tested, moved, class_="tested"), only, mends, see, class_="cause", id=_anchor(cause)
+        "div", head, tag("p", tested, moved, class_="tested"), only, fixes, see, class_="cause", id=_anchor(cause)
     )
 
 

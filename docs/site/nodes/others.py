@@ -72,7 +72,7 @@ def signature(tree: Tree, node: Signature) -> str:
         part("What it looks like", prose(node.example)),
         part("Under which findings it stands", listed(_found(tree, id_) for id_ in node.of)),
         part("What tells it", *_tested(node, needs)),
-        part("What mends it", _numbered(node.fixes)),
+        part("What fixes it", _numbered(node.fixes)),
         _see(tree, node.see),
         _last(node.id, node.source),
     )

@@ -130,9 +130,9 @@ def _cause(row: CauseRow) -> Markup:
     mark = tag("span", f"{CAUSE_SIGNS[row.state]} {state}", class_=f"state {state.replace(' ', '-')}")
     seen = [item.text for item in row.judged.evidence[1:]]
     more = folded("all that was seen", items("ul", seen)) if seen else NOTHING
-    mends = items("ul", row.fixes, class_="mends") or tag("p", "no fix of its own", class_="mends quiet")
+    fixes = items("ul", row.fixes, class_="fixes") or tag("p", "no fix of its own", class_="fixes quiet")
     cause = tag("div", tag("p", prose(row.judged.cause.text)), _paragraph(row.why, "quiet"), more)
-    return tag("li", mark, cause, mends)
+    return tag("li", mark, cause, fixes)
 
 
 def path(report: Report) -> Markup:

@@ -86,7 +86,7 @@ def _row(page: Page, row: CauseRow, columns: Columns, lines: int) -> None:
     """Add a cause and its first fix, or the number of the action that is this fix."""
     cause, room, fixes = row.judged.cause, columns.left, [""]
     if columns.right and row.fixes and not row.action:
-        fix = _fitting(page.plain(row.fixes[0]), page.plain(cause.mend), columns.right)
+        fix = _fitting(page.plain(row.fixes[0]), page.plain(cause.short_fix), columns.right)
         fixes = in_lines(fix, columns.right, lines)
     else:
         room = page.width - INDENT - columns.head

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FORMAT = 2
+FORMAT = 3
 MAGIC = b"SQLite format 3\0"
 MARK = 0x53544142
 """Our `application_id`, at byte 68. A file without it is somebody else's: never opened, changed or deleted."""
@@ -30,14 +30,14 @@ KEPT_SECONDS = 30 * 86_400.0
 """How long what no scan has asked for is kept."""
 PATIENCE_SECONDS = 60.0
 COMMIT_SECONDS = 0.5
-COLUMNS = "badge, verdict, partial, leaf, folder, path, run, told, data"
+COLUMNS = "badge, verdict, partial, leaf, folder, path, run, outline, data"
 """The columns of a record."""
 _HEAD = "stamp, deep, outside, outside_stamp, further"
 _SCHEMA = {
     "entry": "CREATE TABLE entry (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, stamp TEXT, deep INTEGER, "
     "outside BLOB, outside_stamp TEXT, further BLOB, used REAL NOT NULL, digest BLOB)",
     "record": "CREATE TABLE record (id INTEGER PRIMARY KEY, entry INTEGER NOT NULL, badge TEXT, verdict TEXT, "
-    "partial INTEGER, leaf TEXT, folder TEXT, path TEXT, run TEXT, told BLOB, data BLOB)",
+    "partial INTEGER, leaf TEXT, folder TEXT, path TEXT, run TEXT, outline BLOB, data BLOB)",
     "record_entry": "CREATE INDEX record_entry ON record (entry)",
 }
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TABLES = """
 CREATE TABLE mine (
   id INTEGER PRIMARY KEY, rank INTEGER, badge TEXT, verdict TEXT, partial INTEGER, leaf TEXT, folder TEXT, path TEXT,
-  run TEXT, told BLOB, data BLOB);
+  run TEXT, outline BLOB, data BLOB);
 CREATE INDEX mine_order ON mine (rank, leaf);
 """
 _RANKS = {str(verdict): rank for rank, verdict in enumerate(ORDER)}
@@ -100,8 +100,8 @@ class Store:
 
     def _records(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[Record]:
         for (id_,) in self._db.execute(query, values):
-            told, data = self._db.execute("SELECT told, data FROM mine WHERE id = ?", (id_,)).fetchone()
-            yield _record(told, data)
+            outline, data = self._db.execute("SELECT outline, data FROM mine WHERE id = ?", (id_,)).fetchone()
+            yield _record(outline, data)
 
     def counts(self) -> dict[str, int]:
         """How many runs there are of each badge, worst first."""
@@ -145,15 +145,15 @@ def _folder(path: str) -> str:
 
 
 def _row(record: Record) -> tuple[Any, ...]:
-    told = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
+    outline = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
     return (
         *(record.badge, record.verdict, int(record.partial), record.leaf, _folder(record.path), record.path),
-        *(record.run, _dumps(told), zlib.compress(record.data, 1)),
+        *(record.run, _dumps(outline), zlib.compress(record.data, 1)),
     )
 
 
-def _record(told: bytes, data: bytes) -> Record:
-    held = _loads(told)
+def _record(outline: bytes, data: bytes) -> Record:
+    held = _loads(outline)
     held |= {"notes": tuple(held["notes"]), "spark": tuple(held["spark"])}
     return Record(**held, data=zlib.decompress(data))
 

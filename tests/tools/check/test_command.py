@@ -248,7 +248,7 @@ def test_services_are_told_the_line_of_the_setting(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_a_job_is_that_of_a_configuration(tmp_path: Path) -> None:
-    """The table of what to mend, not the report of a run."""
+    """The table of what to fix, not the report of a run."""
     summary = tmp_path / "summary.md"
     run("check", written(tmp_path, grad_clip=0.0), "--output", GITHUB, GITHUB_STEP_SUMMARY=str(summary))
     assert "| what it costs |" in summary.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ def count(reports: list[Report]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run them; 1 where a page is wrong, and with `--write` only where writing does not mend it."""
+    """Run them; 1 where a page is wrong, and with `--write` only where writing does not fix it."""
     write = "--write" in arguments
     named = [Path(name).resolve() for name in arguments if name != "--write"]
     reports = [run_page(page) for page in named or pages()]

@@ -79,7 +79,7 @@ def test_the_run_of_a_page_ends_there(leaf: str) -> None:
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_a_page_tells_what_the_tree_tells(leaf: str) -> None:
-    """Title, severity, meaning, all causes with what mends them, fixes, and every other answer of the question."""
+    """Title, severity, meaning, all causes with their fixes, fixes, and every other answer of the question."""
     held, seen_words = known().leaves[leaf], words(of(leaf))
     assert "\n# " in of(leaf)
     texts = [held.why, *map(plain, held.fixes)]

@@ -38,7 +38,7 @@ class ConfigFile:
     Attributes:
         name: the file's own name, safe to print.
         values: its top-level object.
-        lines: the line of each value by its path of keys, where the format tells.
+        lines: the line of each value by its path of keys, where the format shows it.
         notes: what was wrong but readable.
     """
 

@@ -56,7 +56,7 @@ class Configured:
 
     @property
     def framework(self) -> str:
-        """The trainer that it is for; empty where nothing tells."""
+        """The trainer that it is for; empty where nothing shows it."""
         return of_config(self.values)
 
 
@@ -114,10 +114,10 @@ def _main_of(found: list[Configured]) -> Configured:
 
 def _first_of(names: list[str]) -> str:
     """List the first of some names, and say how many more there are."""
-    told = in_words(names[:_FEW])
+    text = in_words(names[:_FEW])
     if len(names) > _FEW:
-        told += f" and {len(names) - _FEW} more"
-    return told
+        text += f" and {len(names) - _FEW} more"
+    return text
 
 
 def _read(folder: Path) -> tuple[list[Configured], tuple[str, ...]]:

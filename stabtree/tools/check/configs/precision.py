@@ -24,7 +24,7 @@ _OFF = ("no", "false", "off", "none")
 
 
 def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[str, ConfigScalar]:
-    """The settings of precision that one value tells: canonical key -> value; empty where it is none of precision.
+    """Return the settings of precision in one value: canonical key -> value; empty where it is none of precision.
 
     Args:
         word: its key, normalised.

@@ -92,10 +92,10 @@ def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iter
         return
     if isinstance(value, list) and len(value) == 1:  # one for each phase, or each group of weights
         value = value[0]
-    told = precision_told(word, kind, value, framework)
-    for key, inner in told.items():
+    found_precision = precision_told(word, kind, value, framework)
+    for key, inner in found_precision.items():
         yield Spelled(key, depth + _PRECISION * (word == "dtype"), path, inner)
-    if not told and (found := _key(word, kind, framework)):
+    if not found_precision and (found := _key(word, kind, framework)):
         yield Spelled(found[0], found[1] + depth, path, value)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Value = SupportsFloat | str | None
 
 STATS_EVERY = 100
-BACK_ROWS = 3  # a resume that goes back is told from a row out of order by so many rows
+BACK_ROWS = 3  # a resume that goes back has so many rows; fewer are out of order
 BUDGET = 0.01
 TAIL_BYTES = 1 << 16
 _SKIPPED = re.compile(rb'"skipped_steps": (\d{1,15})[,}]')
@@ -52,7 +52,7 @@ class Recorder:
 
     A run that goes on appends to its log: steps that go back are read as a restart, the later rows count. Each line is
     one write, so that a killed process leaves whole lines, and several processes never mix theirs. What is wrong with
-    the log never ends the training: it is told once by `logging`, and the run goes on.
+    the log never ends the training: it is reported once through `logging`, and the run goes on.
 
     It belongs to the process that made it. Of a fork, as a worker of a data loader is, the calls do nothing; it can't
     be pickled, and a copy is the same Recorder.
@@ -70,7 +70,7 @@ class Recorder:
             it lies on a GPU, as is all while a finding waits for its rows; 0 writes each at once.
         budget: the share of the wall-clock time that judging may take; 1 for no limit.
         judging: how the log is judged; as the settings of the working directory say, where not given.
-        hold_rows: for so many rows a finding must hold before it is told; 0 tells it at once.
+        hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         on_error: `raise` to end the training where the log can't be written.
         resume: whether the run of a file that is there goes on; False for another run in the same file, of which the
@@ -138,7 +138,7 @@ class Recorder:
 
     @property
     def news(self) -> tuple[News, ...]:
-        """All that was told so far."""
+        """All findings that were reported so far."""
         if self._watch:
             return self._watch.news
         return ()
@@ -148,15 +148,15 @@ class Recorder:
         if not self._usable():
             return
         try:
-            told = plain_settings({**(settings or {}), **named})
-            header = line_of({"config": {**self._config, **told}})
+            given = plain_settings({**(settings or {}), **named})
+            header = line_of({"config": {**self._config, **given}})
         except Exception as error:  # whatever a setting is, the training goes on
             self._failed("config", f"the configuration could not be written: {_told(error)}")
             return
         with self._lock:
             self._put_kept()
-        self._config |= told
-        self._write({"config": told})
+        self._config |= given
+        self._write({"config": given})
         self._file.header = header
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
@@ -165,7 +165,7 @@ class Recorder:
         Args:
             step: the optimizer step.
             metrics: those whose names are no words of Python, as `{"weight_norm/attn": 1.0}`.
-            named: the others; `stabtree explain loss` tells of a name. A number is whatever `float` takes, a
+            named: the others; `stabtree explain loss` describes a name. A number is whatever `float` takes, a
                 tensor on a GPU is waited for; None is left out, NaN and infinities are written as such.
 
         Raises:
@@ -232,7 +232,7 @@ class Recorder:
             self._keep(at, {"batch_id": found})
 
     def close(self) -> None:
-        """Judge the log for the last time, and close it; what is found now is told, and raises nothing."""
+        """Judge the log for the last time, and close it; what is found now is reported, and raises nothing."""
         if self._ended.alive and os.getpid() == self._process:
             with self._lock:
                 self._put_kept(last=True)
@@ -378,7 +378,7 @@ class Recorder:
             self.monitor.check_gradients({"grad_norm": norm}, step)
 
     def _judged(self, look: Callable[[LoopWatch], tuple[News, ...]], *, last: bool = False) -> None:
-        """Let the log be judged, and what is found be told."""
+        """Judge the log, and report what is found."""
         self._waits_rows -= 1
         if self._watch is None or (self._waits_rows > 0 and not last):
             return
@@ -403,7 +403,7 @@ class Recorder:
             raise StabtreeError(problem, where=str(self.path), hint="leave on_error out to go on all the same")
         if kind not in self._warned:
             self._warned.add(kind)
-            _log.warning("%s: %s (told once; the training goes on)", self.path, problem)
+            _log.warning("%s: %s (reported once; the training goes on)", self.path, problem)
 
 
 def _refuse(*, budget: object, on_error: object, **counts: object) -> None:
@@ -432,7 +432,7 @@ def _is_broken(value: Any) -> bool:
         return False
     try:
         return not math.isfinite(float(plain(value)))
-    except Exception:  # no number: told when its row is written
+    except Exception:  # no number: reported when its row is written
         return False
 
 
@@ -466,5 +466,5 @@ def _end(
                 break
     try:
         file.close()
-    except OSError as error:  # as a network disk tells that what it had taken is lost
+    except OSError as error:  # a network disk reports so that it lost what it had accepted
         _log.warning("%s: it could not be closed, and its end may be lost: %s", file.path, error.strerror)

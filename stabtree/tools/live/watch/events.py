@@ -70,7 +70,7 @@ def event_schemas() -> dict[str, Schema]:
         "last_step": maybe(count("The last step of its log then; null where it holds none.")),
         "rows": count("How many rows its log held, of all runs in that file."),
         "first_rows": count("How many it held when it was first found."),
-        "again": flag("Whether it was told before, and now goes by another leaf or has begun anew."),
+        "again": flag("Whether it was reported before, and now goes by another leaf or has begun anew."),
         "verdict": word("The verdict of the run then.", judged),
         "finding": of("finding", "What was found, as in `findings`."),
     }
@@ -86,7 +86,7 @@ def event_schemas() -> dict[str, Schema]:
         "runs": many("The runs.", record("A run.", end)),
     }
     return {
-        "finding_event": _event_schema("A finding when it is told, as `--exec` gets it too.", "finding", finding),
+        "finding_event": _event_schema("A finding when it is reported, as `--exec` gets it too.", "finding", finding),
         "note_event": _event_schema("Something with the files.", "note", {"note": text("What it is.")}),
         "end_event": _event_schema("The end of a watch.", "end", ending),
     }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BY_LINE = ("csv", "jsonl", "text")
 OPEN = (*BY_LINE, "manifest")  # what a first line may seem to be until the second one comes
-HEAD_CHARS = 1 << 13  # tells what a log is and how its columns are called; read again with each piece
+HEAD_CHARS = 1 << 13  # enough to recognise a log and its columns; read again with each piece
 HEAD_LINES = 20
 
 

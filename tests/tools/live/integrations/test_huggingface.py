@@ -23,7 +23,8 @@ with warnings.catch_warnings():
     pytest.importorskip("accelerate", reason="accelerate is not installed: the Trainer needs it")
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
-from stabtree.integrations import HuggingFaceCallback, huggingface
+from stabtree.integrations import HuggingFaceCallback
+from stabtree.tools.live.callbacks import huggingface
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

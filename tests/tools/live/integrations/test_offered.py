@@ -32,7 +32,7 @@ def test_a_framework_that_is_missing_is_named(
     base = "transformers.trainer_callback"
     for hidden in ("lightning", "lightning.pytorch", "lightning.pytorch.callbacks", "pytorch_lightning", "keras", base):
         monkeypatch.setitem(sys.modules, hidden, None)
-    monkeypatch.delitem(sys.modules, f"stabtree.integrations.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"stabtree.tools.live.callbacks.{module}", raising=False)
     with pytest.raises(StabtreeError, match="not installed") as raised:
         getattr(integrations, name)
     assert raised.value.hint.startswith(f"pip install {package},")
