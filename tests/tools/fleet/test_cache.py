@@ -151,7 +151,7 @@ def test_a_cache_that_was_cut_is_made_anew(top: Path, tmp_path: Path) -> None:
     [
         "UPDATE record SET data = X'00' WHERE id = 3",
         "UPDATE record SET verdict = 'critical' WHERE id = 3",
-        "UPDATE record SET told = CAST(X'FF' AS TEXT) WHERE id = 3",
+        "UPDATE record SET outline = CAST(X'FF' AS TEXT) WHERE id = 3",
         "UPDATE entry SET further = X'5B5D' WHERE id = 1",
         "UPDATE entry SET digest = NULL WHERE id = 3",
         "UPDATE entry SET stamp = CAST(X'FFFE' AS TEXT) WHERE id = 3",
