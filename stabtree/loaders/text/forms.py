@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.loaders.text.cells import FLUSH_ROWS, Block
-from stabtree.loaders.text.line import to_float
+from stabtree.loaders.text.lines.line import to_float
 from stabtree.loaders.text.rows import OpenRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.loaders.text.line import Line, Pair
+    from stabtree.loaders.text.lines.line import Line, Pair
     from stabtree.loaders.text.rows import LogRows
 
 _TOKEN = re.compile(

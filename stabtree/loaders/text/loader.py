@@ -16,9 +16,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.text.grammar import MAX_LINE
+from stabtree.loaders.text.lines.grammar import MAX_LINE
+from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.messages import ENDING
-from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import likely_loss

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.source import Lines
 from stabtree.loaders.table import Skips
-from stabtree.loaders.text import grammar
-from stabtree.loaders.text.blocks import Blocks
 from stabtree.loaders.text.cells import FLUSH_ROWS
 from stabtree.loaders.text.forms import NO_FORM, Forms
-from stabtree.loaders.text.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.blocks import Blocks
+from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines.parse import parse
+from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter
-from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows, OpenRow
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
-from stabtree.loaders.text.spellings import spelled
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:

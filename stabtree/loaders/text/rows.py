@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Block, Cells, Dense
-from stabtree.loaders.text.grammar import is_loss, may_train
+from stabtree.loaders.text.lines.grammar import is_loss, may_train
 
 if TYPE_CHECKING:
-    from stabtree.loaders.text.line import Line
+    from stabtree.loaders.text.lines.line import Line
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.

@@ -11,7 +11,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
 from stabtree.loaders.text.rows import SKIPPED_NAN

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, plain
-from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.line import MAX_STEP, Line, Pair, to_float
+from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.grammar import role
+from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair, to_float
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
