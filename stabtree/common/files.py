@@ -41,6 +41,23 @@ class ColumnUse:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadKind:
+    """Lines of a text log that hold numbers, were not read, and differ in their digits alone.
+
+    Attributes:
+        count: how many there are.
+        line: the 1-based number of the first of them; 0 for those of all kinds that are not listed.
+        example: the first of them, made safe to print and cut.
+        harmless: whether their words show that they say nothing of the training: a time, a speed, a size of memory.
+    """
+
+    count: int
+    line: int
+    example: str
+    harmless: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FileUse:
     """How one file was read.
 
@@ -53,6 +70,7 @@ class FileUse:
         skipped_count: the number of all such lines.
         steps_from: what the steps were read from.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
+        unread: the lines of a text log that hold numbers and were not read, by kind.
     """
 
     path: str
@@ -63,6 +81,7 @@ class FileUse:
     skipped_count: int = 0
     steps_from: str = ""
     lost_share: float = 0.0
+    unread: tuple[UnreadKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from stabtree.common.files import UnreadKind
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
@@ -117,6 +118,7 @@ class Table:
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
         config_from: the file beside this one that `config` is from; empty for this file itself.
         saves: where a text log says that a checkpoint was saved.
+        unread: the lines of a text log that hold numbers and were not read, by kind.
     """
 
     path: str
@@ -133,6 +135,7 @@ class Table:
     lost_share: float = 0.0
     config_from: str = ""
     saves: tuple[Save, ...] = ()
+    unread: tuple[UnreadKind, ...] = ()
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

@@ -120,6 +120,7 @@ def _file_use(table: Table, plan: Plan) -> FileUse:
         skipped_count=table.skipped_count,
         steps_from=clean(plan.steps_from, 80),
         lost_share=table.lost_share,
+        unread=table.unread,
     )
 
 

@@ -137,7 +137,7 @@ def _rows_without(metric: str, metrics: Mapping[str, Column]) -> tuple[Bools, Bo
     training = np.zeros(len(logged), dtype=np.bool_)
     evaluated = np.zeros(len(logged), dtype=np.bool_)
     for name, column in metrics.items():
-        if name in EVALUATED:
+        if name in EVALUATED or column.sporadic:
             evaluated |= column.mask
         elif name != metric and not is_time(name):
             training |= column.mask

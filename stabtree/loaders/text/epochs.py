@@ -71,6 +71,35 @@ def _batches(at: Floats, of: Floats, starts: Ints) -> float | None:
     return float(at.max()) - first + (median(rises) if len(rises) else 1.0)
 
 
+def unrounded(step: Dense, rounded: Dense) -> Floats | None:
+    """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly; None if none are.
+
+    Args:
+        step: of each row, (n,).
+        rounded: to what each was rounded, (n,); not logged where it is exact.
+    """
+    at = np.flatnonzero(step.logged)
+    units = np.where(rounded.logged, rounded.values, 0.0)[at]
+    if not units.any():
+        return None
+    printed = step.values[at]
+    first = int(np.argmax(units > 0))
+    found = np.array(step.values)
+    every = np.diff(printed[:first])
+    if len(every) and every[0] > 0 and (every == every[0]).all():
+        counted = printed[first - 1] + every[0] * (np.arange(len(at)) - first + 1)
+        if (np.abs(counted - printed)[first:] < units[first:]).all():
+            found[at[first:]] = counted[first:]
+            return found
+    begins = np.flatnonzero(np.diff(printed, prepend=printed[0] - 1))
+    sizes = np.diff(begins, append=len(printed))
+    apart = np.diff(printed[begins], append=printed[-1] + units[-1])
+    within = np.arange(len(printed)) - np.repeat(begins, sizes)
+    spread = np.floor(np.repeat(np.maximum(apart, 0) / sizes, sizes) * within)
+    found[at] = printed + np.where(units > 0, spread, 0.0)
+    return found
+
+
 def are_samples(done: Floats, total: Floats) -> bool:
     """Return whether positions in the epoch count samples, as `[640/60000 (1%)]` does, and not batches.
 

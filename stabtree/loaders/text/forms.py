@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.loaders.text.cells import FLUSH_ROWS, Block
-from stabtree.loaders.text.line import to_float
+from stabtree.loaders.text.lines.line import to_float
 from stabtree.loaders.text.rows import OpenRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.loaders.text.line import Line, Pair
+    from stabtree.loaders.text.lines.line import Line, Pair
     from stabtree.loaders.text.rows import LogRows
 
 _TOKEN = re.compile(
@@ -123,7 +123,7 @@ class Forms:
 
 def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
     """Return the form of a line that names its own step; None if it has no fixed one."""
-    if not line.step or line.step.start < 0:
+    if not line.step or line.step.start < 0 or line.step.power:
         return None
     wanted = _wanted(line, line.step, rows)
     tokens = list(_TOKEN.finditer(text))
@@ -146,12 +146,10 @@ def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]
     for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
         if pair and pair.start >= 0:
             wanted[pair.start] = name, pair.text
-    trains = line.loss is not None
     metrics = 0
     for pair in line.metrics:
-        # The count of NaN iterations matters only where the loss is missing.
-        if rows.wanted(pair.name) and (rows.columns[pair.name] or not trains):
-            if pair.start < 0:
+        if rows.wanted(pair.name):
+            if pair.start < 0 or pair.power or pair.total:
                 return {}
             wanted[pair.start] = pair.name, pair.text
             metrics += pair.role not in ("", "step", "epoch", "rank")

@@ -16,9 +16,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.text.grammar import MAX_LINE
+from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.messages import ENDING
-from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import likely_loss
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.loaders.source import Lines, Source
+    from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
 
 # Enough to recognise a log by; more only if these lines hold no metrics yet, as after a dump of source code.
@@ -76,9 +77,9 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.NO
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
-    if not reader.losses and reader.rows.count < ENOUGH_ROWS:
+    if not reader.losses and reader.rows.own < ENOUGH_ROWS:
         kinds = _scan(_head(source), names, kinds=True)
-        reader = max(reader, kinds, key=lambda found: found.rows.count)
+        reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     likely = _likely(reader)
     if not likely and ENDING.search(head):
         return Sure.HARDLY
@@ -88,22 +89,33 @@ def sniff(source: Source, names: Names) -> Sure:
 def _likely(reader: LogReader) -> Sure:
     """Return how surely a few rows are a log."""
     rows = reader.rows
-    if rows.count == 1 and not rows.events and not rows.located:
+    if rows.own == 1 and not rows.events and not rows.located:
         return Sure.NO  # a word in prose that happens to be a metric
-    if rows.count == 1 and rows.below_bar_head:
+    if rows.own == 1 and rows.below_bar_head:
         return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
-    if reader.losses or rows.count >= ENOUGH_ROWS or len(rows.events) > 1:
+    if not rows.own:
+        return _likely_aside(rows)
+    if reader.losses or rows.own >= ENOUGH_ROWS or len(rows.events) > 1:
         return Sure.LIKELY
     if any("loss" in name.lower() for name in rows.columns):
         return Sure.LIKELY
     return Sure.NO
 
 
+def _likely_aside(rows: LogRows) -> Sure:
+    """Return how surely rows of unknown names alone are a log: where each has its step, more so if they are scores."""
+    if len(rows.asides) < ENOUGH_ROWS or len(rows.roles["epoch"].rows) + len(rows.aside_steps) < 1:
+        return Sure.NO
+    if any(grammar.QUALITY.search(name) or rows.names.wanted(name) for name in rows.columns):
+        return Sure.MAYBE
+    return Sure.HARDLY
+
+
 def _unknown_names(source: Source, names: Names) -> Counter[str]:
     """Count the unknown names in lines that say where the run is."""
     met: Counter[str] = Counter()
     for line in _head(source):
-        found = parse(line[:MAX_LINE], names)
+        found = parse(line[: grammar.MAX_LINE], names)
         if found.is_located:
             met.update(pair.name for pair in found.metrics if not pair.role)
     return met

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
-from stabtree.loaders.text.grammar import DIGITS
+from stabtree.loaders.text.lines.grammar import DIGITS
 from stabtree.run import LogLine
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.rows import SKIPPED_NAN
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Ints
+    from stabtree.common.lazy import Bools
     from stabtree.loaders.table import Column
     from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
@@ -39,29 +39,21 @@ def restore_nan(rows: LogRows, dense: dict[str, Dense], losses: Bools, event: Bo
     loss = next((name for name in dense if role(name, rows.names).role == "loss"), None)
     if not loss:
         loss = dict(rows.names.columns).get("loss", "lm loss")
-        rows.columns[loss] = True
+        rows.wanted(loss)
         dense[loss] = Dense.empty(len(nan))
     dense[loss].values[nan], dense[loss].logged[nan] = np.nan, True
     losses |= nan
     return [f"Lines without a loss whose gradient norm or count of iterations is NaN: {int(nan.sum())}, read as NaN."]
 
 
-def locate_events(columns: dict[str, Dense], names: Names, step: Dense, event: Bools) -> tuple[Ints, Dense]:
-    """Give each overflow its step, or its cells to the row below if the log names no steps.
-
-    Returns:
-        Which rows remain, and the steps.
-    """
-    everything = np.arange(len(step.values))
+def locate_events(columns: dict[str, Dense], names: Names, step: Dense, event: Bools) -> Dense:
+    """Return the steps with one for each overflow, whose gradient was not finite; none if the log names no steps."""
     if not event.any():
-        return everything, step
-    scale, norm = columns.get(names.column("loss_scale")), columns[names.column("grad_norm")]
+        return step
+    norm = columns[names.column("grad_norm")]
     if not (step.logged & ~event).any():
-        if not event.all():
-            _give_to_next(event, scale, norm)
-            return np.flatnonzero(~event), step
-        norm.values[~norm.logged], norm.logged[:] = np.inf, True
-        return everything, step
+        norm.values[event & ~norm.logged], norm.logged[event] = np.inf, True
+        return step
     step = _with_events(step, event)
     known = np.zeros(len(event), dtype=np.bool_)
     for name, (_, logged) in columns.items():
@@ -69,7 +61,7 @@ def locate_events(columns: dict[str, Dense], names: Names, step: Dense, event: B
             known |= logged
     alone = event & ~norm.logged & ~np.isin(step.values, step.values[known & ~event])
     norm.values[alone], norm.logged[alone] = np.inf, True
-    return everything, step
+    return step
 
 
 def _with_events(step: Dense, event: Bools) -> Dense:
@@ -90,18 +82,6 @@ def _with_events(step: Dense, event: Bools) -> Dense:
         steps[group] = np.maximum(following - np.arange(count)[::-1], max(0.0, lowest))
     logged[missing] = True
     return Dense(steps, logged)
-
-
-def _give_to_next(event: Bools, scale: Dense | None, norm: Dense) -> None:
-    own = np.flatnonzero(~event)
-    for row in np.flatnonzero(event).tolist():
-        after = int(np.searchsorted(own, row))
-        target = int(own[min(after, len(own) - 1)])
-        if scale and scale.logged[row]:
-            scale.values[target], scale.logged[target] = scale.values[row], True
-        if not norm.logged[target]:
-            norm.values[target] = norm.values[row] if norm.logged[row] else np.inf
-            norm.logged[target] = True
 
 
 def mark_sporadic(columns: dict[str, Column | None], cells: dict[str, Dense], names: Names, event: Bools) -> None:

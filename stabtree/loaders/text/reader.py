@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.source import Lines
 from stabtree.loaders.table import Skips
-from stabtree.loaders.text import grammar
-from stabtree.loaders.text.blocks import Blocks
 from stabtree.loaders.text.cells import FLUSH_ROWS
 from stabtree.loaders.text.forms import NO_FORM, Forms
-from stabtree.loaders.text.line import MAX_STEP, Line, Pair
-from stabtree.loaders.text.messages import MAX_FORM, Chatter
-from stabtree.loaders.text.parse import parse
-from stabtree.loaders.text.rows import LogRows, OpenRow
+from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.blocks import Blocks
+from stabtree.loaders.text.lines.line import Line, Pair
+from stabtree.loaders.text.lines.parse import held_out, parse
+from stabtree.loaders.text.lines.printed import PrintedSettings
+from stabtree.loaders.text.lines.spellings import spelled
+from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
+from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
-from stabtree.loaders.text.spellings import spelled
-from stabtree.metrics.table import normalize
+from stabtree.loaders.text.training import Training
+from stabtree.loaders.text.unread import HARMLESS, Unread
+from stabtree.metrics.load import LABEL
+from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.metrics.names import Names
 
+# A line of values beside those of training may say so many words more.
+MAX_WORDS = 6
 RULES = ("-----", "=====", "*****", "#####")
 # A line with more numbers, or words, before there was any loss is one of settings.
 MAX_FIRST = 30
@@ -40,6 +46,7 @@ class LogReader:
         config: the settings that the log prints.
         chatter: the other lines, of which those about errors are kept.
         saves: the lines that report a saved checkpoint.
+        unread: the other lines that hold numbers.
     """
 
     def __init__(self, names: Names, *, kinds: bool = False) -> None:
@@ -48,12 +55,16 @@ class LogReader:
         self.config = ConfigDump()
         self.chatter = Chatter()
         self.saves = Saves()
+        self.unread = Unread()
         self._names = names
         self._anchor = grammar.anchor(names)
         self._forms = Forms(self.rows)
         self._blocks = Blocks(names)
-        self._training = _Training(names.column("loss"))
+        self._training = Training(names.column("loss"))
         self._code = False
+        self._printed = PrintedSettings(names)
+        self._skipped = 0
+        self._used = False
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """Read all lines of a log, most of them by the form of the line before."""
@@ -86,7 +97,7 @@ class LogReader:
             text = grammar.ANSI.sub("", text)
         text = spelled(text)
         before = self.rows.count
-        self.saves.look(text, number, before)
+        self.saves.look(text, number, self.rows.count)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
             if len(text) <= MAX_FORM:
@@ -100,20 +111,30 @@ class LogReader:
                 if self.chatter.keep_error(text, number, form, self.rows.count):
                     return
                 self.chatter.ignore(form)
+            if not self._used:
+                self._leave(part, start)
         if self.rows.count == before:
             self.chatter.keep_error(text, number, "", before)
+
+    def _leave(self, text: str, number: int) -> None:
+        """Count a line that was not read."""
+        self.unread.add(grammar.DIGITS.sub("", text[:MAX_FORM]), text[:MAX_FORM], number)
 
     def _is_chatter(self, text: str, number: int, form: str) -> bool:
         """Return whether a line holds no metrics; keep it if it is one of settings or errors."""
         row = self.rows.count
         if self.chatter.knows(form, text, number, row):
+            self.unread.add(form, text, number)
             return True
         self._code = self._code or bool(grammar.STATEMENT.match(text))
         setting = self.config.look(text, row, code=self._code)
+        if self._printed.look(text, begun=self.rows.own > 0):
+            return True
         in_block = self.rows.head is not None and text[:1] in (" ", "\t", "-")
-        if not setting and (in_block or self._anchor.search(text)):
+        if not setting and (in_block or self._anchor.search(text) or grammar.ASSIGNED.search(text)):
             return False
-        self.chatter.keep_error(text, number, form, row)
+        if not self.chatter.keep_error(text, number, form, row) and not setting:
+            self._leave(text, number)
         return True
 
     @property
@@ -131,20 +152,39 @@ class LogReader:
 
     def _line(self, text: str, number: int, *, cut: bool) -> bool:
         """Read one line or block; return whether any line like it would hold nothing."""
-        if self._overflow(text) or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
+        self._used = self._overflow(text)
+        if self._used or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
             return False
         line = self._parsed(text, cut=cut)
+        self._used = True
         if line.problem:
             self.skips.add(number, line.problem)
-        elif line.known:
-            self._metrics(text, line, number)
-        elif line.is_located:
+        elif (line.known and self._metrics(text, line, number)) or self._aside(text, line):
+            return False
+        elif line.is_located and not line.known:
             self._progress(line)
-        elif line.metrics and line.words == 0 and self.rows.head and text[0] in " \t-":
-            self.rows.add(line, number)
+            self._used = not line.metrics
         else:
-            return not line.metrics or line.words > 0
+            self._used = False
+            return not line.metrics or line.words > MAX_WORDS
         return False
+
+    def _aside(self, text: str, line: Line) -> bool:
+        """Read a line with values beside those of training; return whether it is one."""
+        if not (line.step or line.epoch or self.rows.own or self.rows.head) or line.words > MAX_WORDS:
+            return False
+        if line.words > 1 and error_words().search(text):
+            return False
+        pairs = [pair for pair in line.metrics if pair.role not in (*with_role(LABEL), *self._training.role)]
+        if all(HARMLESS.search(pair.name) for pair in pairs):
+            return False
+        if any(pair.name in self._training.names for pair in pairs):
+            # What each line of training shows beside its loss was measured elsewhere where there is none.
+            pairs = [held_out(pair, self._names) for pair in pairs]
+        if line.is_located:
+            self._progress(line)
+        self.rows.aside(line, pairs)
+        return True
 
     def _parsed(self, text: str, *, cut: bool) -> Line:
         line = parse(text, self._names, kinds=self.rows.kinds)
@@ -194,23 +234,30 @@ class LogReader:
         if " norm is " in text and grammar.NAN_NORM.search(text):
             self.rows.overflow(None)
             return True
+        if "kip" in text and self.rows.own and grammar.SKIPPED.search(text):
+            self._skipped += 1
+            self.rows.aside(Line(), [Pair(self._names.column("skipped_steps"), str(self._skipped))])
+            return True
         return False
 
-    def _metrics(self, text: str, line: Line, number: int) -> None:
-        """Read a line with a known metric: a row, or part of one."""
+    def _metrics(self, text: str, line: Line, number: int) -> bool:
+        """Read a line with a known metric; return whether it is a row, or part of one."""
         # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
         dict_row = bool(_DICT.search(text))
         if line.position and dict_row:
             self.rows.moved(line.position)
         if line.position and not (line.step or dict_row or line.bar == "keras") and self._trains(line):
             line.step = self._training.position(line, self.rows.head)
+        if line.bar == "tqdm" and self._training.redrawn(line):
+            return True
         if not self._is_row(line, dict_row=dict_row):
-            return
+            return False
         self.rows.add(line, number, dict_row=dict_row)
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
         self._forms.learn(text, line)
+        return True
 
     def _is_row(self, line: Line, *, dict_row: bool) -> bool:
         """Return whether a line with a known metric belongs to a step."""
@@ -218,25 +265,23 @@ class LogReader:
         if not located and not self._may_join(line):
             return False
         step = line.step is not None and normalize(line.step.name) != "batch"
-        if not step and not line.loss and not self._may_come_first(line):
-            return False
-        return line.bar != "tqdm" or not self._training.redrawn(line)
+        return step or line.loss is not None or self._may_come_first(line)
 
     def _may_come_first(self, line: Line) -> bool:
         """Return whether a line without a step and a loss can be one of metrics so early in the log."""
-        if not self.rows.count and not ((line.epoch or self.rows.kinds) and self._may_train(line)):
+        if not self.rows.own and not ((line.epoch or self.rows.kinds) and self._may_train(line)):
             return False
         return self._training.rows > 0 or max(line.words, len(line.metrics)) <= MAX_FIRST
 
     def _may_join(self, line: Line) -> bool:
         """Return whether a line without a step is one of metrics: of a block, or nothing but pairs."""
-        if line.held and self.rows.count:
+        if line.held and self.rows.own:
             return True
         if self.rows.kinds and self._may_train(line):
             return line.words <= max(2, len(line.metrics))
         if line.words == 0 and line.loss is not None:
             return True
-        return line.words <= 2 and (self.rows.head is not None or self.rows.count > 0 or len(line.metrics) >= 3)
+        return line.words <= 2 and (self.rows.head is not None or self.rows.own > 0 or len(line.metrics) >= 3)
 
     def _trains(self, line: Line) -> bool:
         return line.loss is not None or (self.rows.kinds and self._may_train(line))
@@ -248,49 +293,3 @@ class LogReader:
 def _is_cut(lines: Lines | Iterable[str]) -> bool:
     """Return whether the last line that was read has no line end."""
     return isinstance(lines, Lines) and not lines.ended
-
-
-class _Training:
-    """What the training lines so far say about the next ones.
-
-    Attributes:
-        rows: how many lines with the training loss the grammar read.
-        pairs: how many metrics the last one held.
-        name: how it spelled the loss.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.rows = 0
-        self.pairs = 0
-        self.name = name
-        self._drawn: tuple[object, ...] = ()
-        self._first_epoch: float | None = None
-
-    def saw(self, line: Line) -> None:
-        """Note that a line of metrics was read."""
-        if line.loss:
-            self.rows += 1
-            self.pairs = len(line.metrics)
-            self.name = line.loss.name
-
-    def redrawn(self, line: Line) -> bool:
-        """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
-        before = self._drawn
-        self._drawn = line.position, line.epoch and line.epoch.text, *(pair.text for pair in line.metrics)
-        return self._drawn == before
-
-    def position(self, line: Line, head: OpenRow | None) -> Pair | None:
-        """Return the step of a line below a header that only says how far the epoch has come; None if too large."""
-        done, total = line.position or (0, 0)
-        _, _, epoch = line.location
-        if head and epoch is None:
-            epoch = head.epoch
-        step = float(done)
-        if epoch is not None and epoch.is_integer() and total:
-            if self._first_epoch is None:
-                # A line that names its epoch says how much was trained before a resume.
-                self._first_epoch = min(epoch, 1.0) if line.epoch else epoch
-            step += max(0.0, epoch - self._first_epoch) * total
-        if step < MAX_STEP:
-            return Pair("position in the epoch", str(int(step)), role="step")
-        return None

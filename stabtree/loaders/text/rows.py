@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Block, Cells, Dense
-from stabtree.loaders.text.grammar import is_loss, may_train
+from stabtree.loaders.text.lines.grammar import may_train
 
 if TYPE_CHECKING:
-    from stabtree.loaders.text.line import Line
+    from collections.abc import Iterable
+
+    from stabtree.common.lazy import Bools
+    from stabtree.loaders.text.lines.line import Line, Pair
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
-ROLES = ("step", "epoch", "rank", "bar", "below", "below_of", "share", "share_of")
-SKIPPED_NAN = "number of nan iterations"
+# Cells of all columns together, some 450 MB.
+MAX_CELLS = 50_000_000
+ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share", "share_of")
+SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
 
 @dataclass(slots=True)
@@ -42,25 +47,30 @@ class LogRows:
     """All rows of a log, and the row that is open for each rank.
 
     Attributes:
-        names: what the names of a line mean, and so which are wanted.
-        kinds: whether losses named only by their kind are kept as well.
+        names: what the names of a line mean.
+        kinds: whether losses named only by their kind are looked for as well.
         count: rows so far.
-        columns: every metric column met and whether it is wanted, in the order of first appearance.
-        roles: cells of `step`, `epoch`, `rank`; of rows without a step `bar`, the progress bar above, and `below` with
-            `below_of`, the one that is drawn next; `share`, `share_of` of positions that are given in percent as well.
+        columns: every metric column met, in the order of first appearance.
+        roles: cells of `step`, `epoch`, `rank`, and what a step was `rounded` to; of rows without a step `bar`, the
+            progress bar above, and `below` with `below_of`, the one that is drawn next; `share`, `share_of` of
+            positions that are given in percent as well.
         below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
+        asides: rows of values that were printed beside those of training, and may name no step.
+        aside_steps: the steps that these name, by how they spell them.
     """
 
     names: Names
     kinds: bool = False
     count: int = 0
-    columns: dict[str, bool] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
     roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ROLES})
     cells: dict[str, Cells] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     events: array[int] = field(default_factory=lambda: array("q"))
+    asides: array[int] = field(default_factory=lambda: array("q"))
+    aside_steps: dict[str, Cells] = field(default_factory=dict)
     step_names: Counter[str] = field(default_factory=Counter)
     head: OpenRow | None = None
     head_name: str = "step"
@@ -73,15 +83,31 @@ class LogRows:
     epochs_at: list[tuple[int, float]] = field(default_factory=list)
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
+    @property
+    def own(self) -> int:
+        """The number of rows that are no asides."""
+        return self.count - len(self.asides)
+
+    def is_aside(self) -> Bools:
+        """Return which rows are asides, bool (n,)."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[self.asides.tolist()] = True
+        return found
+
     def wanted(self, name: str) -> bool:
-        """Return whether the cells of a column are worth keeping; remember that it was met."""
-        known = self.columns.get(name)
-        if known is None:
-            if len(self.columns) >= MAX_NAMES:
-                return False
-            known = self.names.wanted(name) or (self.kinds and is_loss(name, kinds=True))
-            self.columns[name] = known
-        return known or name == SKIPPED_NAN
+        """Return whether there is room for a column; remember that it was met."""
+        if name not in self.columns and len(self.columns) < MAX_NAMES:
+            self.columns[name] = None
+        return name in self.columns
+
+    def affordable(self) -> list[str]:
+        """Return the columns that memory has room for, known ones and losses before the others."""
+        names = list(self.columns)
+        room = MAX_CELLS // max(1, self.count)
+        if len(names) <= room:
+            return names
+        first = set(sorted(names, key=lambda name: not self.names.wanted(name))[:room])
+        return [name for name in names if name in first]
 
     def add(self, line: Line, number: int, *, dict_row: bool = False) -> None:
         """Add a line of metrics: it joins the open row of its rank and step, or begins a row."""
@@ -97,6 +123,8 @@ class LogRows:
             if self.wanted(pair.name):
                 self._set(pair.name, row.row, pair.value)
             row.names.add(pair.name)
+        if line.step and line.step.power:
+            self.roles["rounded"].set(row.row, line.step.rounded_to)
         if line.bar == "keras":
             self.bar_row = row.row, number, line.position or (0, 0)
 
@@ -143,6 +171,24 @@ class LogRows:
 
     def _set(self, name: str, row: int, value: float) -> None:
         self.cells.setdefault(name, Cells()).set(row, value)
+
+    def aside(self, line: Line, pairs: Iterable[Pair]) -> None:
+        """Add values that were printed beside the rows of training, at the step that the line or its header names."""
+        row = self.count
+        self.count += 1
+        self.asides.append(row)
+        rank, step, epoch = line.location
+        name = line.step.name if line.step else self.head_name
+        if step is None and self.head and not self.trailing and rank not in self.opened:
+            step = self.head.step
+            epoch = self.head.epoch if epoch is None else epoch
+        if step is not None:
+            self.aside_steps.setdefault(name, Cells()).set(row, step)
+        if epoch is not None:
+            self.roles["epoch"].set(row, epoch)
+        for pair in pairs:
+            if self.wanted(pair.name):
+                self._set(pair.name, row, pair.value)
 
     def header(self, line: Line) -> None:
         """Read a line that names a step and nothing else: of the lines below it, or of those above."""
@@ -214,9 +260,20 @@ class LogRows:
         names = Counter(self.step_names)
         for block in self.blocks:
             names[block.step_name] += len(block.rows)
+        if not names:
+            names.update({name: len(cells.rows) for name, cells in self.aside_steps.items()})
         if names:
             return names.most_common(1)[0][0]
         return "step"
+
+    def steps(self) -> Dense:
+        """Return the step of each row, of asides those that are spelled like those of the other rows."""
+        values, logged = self.dense("step")
+        beside = self.aside_steps.get(self.step_name())
+        if beside:
+            at = np.frombuffer(beside.rows, dtype=np.int64)
+            values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
+        return Dense(values, logged)
 
     @property
     def located(self) -> bool:

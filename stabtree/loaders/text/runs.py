@@ -9,12 +9,12 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
+from stabtree.loaders.text.asides import place
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries, unrounded
+from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
-from stabtree.loaders.text.rows import SKIPPED_NAN
 from stabtree.metrics.likely import EPISODES, guess
 from stabtree.metrics.table import normalize
 
@@ -46,6 +46,7 @@ class _Log:
         rank: the rank of each row.
         several_ranks: whether losses of more than one rank are logged.
         losses: bool (n,), the rows that hold a loss.
+        keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
         event: bool (n,), the rows that are overflows.
         notes: what was assumed.
     """
@@ -58,6 +59,7 @@ class _Log:
     rank: Dense
     several_ranks: bool
     losses: Bools
+    keep: Bools
     event: Bools
     notes: tuple[str, ...]
 
@@ -84,7 +86,12 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         )
         parts.append(table if len(starts) == 1 else replace(table, run=str(number)))
     # Nobody can tell which run a line that was not read belongs to: the first one names them all.
-    parts[0] = replace(parts[0], skipped=tuple(reader.skips.first), skipped_count=reader.skips.count)
+    parts[0] = replace(
+        parts[0],
+        skipped=tuple(reader.skips.first),
+        skipped_count=reader.skips.count,
+        unread=reader.unread.kinds(),
+    )
     if len(parts) == 1:
         return parts[0]
     return tuple(parts)
@@ -109,7 +116,7 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
 
 def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
     """Gather the columns of a log and settle the steps of its rows."""
-    dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
+    dense = {name: rows.dense(name) for name in rows.affordable()}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name in _losses(dense, rows):
         losses |= dense[name].logged
@@ -118,21 +125,28 @@ def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
     step_name, step = _steps(rows, losses, dense)
+    exact = unrounded(step, rows.dense("rounded"))
+    if exact is not None:
+        notes.append("The steps are printed rounded: rows are placed evenly between them.")
+        step = Dense(exact, step.logged)
     continuous = continuous_steps(step, epoch, losses)
     if continuous is not None:
         notes.append("The steps start again in each epoch: they are counted on.")
         step = Dense(continuous, step.logged)
     dense |= _summaries(dense, rows, step.logged, epoch.logged)
+    placed = place(rows, dense, step, epoch, event)
+    step, epoch = placed.step, placed.epoch
+    notes += placed.notes
     if rows.kinds and normalize(step_name) in EPISODES and not epoch.logged.any():
         # A score that is logged beside an episode was earned in it.
         dense[step_name] = step
-        rows.columns[step_name] = True
+        rows.wanted(step_name)
     if step.logged.any() and rows.names.role(step_name) != "step":
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
-    return _Log(rows, dense, step_name, step, epoch, rank, several_ranks, losses, event, tuple(notes))
+    return _Log(rows, dense, step_name, step, epoch, rank, several_ranks, losses, placed.keep, event, tuple(notes))
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
@@ -150,7 +164,7 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
 
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row."""
-    step = rows.dense("step")
+    step = rows.steps()
     if not step.logged.any():
         return BAR, _bar_steps(rows, losses)
     share, percent = rows.dense("share")
@@ -158,9 +172,10 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, 
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
     values, logged = step
-    if rows.trailing and len(values) > 2 and not logged[-1] and logged[-3:-1].all():
+    last = np.flatnonzero(~rows.is_aside())[-3:]
+    if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
         # The line that names the step of the last row was never written.
-        values[-1], logged[-1] = 2 * values[-2] - values[-3], True
+        values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
     return rows.step_name(), step
 
 
@@ -196,7 +211,7 @@ def _summaries(dense: dict[str, Dense], rows: LogRows, step_logged: Bools, epoch
         # A column of a known name would come before those of its batches.
         summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
         if sums is not None and summed not in dense:
-            rows.columns[summed] = True
+            rows.wanted(summed)
             separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
     return separate
 
@@ -205,14 +220,15 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     """Return which rows of a span remain, and the columns of these rows."""
     here = {name: cells.pick(span) for name, cells in log.dense.items()}
     names, event = log.rows.names, log.event[span]
-    kept, step = locate_events(here, names, log.step.pick(span), event)
+    step = locate_events(here, names, log.step.pick(span), event)
+    kept = np.flatnonzero(log.keep[span])
     columns: dict[str, Column | None] = {log.step_name: step.column(kept)}
     if log.step_name != "epoch":
         columns["epoch"] = log.epoch.pick(span).column(kept)
     if log.several_ranks:
         columns["rank"] = log.rank.pick(span).column(kept)
-    for name, wanted in log.rows.columns.items():
-        columns[name] = here[name].column(kept) if wanted else None
+    for name in log.rows.columns:
+        columns[name] = here[name].column(kept) if name in here else None
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 

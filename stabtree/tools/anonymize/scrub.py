@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from stabtree.loaders.text.grammar import ANSI
+from stabtree.loaders.text.lines.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.tools.anonymize.shapes import (
     ADDRESS,

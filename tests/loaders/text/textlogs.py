@@ -518,7 +518,7 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             f"2031-01-02 03:04:05.6: train_loss -0.{e}\n2031-01-02 03:04:05.7: val_loss -0.{e}5\n"
             for e in range(4)
         ),
-        {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(1, 4)]},
+        {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(4)]},
     ),
     "what the tracker dropped": (
         "".join(

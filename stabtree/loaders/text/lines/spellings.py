@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _NUMBER = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf)"
+_FRACTION = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+|nan|inf)"
 # Each stands for a whole family of programs; all are anchored, so that any other line is turned down at once.
 _LINES = (
     # Darknet: ` 1200: 2.031, 2.114 avg loss, 0.001000 rate, 4.2 seconds`.
@@ -24,9 +25,31 @@ _LINES = (
             f"iteration: {found[1]}, train_loss: {found[2]}" + (f", val_loss: {found[3]}" if found[3] else "")
         ),
     ),
+    # Those after build-nanogpt: `250 train 3.1`, `250 val 3.2`, `250 hella 0.29`.
+    (
+        re.compile(rf"\s*(\d{{1,12}}) ([a-z]\w{{0,30}}) ({_FRACTION})\s*$", re.IGNORECASE),
+        lambda found: f"step: {found[1]}, {_SIDES.get(found[2], found[2])}: {found[3]}",
+    ),
+    # A step and its value, and nothing else: `1000: 0.25`.
+    (re.compile(rf"\s*(\d{{1,12}}):\s+({_FRACTION})\s*$", re.IGNORECASE), r"step: \1, value: \2"),
+    # VITS and what came from it: `[loss of the discriminator, generator, features, mel, KL, step, learning rate]`.
+    (
+        re.compile(rf"([^\[\]]{{0,120}})\[{', '.join([f'({_NUMBER})'] * 5)}, (\d+), ({_NUMBER})\]\s*$", re.IGNORECASE),
+        r"\1step: \7, loss/disc: \2, loss/gen: \3, loss/fm: \4, loss/mel: \5, loss/kl: \6, lr: \8",
+    ),
+    (
+        re.compile(rf"([^\[\]]{{0,120}})\bLosses: \[{', '.join([f'({_NUMBER})'] * 5)}\], (?=step)", re.IGNORECASE),
+        r"\1loss/disc: \2, loss/gen: \3, loss/fm: \4, loss/mel: \5, loss/kl: \6, ",
+    ),
+    # A list of values without names.
+    (
+        re.compile(rf"[^\[\]]{{0,120}}\[({_NUMBER}(?:, {_NUMBER}){{1,15}})\]\s*$", re.IGNORECASE),
+        lambda found: _listed(found[1]),
+    ),
     # XGBoost and LightGBM: `[12]\ttrain-rmse:0.31\teval-rmse:0.40`, `[12]\ttraining's l2: 0.3\tvalid_1's l2: 0.4`.
     (re.compile(r"\[(\d+)\]\t(?=\w+(?:-|'s )\w+:)"), r"iteration: \1, "),
 )
+_SIDES = {"train": "train_loss", "val": "val_loss", "test": "test_loss"}
 # A layer of darknet sums up its own share of the batch.
 _LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.
@@ -59,6 +82,11 @@ _HAS_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 def _of_set(found: re.Match[str]) -> str:
     return f"{found[1]}_{_ERRORS.get(found[2], found[2])}"
+
+
+def _listed(values: str) -> str:
+    """Return the values of a list with a name for each."""
+    return ", ".join(f"value_{number}: {value}" for number, value in enumerate(values.split(", "), 1))
 
 
 def spelled(line: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, plain
-from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.line import MAX_STEP, Line, Pair, to_float
-from stabtree.metrics.table import normalize
+from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.grammar import role
+from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.metrics.load import LABEL
+from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
     from stabtree.metrics.names import Names
@@ -21,6 +23,8 @@ _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
 _AROUND = " '\"[(tensor"  # what may separate a name from its number
 # A line with so many numbers is a table of something, not a step.
 MAX_PAIRS = 2000
+# So many blanks at most stand between a column and the bar before it.
+MAX_BLANKS = 20
 # No count of steps is longer.
 MAX_DIGITS = 16
 # A line has at most so many counters `12/391`; one with more is a table of ratios.
@@ -40,15 +44,18 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
         return _mllog(found[1], names)
     out = Line(rank=_rank_in_prefix(line))
     counts: list[Pair] = []
+    blank: list[Pair] = []
     end = grammar.past_prefix(line)
     for number in grammar.NUMBER.finditer(line, end):
         if len(out.metrics) >= MAX_PAIRS:
             break
         pair = _pair(line, max(end, number.start() - grammar.MAX_KEY), number, names, kinds=kinds)
         name = ""
-        if pair and (pair.role or not number["total"]):
+        if pair and (pair.role or pair.total or not number["total"]):
             name = pair.name
-            if _is_pass(pair, line, number.end()):
+            if pair.blank:
+                blank.append(pair)
+            elif _is_pass(pair, line, number.end()):
                 counts.append(pair)
             else:
                 _take(pair, out, kinds=kinds)
@@ -60,6 +67,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
         end = _past(line, number.end())
     out.words += _words(line[end:], "")
     _settle_counts(counts, out)
+    _take_blank(blank, out)
     _finish(line, out, names, kinds=kinds)
     return out
 
@@ -121,12 +129,44 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     if "(" not in name:
         name = name.rstrip(")")
     kind, preference = role(name, names)
-    separator = key["sep"]
-    if not name or not (":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)):
+    separator, text = key["sep"], number["value"]
+    signed = ":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)
+    if not name or not (signed or _is_word(key, name, number)) or name.endswith(grammar.SOURCES):
         return None
-    if kind in ("step", "epoch", "rank") and number["value"][-1].isalpha():
+    if kind in ("step", "epoch", "rank") and text[-1].isalpha():
         return None
-    return Pair(name, number["value"], number.start("value"), kind, preference)
+    suffix = grammar.SUFFIX.match(line, number.end("value"))
+    power = grammar.POWERS[suffix[0]] if suffix else 0
+    total = 0
+    if not kind and signed and number["total"] and len(number["total"]) < MAX_DIGITS and grammar.QUALITY.search(name):
+        total = int(number["total"])
+    return Pair(name, text, number.start("value"), kind, preference, power, total, blank=not signed)
+
+
+def _is_word(key: re.Match[str], name: str, number: re.Match[str]) -> bool:
+    """Return whether a blank may separate a name from its number, which has a fraction or is not finite."""
+    line, end = number.string, number.end()
+    if (
+        key["sep"].strip()
+        or not grammar.FRACTION.search(number["value"])
+        or name.rsplit(maxsplit=1)[-1] in grammar.NO_NAMES
+    ):
+        return False
+    if number["value"][-1].isalpha() and grammar.WORD.match(line, end + 1):
+        return False
+    begin = key.start() + key["name"].rfind(name)
+    before = line[max(0, begin - MAX_BLANKS) : begin].rstrip(" ")
+    return grammar.WORD.fullmatch(name) is not None or before[-1:] in ("|", ",", ";", "\t")
+
+
+def _take_blank(blank: list[Pair], out: Line) -> None:
+    """Add the names that a blank separates from their numbers, if the rest of the line says that it holds metrics."""
+    if not blank or not (out.is_located or out.known):
+        return
+    names = {pair.name for pair in out.metrics}
+    more = [pair for pair in blank if pair.name not in names]
+    out.metrics = sorted((*out.metrics, *more), key=lambda pair: pair.start)
+    out.known = out.known or any(grammar.may_train(pair.name, kinds=False) for pair in more)
 
 
 def _needs_no_sign(separator: str, name: str, kind: str, *, kinds: bool) -> bool:
@@ -143,12 +183,23 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
     elif pair.role == "step":
         _take_step(pair, out)
     elif pair.role == "epoch":
-        out.epoch = out.epoch or pair
+        _take_epoch(pair, out)
     elif pair.role == "rank":
         out.rank = pair
     else:
         out.metrics.append(pair)
-        out.known = out.known or bool(pair.role) or grammar.may_train(pair.name, kinds=kinds)
+        known = bool(pair.role) and pair.role not in with_role(LABEL)
+        out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
+
+
+def _take_epoch(pair: Pair, out: Line) -> None:
+    before = out.epoch
+    if not before:
+        out.epoch = pair
+    elif pair.name == "epch":
+        # lerobot counts episodes as well: `ep:40 epch:0.50`.
+        out.epoch = pair
+        out.metrics.append(replace(before, role=""))
 
 
 def _take_step(pair: Pair, out: Line) -> None:
@@ -174,7 +225,7 @@ def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
     elif out.problem and not out.known:
         # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
         out.step, out.problem = None, ""
-    if out.known:
+    if out.metrics:
         _mark_evaluated(line, out, names)
     if not out.epoch:
         out.epoch = _glued_epoch(line)
@@ -196,13 +247,13 @@ def _glued_epoch(line: str) -> Pair | None:
 
 def _check_step(line: str, out: Line, step: Pair) -> None:
     """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
-    value = to_float(step.text)
+    value = step.value
     after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
     if not abs(value) < MAX_STEP:
         out.problem = out.problem or "names a step that is impossible"
     elif step.text[0] == "-" and step.text[1:].isdecimal():
         out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
-    elif value < 0 or not value.is_integer() or after.isalpha() or after == "%":
+    elif value < 0 or not value.is_integer() or (after.isalpha() and not step.power) or after == "%":
         out.metrics.append(step)
         out.step = None
 
@@ -232,21 +283,29 @@ def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
 
 def _mark_evaluated(line: str, out: Line, names: Names) -> None:
     """Rename the metrics after a word such as `eval`, as measured on held-out data."""
-    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line)]
+    begins = [pair.start - len(pair.name) for pair in out.metrics]
+    # What is printed behind a bar does not belong to the name of the bar.
+    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= max(begins)]
+    scope = max(bars, default=0)
+    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, max(0, scope - 1))]
     out.held = any(held for _, held in tags)
     if not out.held:
         return
-    for index, pair in enumerate(out.metrics):
-        before = [held for start, held in tags if start < pair.start - len(pair.name)]
-        if before and before[-1] and pair.role not in ("", "eval_loss", "lr"):
-            out.metrics[index] = _held_out(pair, names)
+    for index, (pair, begin) in enumerate(zip(out.metrics, begins, strict=True)):
+        before = [held for start, held in tags if start < begin]
+        if before and before[-1] and pair.role not in ("eval_loss", "lr"):
+            out.metrics[index] = held_out(pair, names)
 
 
-def _held_out(pair: Pair, names: Names) -> Pair:
-    named = _named(f"valid/{pair.name}", pair.text, names)
-    if named.role:
-        return named
-    return _named(f"valid/{pair.role}", pair.text, names)
+def held_out(pair: Pair, names: Names) -> Pair:
+    """Return a pair by the name of the same metric on held-out data."""
+    if not pair.role and grammar.HELD_OUT.search(pair.name):
+        return pair
+    name = f"valid/{pair.name}"
+    if pair.role and not role(name, names).role:
+        name = f"valid/{pair.role}"
+    kind, preference = role(name, names)
+    return replace(pair, name=name, role=kind, preference=preference)
 
 
 def _named(name: str, text: str, names: Names) -> Pair:

@@ -17,6 +17,9 @@ class Pair:
         start: where the number begins in the line, for learning the line's form; -1 if unknown.
         role: what the name means, as `grammar.role` has it.
         preference: the index among the names of the role, 0 best.
+        power: the power of ten that a suffix multiplies the number by: 3 for `1K`.
+        total: what the number is a part of: 10000 for an accuracy of `9800/10000`; 0 for any other.
+        blank: whether a blank alone separates the name from the number.
     """
 
     name: str
@@ -24,11 +27,21 @@ class Pair:
     start: int = -1
     role: str = ""
     preference: int = 0
+    power: int = 0
+    total: int = 0
+    blank: bool = False
 
     @property
     def value(self) -> float:
         """The number as a float."""
-        return float(self.text.replace(",", ""))
+        return to_float(self.text, self.power) / (self.total or 1)
+
+    @property
+    def rounded_to(self) -> float:
+        """What a number with a suffix was rounded to: 1000 for `2K`, 100 for `2.1K`; 0 for any other."""
+        if not self.power:
+            return 0.0
+        return 10.0 ** (self.power - len(self.text.partition(".")[2]))
 
 
 @dataclass(slots=True)
@@ -37,7 +50,7 @@ class Line:
 
     Attributes:
         metrics: pairs that are neither step nor epoch nor rank, known and unknown ones.
-        known: whether one of them is a known metric.
+        known: whether one of them is a known metric; a label, as the number of a batch, is none.
         step: the pair that names the step best.
         epoch: the pair that names the epoch.
         rank: the pair, or prefix, that names the rank.
@@ -81,10 +94,12 @@ class Line:
         )
 
 
-def to_float(text: str) -> float:
-    """Return the number of a pair.
+def to_float(text: str, power: int = 0) -> float:
+    """Return the number of a pair, times a power of ten.
 
-    >>> to_float("1,234.5"), to_float("2e+3")
-    (1234.5, 2000.0)
+    >>> to_float("1,234.5"), to_float("2e+3"), to_float("1.1", 3)
+    (1234.5, 2000.0, 1100.0)
     """
+    if power and text[-1:].isdigit() and "e" not in text.lower():
+        return float(f"{text.replace(',', '')}e{power}")
     return float(text.replace(",", ""))

@@ -55,6 +55,16 @@ EVALUATED = re.compile(
     re.IGNORECASE,
 )
 
+# A name that says so itself.
+HELD_OUT = re.compile(r"(?<![^\W_])(?:v|valid(?:ation)?|val|eval(?:uation)?|test|dev)(?![^\W_])", re.IGNORECASE)
+
+# What a model gets right, or earns.
+QUALITY = re.compile(
+    r"(?:acc(?:uracy)?|prec(?:ision)?|recall|f1|auc|auroc|(?<![a-z])m?ap|iou|dice|bleu|rouge|wer|cer|psnr|ssim|fid|score|reward|rew"
+    r"|return|success|match|correct)s?(?![a-z])|(?<![a-z])top.?\d",
+    re.IGNORECASE,
+)
+
 # What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
 # Steps that are counted within an epoch if the line names one before them.
@@ -68,6 +78,15 @@ ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 
 # What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
+# Counters of some trainers are rounded for people: `step:1K smpl:13K`, `2.5M`.
+SUFFIX = re.compile(r"[KkMB](?![\w/%])")
+POWERS = {"K": 3, "k": 3, "M": 6, "B": 9}
+# Names that a blank alone separates from a number: `v_loss 2.0e+00`, `acc 0.61 (0.58)`, not `after 0.5`.
+WORD = re.compile(r"[^\W\d][\w./%@-]*")
+_PREPOSITIONS = "at in to of for is was by with from after than over about took under until every per and or"
+NO_NAMES = frozenset(_PREPOSITIONS.split())
+SOURCES = (".py", ".cc", ".cpp", ".cu")  # `train.py:96` is where a line was printed
+FRACTION = re.compile(r"[.eEnN]")
 # Names of a step that may be alone on a line, above or below the lines of metrics.
 HEADER_STEPS = frozenset(
     (
@@ -76,6 +95,8 @@ HEADER_STEPS = frozenset(
     )
 )
 
+# The end of a bar of tqdm: what follows it on the line is another message.
+BAR_END = re.compile(r"\d+/(?:\d+|\?)\s*\[[^\]<]{0,40}<[^\]]{0,400}\]")
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
 KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
@@ -111,6 +132,14 @@ ANCHOR = re.compile(
     re.IGNORECASE,
 )
 LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
+
+# What a line with values beside those of training contains, whatever they are called.
+ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
+# A message that an update was left out, and not by the scaler.
+SKIPPED = re.compile(
+    r"skip(?:ping|ped)?(?: (?:the|this|one|an?))?(?: (?:optimi[sz]er|gradient|weight|parameter))? (?:step|update)",
+    re.IGNORECASE,
+)
 
 BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
 # A line of dashes, after a time stamp or not; names with their values may follow, one a line.
@@ -158,7 +187,7 @@ _STEPS = (
 )
 _MORE = {
     **{name: Meaning(STEP, 1000 + index) for index, name in enumerate(_STEPS)},
-    **dict.fromkeys(("epoch(train)", "epoch(val)", "ep", "episode_num"), Meaning(EPOCH, 0)),
+    **dict.fromkeys(("epoch(train)", "epoch(val)", "epch", "ep", "episode_num"), Meaning(EPOCH, 0)),
 }
 # Steps that may follow a group: `misc/nupdates`.
 _INNER = frozenset(["nupdates", "total_timesteps"])

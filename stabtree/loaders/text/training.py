@@ -1,0 +1,62 @@
+"""What the lines of training so far say about the next ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+
+if TYPE_CHECKING:
+    from stabtree.loaders.text.rows import OpenRow
+
+
+class Training:
+    """The lines that hold the training loss.
+
+    Attributes:
+        rows: how many lines with the training loss the grammar read.
+        pairs: how many metrics the last one held.
+        name: how it spelled the loss.
+        names: all that such lines show beside it.
+        role: what a value aside may not be once there is such a line: the loss.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.rows = 0
+        self.pairs = 0
+        self.name = name
+        self.names: set[str] = set()
+        self.role: tuple[str, ...] = ()
+        self._drawn: tuple[object, ...] = ()
+        self._first_epoch: float | None = None
+
+    def saw(self, line: Line) -> None:
+        """Note that a line of metrics was read."""
+        if line.loss:
+            self.rows += 1
+            self.pairs = len(line.metrics)
+            self.name = line.loss.name
+            self.role = ("loss",)
+            self.names.update(pair.name for pair in line.metrics if pair is not line.loss)
+
+    def redrawn(self, line: Line) -> bool:
+        """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
+        before = self._drawn
+        self._drawn = line.position, line.epoch and line.epoch.text, *(pair.text for pair in line.metrics)
+        return self._drawn == before
+
+    def position(self, line: Line, head: OpenRow | None) -> Pair | None:
+        """Return the step of a line below a header that only says how far the epoch has come; None if too large."""
+        done, total = line.position or (0, 0)
+        _, _, epoch = line.location
+        if head and epoch is None:
+            epoch = head.epoch
+        step = float(done)
+        if epoch is not None and epoch.is_integer() and total:
+            if self._first_epoch is None:
+                # A line that names its epoch says how much was trained before a resume.
+                self._first_epoch = min(epoch, 1.0) if line.epoch else epoch
+            step += max(0.0, epoch - self._first_epoch) * total
+        if step < MAX_STEP:
+            return Pair("position in the epoch", str(int(step)), role="step")
+        return None

@@ -1,0 +1,68 @@
+"""The lines of a text log that hold numbers and were not read, counted by kind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from stabtree.common.files import UnreadKind
+from stabtree.common.text import clean
+from stabtree.loaders.text.lines import grammar
+
+MAX_KINDS = 500  # a log of more kinds of lines is prose, or source code
+SHOWN = 20
+MAX_EXAMPLE = 160
+
+# What a line may count without saying anything of how the training goes.
+HARMLESS = re.compile(
+    r"time|(?<![a-z])(?:eta|elapsed|took|taken|dur(?:ation)?|secs?|seconds?|minutes?|min|ms|hours?|days?|left|remaining)"
+    r"(?![a-z])|speed|throughput|it/s|s/it|(?:per|/)_?sec|/s\b|(?<![a-z])(?:mem(?:ory)?|gpus?|cpus?|cuda|vram|ram|[gmk]i?b"
+    r"|tflops|mfu|fps|pid|port|rank|worker|node|version|v|seed|params?|parameters)(?![a-z])|allocated|reserved|date",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Unread:
+    """Collects the kinds while a log is read: lines of one kind differ in their digits alone.
+
+    Attributes:
+        others: the lines of kinds beyond the first ones.
+    """
+
+    others: int = 0
+    _kinds: dict[str, list[int]] = field(default_factory=dict)
+    _examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, form: str, text: str, number: int) -> None:
+        """Count a line of a form, its text without digits, if it holds a number."""
+        known = self._kinds.get(form)
+        if known:
+            known[0] += 1
+        elif known is None and not _holds_number(text):
+            if len(self._kinds) < MAX_KINDS:
+                self._kinds[form] = []
+        elif known is None and len(self._kinds) < MAX_KINDS:
+            self._kinds[form] = [1, number]
+            self._examples[form] = text
+        elif known is None:
+            self.others += 1
+
+    def kinds(self) -> tuple[UnreadKind, ...]:
+        """Return the kinds, those that may matter and are frequent first; the last counts all that are not listed."""
+        found = []
+        for form, counted in self._kinds.items():
+            if counted:
+                text = self._examples[form]
+                harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
+                found.append(UnreadKind(counted[0], counted[1], clean(text.strip(), MAX_EXAMPLE), harmless))
+        found.sort(key=lambda kind: (kind.harmless, -kind.count, kind.line))
+        rest = sum(kind.count for kind in found[SHOWN:]) + self.others
+        if rest:
+            return (*found[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
+        return tuple(found)
+
+
+def _holds_number(text: str) -> bool:
+    """Return whether a line holds a number behind its time stamp."""
+    return grammar.NUMBER.search(text, grammar.past_prefix(text)) is not None
