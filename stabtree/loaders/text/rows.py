@@ -45,7 +45,7 @@ class LogRows:
         names: what the names of a line mean, and so which are wanted.
         kinds: whether losses named only by their kind are kept as well.
         count: rows so far.
-        columns: every metric column met and whether it is wanted, in the order of first appearance.
+        columns: every column met and whether its name is known, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`; of rows without a step `bar`, the progress bar above, and `below` with
             `below_of`, the one that is drawn next; `share`, `share_of` of positions that are given in percent as well.
         below_bar_head: whether a bar names the epoch of the lines below it.
@@ -74,7 +74,7 @@ class LogRows:
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
 
     def wanted(self, name: str) -> bool:
-        """Return whether the cells of a column are worth keeping; remember that it was met."""
+        """Return whether the name of a column is known; remember that it was met."""
         known = self.columns.get(name)
         if known is None:
             if len(self.columns) >= MAX_NAMES:
@@ -94,7 +94,7 @@ class LogRows:
         if line.step:
             self.step_names[line.step.name] += 1
         for pair in line.metrics:
-            if self.wanted(pair.name):
+            if self.wanted(pair.name) or pair.name in self.columns:
                 self._set(pair.name, row.row, pair.value)
             row.names.add(pair.name)
         if line.bar == "keras":

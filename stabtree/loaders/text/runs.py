@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
-from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
+from stabtree.loaders.table import MIN_ROWS, Table, affordable, are_epochs, attempt, beginnings, epochs_note, running_on
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries
 from stabtree.loaders.text.grammar import role
@@ -39,7 +39,8 @@ class _Log:
 
     Attributes:
         rows: as they were read.
-        dense: the columns by name.
+        dense: the columns of known names.
+        others: the other ones.
         step_name: how the log spells the step.
         step: the step of each row.
         epoch: the epoch of each row.
@@ -52,6 +53,7 @@ class _Log:
 
     rows: LogRows
     dense: dict[str, Dense]
+    others: dict[str, Dense]
     step_name: str
     step: Dense
     epoch: Dense
@@ -109,7 +111,7 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
 
 def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
     """Gather the columns of a log and settle the steps of its rows."""
-    dense = {name: rows.dense(name) for name, wanted in rows.columns.items() if wanted or name == SKIPPED_NAN}
+    dense = {name: rows.dense(name) for name, known in rows.columns.items() if known or name == SKIPPED_NAN}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name in _losses(dense, rows):
         losses |= dense[name].logged
@@ -132,7 +134,9 @@ def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
         step_name = "step"
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
-    return _Log(rows, dense, step_name, step, epoch, rank, several_ranks, losses, event, tuple(notes))
+    unknown = affordable([name for name in rows.columns if name not in dense], len(dense), rows.count)
+    others = {name: rows.dense(name) for name in unknown}
+    return _Log(rows, dense, others, step_name, step, epoch, rank, several_ranks, losses, event, tuple(notes))
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
@@ -211,8 +215,11 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
         columns["epoch"] = log.epoch.pick(span).column(kept)
     if log.several_ranks:
         columns["rank"] = log.rank.pick(span).column(kept)
-    for name, wanted in log.rows.columns.items():
-        columns[name] = here[name].column(kept) if wanted else None
+    for name, known in log.rows.columns.items():
+        if known:
+            columns[name] = here[name].column(kept)
+        else:
+            columns[name] = log.others[name].pick(span).column(kept) if name in log.others else None
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
