@@ -156,6 +156,8 @@ class Run:
         written: series as they were logged, if loading took their values for others (a loss of 0 for a NaN).
         places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
+        others: the series of numbers that no metric names, by the name of their column; questions ask for metrics
+            and never see them.
     """
 
     name: str
@@ -175,6 +177,7 @@ class Run:
     written: Mapping[str, Series] = field(default_factory=dict)
     inputs: tuple[Input, ...] = ()
     places: Mapping[int, int] = field(default_factory=dict)
+    others: Mapping[str, Series] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Return whether a metric was logged, whole or by group, or whether there are any `lines` or a `rerun`.

@@ -7,16 +7,13 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import MAX_CELLS, Column, affordable
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.metrics.names import Names
-
-# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
-MAX_CELLS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +86,11 @@ def tabulate(
     ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
     wanted = [index for index, name in enumerate(points.names) if names.wanted(name)]
     held = _affordable(points, wanted, rows, names)
+    others = affordable([name for name in points.names if not names.wanted(name)], len(held), rows)
+    read = {points.names[index] for index in held}.union(others)
     for index, name in enumerate(points.names):
         own = order[ends[index] : ends[index + 1]]
-        columns[_free(name, columns)] = _column(row[own], points.value[own], rows) if index in held else None
+        columns[_free(name, columns)] = _column(row[own], points.value[own], rows) if name in read else None
     if len(held) < len(wanted):
         notes.append(f"Series left out to save memory: {len(wanted) - len(held):,} of {len(wanted):,}.")
     return rows, columns, tuple(notes)

@@ -156,6 +156,15 @@ def check_width(columns: int, path: str) -> None:
         )
 
 
+# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
+MAX_CELLS = 50_000_000
+
+
+def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
+    """Return the first of the columns that nobody knows, as many as there is room for beside the known ones."""
+    return others[: max(0, MAX_CELLS // max(rows, 1) - known)]
+
+
 # A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.
 MIN_ROWS = 3
 # So many stretches of one length are epochs; two may as well be two attempts.

@@ -52,6 +52,7 @@ class MetricRows:
         loss_kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
         epoch_ends: the epochs that end in a table of steps, by their last step.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
+        others: the columns of numbers that no metric was read from, by name.
     """
 
     steps: Ints
@@ -63,12 +64,14 @@ class MetricRows:
     loss_kind: str = ""
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
+    others: Mapping[str, Column] = field(default_factory=dict)
 
     def pick(self, keep: Bools) -> MetricRows:
         """Return some of the rows, bool (n,)."""
         metrics = {metric: column.pick(keep) for metric, column in self.metrics.items()}
+        others = {name: column.pick(keep) for name, column in self.others.items()}
         ranks = None if self.ranks is None else self.ranks[keep]
-        return replace(self, steps=self.steps[keep], metrics=metrics, ranks=ranks)
+        return replace(self, steps=self.steps[keep], metrics=metrics, others=others, ranks=ranks)
 
 
 def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
@@ -106,6 +109,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         loss_kind=choice.kind,
         epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
         saved=saved(steps.values, table.saves),
+        others=_others(table, names, used),
     )
     return rows if steps.keep is None else rows.pick(steps.keep)
 
@@ -136,6 +140,17 @@ def _metrics(columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> dic
     for role in wrong.keys() & metrics.keys():
         metrics[role] = metrics[role].without(wrong[role].cells)
     return metrics
+
+
+def _others(table: Table, names: Names, used: Mapping[str, str]) -> dict[str, Column]:
+    """Return the columns that hold mostly numbers and no metric was read from."""
+    found = {}
+    for name, column in table.columns.items():
+        if column is None or column.coded or names.role(name) in AXES or used.get(names.role(name)) == name:
+            continue
+        if column.count > column.bad:
+            found[name] = column
+    return found
 
 
 def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:

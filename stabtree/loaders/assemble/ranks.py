@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,14 @@ RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """The series of one rank, or of all, and what was found on the way."""
+    """The series of one rank, or of all, and what was found on the way; `others` are those of no metric."""
 
     series: Mapping[str, Series]
     gaps: tuple[Gap, ...] = ()
     ranks: Mapping[str, Mapping[str, Series]] | None = None
     resumes: tuple[Resume, ...] = ()
     notes: tuple[str, ...] = ()
+    others: Mapping[str, Series] = field(default_factory=dict)
 
 
 def assemble(files: Sequence[MetricRows]) -> Assembled:
@@ -48,7 +49,7 @@ def assemble(files: Sequence[MetricRows]) -> Assembled:
         whole = _single(_concatenate(ordered))
         names = ", ".join(rows.source.path for rows in ordered)
         stitched = f"The files are parts of one run, read in this order: {names}."
-        return Assembled(whole.series, whole.gaps, None, whole.resumes, (stitched, *whole.notes))
+        return replace(whole, notes=(stitched, *whole.notes))
     else:
         by_rank = dict(zip(_rank_names(files), files, strict=True))
         note = (f"The files are {len(files)} ranks of one run: its series are the mean over the ranks.",)
@@ -60,7 +61,8 @@ def _single(rows: MetricRows) -> Assembled:
     loss = rows.metrics.get("loss")
     past = history(rows.steps, None if loss is None else loss.logged)
     current = rows if past.keep is None else rows.pick(past.keep)
-    series, repeated = _series(current)
+    series, repeated = _series(current.steps, current.metrics, current.origins)
+    others, _ = _series(current.steps, current.others, {name: name for name in current.others})
     gaps = find_gaps(current.steps, current.metrics, series)
     notes = past.notes
     if repeated:
@@ -69,19 +71,27 @@ def _single(rows: MetricRows) -> Assembled:
     if rate and rate.mask[-1] and ends_aside(current.steps, current.metrics):
         notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
     notes = (*notes, *here_and_there(current.steps, current.metrics, series))
-    return Assembled(series, gaps, None, past.resumes, notes)
+    return Assembled(series, gaps, None, past.resumes, notes, others)
 
 
 def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
     """Return the rows of all files below each other; a metric that a file lacks is not logged there."""
-    metrics = {}
-    for metric in dict.fromkeys(chain.from_iterable(rows.metrics for rows in files)):
-        metrics[metric] = _joined([rows.metrics.get(metric) or _nothing(len(rows.steps)) for rows in files])
+    sizes = [len(rows.steps) for rows in files]
+    metrics = _below([rows.metrics for rows in files], sizes)
+    others = _below([rows.others for rows in files], sizes)
     origins: dict[str, str] = {}
     for rows in reversed(files):
         origins.update(rows.origins)
     steps = np.concatenate([rows.steps for rows in files])
-    return replace(files[0], steps=steps, metrics=metrics, origins=origins, ranks=None)
+    return replace(files[0], steps=steps, metrics=metrics, others=others, origins=origins, ranks=None)
+
+
+def _below(files: Sequence[Mapping[str, Column]], sizes: Sequence[int]) -> dict[str, Column]:
+    """Return the columns of files with so many rows, joined by name."""
+    joined = {}
+    for name in dict.fromkeys(chain.from_iterable(files)):
+        joined[name] = _joined([own.get(name) or _nothing(rows) for own, rows in zip(files, sizes, strict=True)])
+    return joined
 
 
 def _joined(parts: Sequence[Column]) -> Column:
@@ -101,25 +111,25 @@ def _nothing(rows: int) -> Column:
     return Column(np.zeros(rows), np.zeros(rows, dtype=np.bool_))
 
 
-def _series(rows: MetricRows) -> tuple[dict[str, Series], int]:
-    """Return each metric on its own steps, and how many steps some metric has more than once."""
+def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
+    """Return each column on its own steps, and how many steps some column has more than once; `rows` are the steps."""
     whole: tuple[Ints, Ints | None] | None = None
     series: dict[str, Series] = {}
     repeated = 0
-    for metric, column in rows.metrics.items():
+    for metric, column in columns.items():
         if column.logged is None:
             # What is logged in every row shares one array of steps.
-            whole = whole or _order(rows.steps)
+            whole = whole or _order(rows)
             steps, order = whole
-            own, values = rows.steps, column.values
+            own, values = rows, column.values
         else:
-            own, values = rows.steps[column.logged], column.values[column.logged]
+            own, values = rows[column.logged], column.values[column.logged]
             steps, order = _order(own)
         if len(steps):
             repeated = max(repeated, len(values) - len(steps))
             if len(values) > len(steps) and not np.isfinite(values).all():
                 order = _worst_of_each(own, values)
-            found = _frozen(metric, steps, values if order is None else values[order], rows.origins[metric])
+            found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
             series[metric] = replace(found, labels=column.labels) if column.labels else found
     return series, repeated
 
@@ -178,12 +188,8 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
 def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
     """Return the run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
-    parts: dict[str, list[Series]] = {}
-    for single in singles.values():
-        for metric, own in single.series.items():
-            parts.setdefault(metric, []).append(own)
-    series = {metric: _mean(metric, own) for metric, own in parts.items()}
-    merged = _concatenate(list(by_rank.values()))
+    series = _means([single.series for single in singles.values()])
+    merged = _concatenate([replace(rows, others={}) for rows in by_rank.values()])
     # A rank that falls silent alone is hidden by the others in the merged rows.
     gaps = [*(single.gaps for single in singles.values()), find_gaps(merged.steps, merged.metrics, series)]
     own_notes = dict.fromkeys(chain.from_iterable(single.notes for single in singles.values()))
@@ -193,7 +199,16 @@ def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assemb
         ranks={rank: single.series for rank, single in singles.items()},
         resumes=tuple(dict.fromkeys(chain.from_iterable(single.resumes for single in singles.values()))),
         notes=(*notes, *_early_ranks(singles), *own_notes),
+        others=_means([single.others for single in singles.values()]),
     )
+
+
+def _means(ranks: Sequence[Mapping[str, Series]]) -> dict[str, Series]:
+    """Return the mean over the ranks of each of their series."""
+    parts: dict[str, list[Series]] = {}
+    for own in chain.from_iterable(rank.items() for rank in ranks):
+        parts.setdefault(own[0], []).append(own[1])
+    return {name: _mean(name, own) for name, own in parts.items()}
 
 
 def _early_ranks(singles: Mapping[str, Assembled]) -> Iterator[str]:

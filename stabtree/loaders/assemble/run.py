@@ -50,6 +50,7 @@ def run_of(
     run = Run(
         name=str(name.value) if name else called,
         series=series,
+        others=_named_apart(made.others, series),
         config=settings,
         gaps=made.gaps,
         ranks=_ranks(made, settings),
@@ -70,6 +71,11 @@ def _read(tables: Sequence[Table], names: Names) -> tuple[list[MetricRows], list
     silent = [table for table in tables if not table.rows and table.lines]
     alone = len(tables) - len(silent) == 1
     return [to_rows(table, names, alone=alone) for table in tables if table not in silent], silent
+
+
+def _named_apart(others: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
+    """Return the series of no metric under names that no metric has: a second `loss` is `loss (column)`."""
+    return {f"{name} (column)" if name in series else name: one for name, one in others.items()}
 
 
 def _ranks(made: Assembled, settings: Mapping[str, Setting]) -> dict[str, Mapping[str, Series]]:

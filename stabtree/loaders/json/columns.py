@@ -35,8 +35,8 @@ def columns_table(
     if short:
         notes = (*notes, f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.")
     columns: dict[str, Column | None] = dict.fromkeys(lists)
-    for name in filter(names.wanted, lists):
+    for name, cells in lists.items():
         builder = builder_of(name, names)
-        builder.add(lists[name] + [None] * (rows - len(lists[name])), range(1, rows + 1))
-        columns[name] = builder.column()
+        builder.add(cells + [None] * (rows - len(cells)), range(1, rows + 1))
+        columns[name] = None if builder.given_up else builder.column()
     return Table(source.path, source.describe(format_), rows, columns, notes=notes)

@@ -60,7 +60,7 @@ def _has_known_columns(head: str, names: Names) -> bool:
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """Read the columns that are wanted.
+    """Read the columns that hold numbers, and those that are known.
 
     Raises:
         StabtreeError: if the document holds no records and no columns.

@@ -103,7 +103,7 @@ def first_lines(source: Source, count: int) -> list[str]:
 
 
 def read(source: Source, names: Names) -> Table:
-    """Read the columns that are wanted.
+    """Read the columns that hold numbers, and those that are known.
 
     Raises:
         StabtreeError: if no line is a JSON object.

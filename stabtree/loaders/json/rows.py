@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
 from stabtree.loaders.config import config_row, may_be_config
-from stabtree.loaders.table import Column, Table, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, example, may_be_misread
+from stabtree.loaders.table import Column, Table, affordable, check_width
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text, may_be_misread
 from stabtree.run import NEW_RUN
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class JsonRows:
         names: what the keys mean, and so which are kept.
         path: the file as the user named it.
         count: rows so far.
-        keys: every key that was met and whether it is kept, in the order of first appearance.
+        keys: every key that was met and whether its cells are kept, in the order of first appearance.
         config: configuration found among the rows.
         notes: settings of the wrong kind.
         others: how many rows each earlier run of the file had, which are left out.
@@ -88,7 +88,7 @@ class JsonRows:
             if isinstance(cell, list | dict) and cell and self.names.wanted(name):
                 self._note_odd(name, cell, line)
         for name, cell in flatten(row):
-            if not self._add_key(name):
+            if not self._add_key(name, cell):
                 continue
             held = self._held(name)
             held.rows.append(self.count)
@@ -99,7 +99,7 @@ class JsonRows:
         self.count += 1
 
     def add_plain(self, rows: Sequence[Mapping[str, Any]], *, texts: bool) -> bool:
-        """Append objects of one line each, if all of their wanted values are plain numbers.
+        """Append objects of one line each, if all of their known values are plain numbers.
 
         Args:
             rows: the objects.
@@ -111,22 +111,37 @@ class JsonRows:
         parts = []
         for keys, indices in _by_keys(rows):
             alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
-            wanted = [key for key in keys if self._is_wanted(key)]
-            values = self._plain_values(alike, keys, wanted, texts=texts)
+            known = [key for key in keys if self._is_known(key)]
+            values = self._plain_values(alike, keys, known, texts=texts)
             if values is None:
                 return False
-            parts.append((keys, wanted, np.asarray(indices, dtype=np.int64), values))
+            parts.append((alike, known, np.asarray(indices, dtype=np.int64), values))
         self._begin()
-        for keys, wanted, own, values in parts:
-            for key in keys:
-                self._add_key(key)
-            for column, key in enumerate(wanted):
+        for alike, known, own, values in parts:
+            kept = [key for key, cell in alike[0].items() if self._add_key(key, cell)]
+            for column, key in enumerate(known):
                 held = self._held(key)
                 held.flush()
                 held.builder.add_numbers(values[:, column])
                 held.indices.append(own + self.count)
+            self._add_others(alike, [key for key in kept if key not in known], own)
         self.count += len(rows)
         return True
+
+    def _add_others(self, rows: Sequence[Mapping[str, Any]], keys: list[str], own: Ints) -> None:
+        """Append the cells of keys that nobody knows, of rows with the same keys at these indices of a block."""
+        values = _numbers(rows, keys, texts=True)
+        for column, key in enumerate(keys):
+            held = self._held(key)
+            held.flush()
+            if values is not None:
+                held.builder.add_numbers(values[:, column])
+                held.indices.append(own + self.count)
+                continue
+            cells = [as_cell(row[key]) for row in rows]
+            logged = [index for index, cell in enumerate(cells) if cell is not None]
+            held.builder.add([cells[index] for index in logged], logged)
+            held.indices.append(own[logged] + self.count)
 
     def _plain_values(
         self, rows: Sequence[Mapping[str, Any]], keys: tuple[str, ...], wanted: list[str], *, texts: bool
@@ -159,15 +174,15 @@ class JsonRows:
         rows, _ = self._odd.setdefault(name, ([], example(line, cell)))
         rows.append(self.count)
 
-    def _is_wanted(self, name: str) -> bool:
-        wanted = self.keys.get(name)
-        return self.names.wanted(name) if wanted is None else wanted
+    def _is_known(self, name: str) -> bool:
+        held = self._cells.get(name)
+        return self.names.wanted(name) if held is None else not held.builder.optional
 
-    def _add_key(self, name: str) -> bool:
-        """Remember a key; return whether its cells are kept."""
+    def _add_key(self, name: str, cell: Cell) -> bool:
+        """Remember a key; return whether its cells are kept: not those of text under a name that nobody knows."""
         if name not in self.keys:
             check_width(len(self.keys) + 1, self.path)
-            self.keys[name] = self.names.wanted(name)
+            self.keys[name] = self.names.wanted(name) or not is_text(cell)
         return self.keys[name]
 
     def _held(self, name: str) -> _Cells:
@@ -178,7 +193,10 @@ class JsonRows:
 
     def columns(self) -> dict[str, Column | None]:
         """Return one column for each key, a missing key not logged."""
-        return dict.fromkeys(self.keys) | {name: self._with_odd(name) for name in self._cells}
+        known = [name for name in self._cells if self.names.wanted(name)]
+        others = [name for name, held in self._cells.items() if held.builder.optional and not held.builder.given_up]
+        kept = [*known, *affordable(others, len(known), self.count)]
+        return dict.fromkeys(self.keys) | {name: self._with_odd(name) for name in kept}
 
     def add_all(self, entries: Sequence[Any]) -> int:
         """Append the objects of a list, each counted as a line; return how many entries are none."""

@@ -37,8 +37,8 @@ class Body:
 
     Attributes:
         layout: how the rows below the latest header are laid out.
-        names: which columns are wanted.
-        columns: every column of any header, None for one that is not wanted.
+        names: what the columns mean.
+        columns: every column of any header.
         skips: the lines that could not be read.
         rows: the number of rows read.
         short: the indices of rows with fewer cells than the header.
@@ -47,7 +47,7 @@ class Body:
 
     layout: Layout
     names: Names
-    columns: dict[str, ColumnBuilder | None] = field(default_factory=dict)
+    columns: dict[str, ColumnBuilder] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     short: list[int] = field(default_factory=list)
@@ -81,6 +81,7 @@ class Body:
         self.short += [row for row, (_, cells) in enumerate(part.rows, self.rows) if cells[-1] is MISSING_CELL]
         for index, builder in self._builders.items():
             builder.add([cells[index] for _, cells in part.rows], lines)
+        self._drop_given_up()
         self.rows += len(part.rows)
 
     def _start_header(self, layout: Layout) -> None:
@@ -95,8 +96,9 @@ class Body:
         self._builders = {}
         for index, name in enumerate(layout.names):
             if name not in self.columns:
-                self.columns[name] = self._builder(name) if self.names.wanted(name) else None
-            if builder := self.columns[name]:
+                self.columns[name] = self._builder(name)
+            builder = self.columns[name]
+            if not builder.given_up:
                 builder.pad(self.rows)
                 self._builders[index] = builder
 
@@ -142,7 +144,11 @@ class Body:
             column = cells[index :: len(names)]
             if not self._add_numbers(delimiter.join(column), count, {0: builder}):
                 builder.add(column, lines)
+        self._drop_given_up()
         return True
+
+    def _drop_given_up(self) -> None:
+        self._builders = {index: builder for index, builder in self._builders.items() if not builder.given_up}
 
     def _may_repeat_header(self, block: str, cells: list[str]) -> bool:
         names = self.layout.names

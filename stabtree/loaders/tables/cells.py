@@ -23,6 +23,8 @@ Cell = str | float | bool | None
 
 # Room for so many times as many cells when there is no more: what is not written to takes no memory, a copy takes time.
 GROWTH = 4
+# By so many cells of a column that nobody knows it is decided whether it holds text.
+FIRST_CELLS = 32
 # The cell of a row that has too few: nobody wrote it, not even empty.
 MISSING_CELL = "\0\0"
 _AROUND = " \t\r\n'\"\0"
@@ -93,12 +95,16 @@ class ColumnBuilder:
         labels: whether text is a label, not a mistake.
         flags: whether true and false are values, not mistakes.
         comma: what a comma means in a number.
+        optional: whether to give up the column, to save time and memory, if its first cells are text.
+        given_up: whether it was.
         grouped: the first number whose commas were taken for thousands separators.
     """
 
     labels: bool = False
     flags: bool = False
     comma: Comma = "thousands"
+    optional: bool = False
+    given_up: bool = False
     grouped: str = ""
     _values: Floats = field(default_factory=lambda: np.zeros(0))
     _logged: Bools | None = None
@@ -114,6 +120,9 @@ class ColumnBuilder:
         """Append cells; `lines[i]` is the line of the i-th in the file."""
         if self.labels:
             self._cells += map(as_cell, cells)
+            return
+        if self.optional and (self.given_up or _are_text(cells[:FIRST_CELLS])):
+            self.given_up = True
             return
         if may_be_misread(cells):
             self._add_each(cells, lines)
@@ -198,7 +207,26 @@ class ColumnBuilder:
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
     """Return an empty builder for a column of this name."""
-    return ColumnBuilder(labels=names.is_label(name), flags=names.is_flag(name), comma=comma)
+    return ColumnBuilder(
+        labels=names.is_label(name), flags=names.is_flag(name), comma=comma, optional=not names.wanted(name)
+    )
+
+
+def is_text(cell: object) -> bool:
+    """Return whether a cell holds something that is neither a number nor a mark of a missing one."""
+    if isinstance(cell, str):
+        try:
+            number(cell)
+        except (ValueError, OverflowError):
+            return True
+        return cell.strip(_AROUND).lower() in _TRUTHS
+    return isinstance(cell, bool) or not isinstance(cell, int | float | None)
+
+
+def _are_text(cells: Sequence[Cell]) -> bool:
+    """Return whether most of the cells that hold something hold text."""
+    held = [is_text(cell) for cell in cells if cell not in (None, "", MISSING_CELL)]
+    return 2 * sum(held) > len(held)
 
 
 def as_cell(value: Any) -> Cell:

@@ -87,7 +87,7 @@ def sniff(source: Source, _names: Names) -> Sure:
 
 
 def read(source: Source, names: Names) -> Table:
-    """Read the columns that are wanted.
+    """Read the columns that hold numbers.
 
     Raises:
         StabtreeError: if there is no header, or nothing below it, or more columns than any logger writes.
@@ -155,13 +155,14 @@ def _read(source: Source, layout: Layout, names: Names) -> Table:
             rest = body.add(rest + "".join(held))
             held, size = [], 0
     body.add(rest + "".join(held), last=True)
-    built = {name: builder for name, builder in body.columns.items() if builder}
     columns: dict[str, Column | None] = dict.fromkeys(body.columns)
-    for name, builder in built.items():
-        builder.pad(body.rows)
-        columns[name] = builder.column()
+    for name, builder in body.columns.items():
+        if not builder.given_up:
+            builder.pad(body.rows)
+            columns[name] = builder.column()
+    built = {name: builder for name, builder in body.columns.items() if names.wanted(name)}
     skips, rows = body.skips, body.rows
-    keep = _unshifted_rows([*columns.values()], body)
+    keep = _unshifted_rows([column if name in built else None for name, column in columns.items()], body)
     if keep is not None:
         columns = {name: column and column.pick(keep) for name, column in columns.items()}
         rows = len(keep)

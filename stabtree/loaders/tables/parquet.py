@@ -8,7 +8,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Column, Table, check_width
+from stabtree.loaders.table import Column, Table, affordable, check_width
 from stabtree.loaders.tables.cells import as_cell, builder_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def sniff(source: Source, _names: Names) -> Sure:
 
 
 def read(source: Source, names: Names) -> Table:
-    """Read the columns that are wanted.
+    """Read the columns that hold numbers, and those that are known.
 
     Raises:
         StabtreeError: if pyarrow is not installed, or the file is damaged.
@@ -56,7 +56,7 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
-    """Return the names of all columns, and the table of the wanted ones.
+    """Return the names of all columns, and the table of those to be read.
 
     Raises:
         StabtreeError, ValueError: if a name occurs twice or the file is too large.
@@ -69,14 +69,26 @@ def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
 
         with pq.ParquetFile(file) as stored:
             columns = [str(name) for name in stored.schema_arrow.names]
-            _check(source, columns, stored.metadata.num_rows)
-            return columns, stored.read(columns=[name for name in columns if names.wanted(name)])
+            rows = stored.metadata.num_rows
+            _check(source, columns, rows)
+            return columns, stored.read(columns=_read_of(stored.schema_arrow, rows, names))
     from pyarrow import feather
 
     table = feather.read_table(file, memory_map=False)
     columns = [str(name) for name in table.column_names]
     _check(source, columns, table.num_rows)
-    return columns, table.select([name for name in columns if names.wanted(name)])
+    return columns, table.select(_read_of(table.schema, table.num_rows, names))
+
+
+def _read_of(schema: Any, rows: int, names: Names) -> list[str]:
+    """Return the columns to read: the known ones, and of the others those of numbers that there is room for."""
+    import pyarrow as pa
+
+    known = [name for name in map(str, schema.names) if names.wanted(name)]
+    types = {str(part.name): part.type for part in schema}
+    numbers = [name for name, type_ in types.items() if pa.types.is_floating(type_) or pa.types.is_integer(type_)]
+    others = [name for name in numbers if not names.wanted(name)]
+    return [*known, *affordable(others, len(known), rows)]
 
 
 def _check(source: Source, columns: list[str], rows: int) -> None:

@@ -129,6 +129,7 @@ def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
     tokens = list(_TOKEN.finditer(text))
     if not wanted or len(tokens) > MAX_TOKENS or not wanted.keys() <= {token.start() for token in tokens}:
         return None
+    _add_others(wanted, line, {token.start(): token[0] for token in tokens}, rows)
     pattern = _pattern(text, tokens, {start: name for start, (name, _) in wanted.items()})
     found = pattern.fullmatch(text)
     pairs = [wanted[start] for start in sorted(wanted)]
@@ -157,6 +158,15 @@ def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]
     if metrics and len(names) == len(wanted):
         return wanted
     return {}
+
+
+def _add_others(wanted: dict[int, tuple[str, str]], line: Line, numbers: dict[int, str], rows: LogRows) -> None:
+    """Add the numbers to keep under names that nobody knows, as far as they are whole tokens of the line."""
+    names = {name for name, _ in wanted.values()}
+    for pair in line.metrics:
+        if pair.name not in names and pair.name in rows.columns and numbers.get(pair.start) == pair.text:
+            wanted.setdefault(pair.start, (pair.name, pair.text))
+            names.add(pair.name)
 
 
 def _number(text: str | None) -> float | None:

@@ -135,7 +135,7 @@ def hint(source: Source, names: Names) -> str:
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """Read the columns that are wanted; one table for each run that the log holds.
+    """Read the columns that hold numbers; one table for each run that the log holds.
 
     Raises:
         StabtreeError: if no line holds a metric.

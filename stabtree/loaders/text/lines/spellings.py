@@ -6,6 +6,7 @@ import re
 
 _NUMBER = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf)"
 _FRACTION = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+|nan|inf)"
+_SIDES = {"train": "train_loss", "val": "val_loss", "test": "test_loss"}
 # Each stands for a whole family of programs; all are anchored, so that any other line is turned down at once.
 _LINES = (
     # Darknet: ` 1200: 2.031, 2.114 avg loss, 0.001000 rate, 4.2 seconds`.
@@ -49,7 +50,6 @@ _LINES = (
     # XGBoost and LightGBM: `[12]\ttrain-rmse:0.31\teval-rmse:0.40`, `[12]\ttraining's l2: 0.3\tvalid_1's l2: 0.4`.
     (re.compile(r"\[(\d+)\]\t(?=\w+(?:-|'s )\w+:)"), r"iteration: \1, "),
 )
-_SIDES = {"train": "train_loss", "val": "val_loss", "test": "test_loss"}
 # A layer of darknet sums up its own share of the batch.
 _LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.
