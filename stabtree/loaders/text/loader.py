@@ -12,12 +12,13 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from stabtree.common import endings
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import MAX_LINE
-from stabtree.loaders.text.messages import ENDING
+from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
@@ -80,7 +81,7 @@ def sniff(source: Source, names: Names) -> Sure:
         kinds = _scan(_head(source), names, kinds=True)
         reader = max(reader, kinds, key=lambda found: found.rows.count)
     likely = _likely(reader)
-    if not likely and ENDING.search(head):
+    if not likely and endings.table().any.search(head):
         return Sure.HARDLY
     return likely
 
@@ -140,7 +141,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     if reader.rows.count:
         return tables(source, reader, notes)
     kept = errors.between(0, 0)
-    if ENDING.search("\n".join(line.text for line in kept)):
+    if ended_in_error(kept):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")
         return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)
     raise StabtreeError(
