@@ -27,7 +27,8 @@ __all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", 
 # A row of configuration with this key begins another run of a Recorder in the same file; other readers ignore it.
 NEW_RUN = "recorder_run"
 CONFIG = "config"
-OTHERS = ("lines", "rerun", CONFIG)  # what a section may need besides metrics
+PLANNED = "planned_steps"
+OTHERS = ("lines", "rerun", PLANNED, CONFIG)  # what a section may need besides metrics
 PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
@@ -155,6 +156,7 @@ class Run:
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         written: series as they were logged, if loading took their values for others (a loss of 0 for a NaN).
         places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
+        goes_on: whether it is a stretch of a log that has later rows.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
         others: the series of numbers that no metric names, by the name of their column; questions ask for metrics
             and never see them.
@@ -178,12 +180,16 @@ class Run:
     inputs: tuple[Input, ...] = ()
     places: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Series] = field(default_factory=dict)
+    goes_on: bool = False
 
     def has(self, name: str) -> bool:
         """Return whether a metric was logged, whole or by group, or whether there are any `lines` or a `rerun`.
 
-        `config` means a run that has not begun: there is nothing but its configuration.
+        `planned_steps` means that it is known when the run was to end; `config` a run that has not begun: there is
+        nothing but its configuration.
         """
+        if name == PLANNED:
+            return math.isfinite(self.planned_step)
         if name == CONFIG:
             return bool(self.config) and not self.series
         if name in OTHERS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.visits import Missing, Walked, WalkedTree
-from stabtree.run import CONFIG
+from stabtree.run import CONFIG, PLANNED
 from stabtree.tree.document import Part
 from stabtree.tree.model import Severity
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _PRESENCE = {
     "lines": ("the log is no text log, or has no such lines", "the log is a text log with lines to read"),
     CONFIG: ("it is a run with a log, not a configuration alone", "a configuration alone was given"),
+    PLANNED: ("it is not known how long the run was to be", "it is known how long the run was to be"),
     "rerun": ("no rerun was given (--rerun)", "a rerun was given"),
 }
 

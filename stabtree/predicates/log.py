@@ -1,110 +1,25 @@
-"""What a log says besides its metrics: lines that report errors, seams where it went back, the time that passed."""
+"""What a log says besides its metrics: seams where it went back, the time that passed."""
 
 from __future__ import annotations
 
-import re
-from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles, row_medians
-from stabtree.common.text import against, clean
+from stabtree.common.text import against
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import Count, Pattern, predicate
+from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.seam import Seam
-    from stabtree.run import LogLine, Run, Series
+    from stabtree.run import Run, Series
 
-SURVIVED = "survived"
-NAMED = 5
-QUOTED = 160
-RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*:.*")
-# What a pattern that `tree check` lets pass may cost on lines made to slow it down.
-LINE = 300
-SECONDS = 2.0
 HOUR = 3600.0
 STILL = 0.2  # the share of rows without a tick from which on a clock is too coarse for them
 PACE_ROWS = 200  # rows at which a change of pace is looked for; more would not find it more exactly
 SAMPLE = 4000  # rows that show the pace of a longer log
-
-
-# Ctrl-C, and the head of a traceback, which does not show what was raised.
-BY_HAND = re.compile(r"^(?:\S+\s){0,5}?KeyboardInterrupt\b")
-HEAD = "Traceback (most recent call last)"
-# Between the tracebacks of a chain: what is raised last is what ended the run.
-CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause", re.IGNORECASE)
-
-
-@predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line of the log matches {pattern}")
-def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True, unless_done: bool = False) -> Answer:
-    """Does a line of the text log match the pattern?
-
-    The pattern is a regular expression, searched without regard to case in the lines that the loader kept because they
-    may report errors; `stabtree tree check` refuses one that could take forever on some line. With `ends` a line
-    counts as what ended the run only where no row of metrics comes after it: else the run has `survived` it; with
-    `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. What a run
-    prints after it was stopped by hand, the traceback of that included, is ignored.
-    """
-    if not run.lines:
-        return unknown("the log is not a text log, or none of its lines reports an error")
-    search = re.compile(pattern, re.IGNORECASE).search
-    found = []
-    until = process_time() + SECONDS
-    for line in _before_stop(run.lines) if pattern else ():
-        if search(line.text[:LINE]):
-            found.append(line)
-        if process_time() > until:
-            return unknown(f"its pattern took more than {SECONDS:g} s on the lines of the log")
-    if not found:
-        text = f"none of the {len(run.lines):,} lines that may report an error matches"
-        return Answer(NO, (Evidence(text, "", (), 0.0, 1.0),))
-    last = [line for line in found if line.at_end and not (unless_done and _done(run))] if ends else found
-    matched = last or found
-    return Answer(YES if last else SURVIVED, (_quoted(matched, _raised(run.lines, matched)),))
-
-
-def _before_stop(lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
-    """Return the lines up to where the run was stopped by hand at its end, without the tracebacks of that stop."""
-    stop = next((at for at, line in enumerate(lines) if line.at_end and BY_HAND.search(line.text)), None)
-    if stop is None:
-        return lines
-    return tuple(line for line in lines[: stop + 1] if not (line.at_end and HEAD in line.text))
-
-
-def _done(run: Run) -> bool:
-    """Return whether the run made the last of its planned steps."""
-    loss = run.get("loss")
-    return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
-
-
-def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
-    """Return the line to quote: the first match, or what the first chain of tracebacks raised last."""
-    if not any(HEAD in line.text for line in matched):
-        return matched[0]
-    raised, chained = matched[0], True
-    for line in lines[lines.index(matched[0]) :]:
-        if CHAINED.search(line.text):
-            chained = True
-        elif HEAD in line.text:
-            if not chained and HEAD not in raised.text:
-                break  # another process, or another failure, which may be a consequence
-        elif line in matched and not line.source and (chained or HEAD in raised.text):
-            raised, chained = line, False
-    return raised
-
-
-def _quoted(lines: list[LogLine], quoted: LogLine) -> Evidence:
-    numbers = ", ".join(f"{line.line:,}" for line in lines[:NAMED])
-    more = f" and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
-    quote = quoted.text if len(quoted.text) <= QUOTED else quoted.text[: QUOTED - 1] + "…"
-    text = f"line{'s' if len(lines) > 1 else ''} {numbers}{more}: {quote}"
-    if quoted is not lines[0]:
-        text = f"line {quoted.line:,}: {quote} (it begins at line {lines[0].line:,})"
-    raised = RAISED.search(quoted.text[:LINE])
-    return Evidence(text, "", (), float(len(lines)), 1.0, brief=clean(raised[0], QUOTED) if raised else "")
 
 
 @predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))

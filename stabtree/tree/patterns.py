@@ -12,7 +12,7 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stabtree.predicates.log import LINE
+from stabtree.predicates.lines import LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree import load_run
+from stabtree import diagnose, load_run
 from stabtree.loaders.assemble.stretch import stretch
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
@@ -93,12 +93,13 @@ def test_gaps_resumes_and_ends_are_those_of_the_stretch(tmp_path: Path) -> None:
 
 
 def test_a_stretch_of_a_run_that_went_on_is_no_early_end(tmp_path: Path) -> None:
-    """What the whole log is noted for is not said of its stretch."""
+    """That the log stops before the planned end is not said of a stretch that ends before the log."""
     rows = "".join(f"{i},{3 - i / 100}\n" for i in range(100))
     (tmp_path / "metrics.csv").write_text(f"step,loss\n{rows}", encoding="utf-8")
     (tmp_path / "manifest.json").write_text(
         json.dumps({"max_steps": 1000, "metrics_file": "metrics.csv"}), encoding="utf-8"
     )
     whole = load_run(tmp_path)
-    assert any(note.startswith("The log ends at step 99") for note in whole.notes)
-    assert not any(note.startswith("The log ends") for note in stretch(whole, last=50).notes)
+    assert "stops-short" in {item.leaf.id for item in diagnose(whole).findings}
+    assert "stops-short" in {item.leaf.id for item in diagnose(stretch(whole, 50)).findings}
+    assert "stops-short" not in {item.leaf.id for item in diagnose(stretch(whole, last=50)).findings}

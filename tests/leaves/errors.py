@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.conftest import falling, make_run
 from tests.leaves.make import logged
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ LINES: dict[str, str] = {
     "minimum-loss-scale": "FloatingPointError: Minimum loss scale reached (0.0001).",
     "preempted": "slurmstepd: error: *** JOB 17 ON node3 CANCELLED AT 12:00 DUE TO PREEMPTION ***",
     "time-limit": "slurmstepd: error: *** JOB 17 ON node3 CANCELLED AT 12:00 DUE TO TIME LIMIT ***",
+    "node-failed": "slurmstepd: error: *** STEP 17.0 ON node3 CANCELLED AT 12:00 DUE TO NODE FAILURE ***",
+    "cancelled": "slurmstepd: error: *** JOB 17 ON node3 CANCELLED AT 12:00 ***",
+    "hangup": "Hangup",
     "terminated": "Received signal: 15, Signal 15 (SIGTERM)",
     "interrupted": "KeyboardInterrupt: signal by hand",
     "disk-full": "OSError: [Errno 28] No space left on device",
@@ -46,6 +50,8 @@ LINES: dict[str, str] = {
     "nan-operation": "RuntimeError: Function 'LogBackward0' returned nan values in its 0th output.",
     "adapter-not-found": "ValueError: Target modules {'q_proj'} not found in the base model.",
     "exception": "ValueError: something else",
+    "final-loss-nonfinite": "{'train_runtime': 9.1, 'train_loss': nan, 'epoch': 3.0}",
+    "exit-status": "make: *** [train] Error 1",
     "scheduler-order": "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
     "overflow-lines": "WARNING Gradient overflow. A step is left out.",
     "amp-deprecated": "FutureWarning: `torch.cuda.amp.GradScaler(args...)` is deprecated.",
@@ -56,5 +62,6 @@ WARNINGS = ("scheduler-order", "overflow-lines", "amp-deprecated")
 RUNS: dict[str, Maker] = {
     **{leaf: partial(logged, line) for leaf, line in LINES.items()},
     **{f"{leaf}-survived": partial(logged, line, after=30) for leaf, line in LINES.items() if leaf not in WARNINGS},
+    "stops-short": partial(make_run, {"loss": falling(40)}, max_steps=900),
     "errors-ok": partial(logged, "WARNING: worker 3 is slow", rows=200),
 }

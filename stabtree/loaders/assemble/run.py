@@ -11,7 +11,6 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
-from stabtree.loaders.assemble.early_end import early_end
 from stabtree.loaders.assemble.placeholders import interpret
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
@@ -63,7 +62,7 @@ def run_of(
         written=_replaced(made.series, series),
         notes=tuple(dict.fromkeys((*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
-    return replace(run, notes=(*run.notes, *_too_large(run), *early_end(run)))
+    return replace(run, notes=(*run.notes, *_too_large(run)))
 
 
 def _read(tables: Sequence[Table], names: Names) -> tuple[list[MetricRows], list[Table]]:

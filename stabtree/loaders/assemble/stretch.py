@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.assemble.early_end import early_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +39,6 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
     if not len(inside):
         raise _empty(run, rows, first, last)
     cut_short = high < int(rows[-1])
-    untrue = early_end(run) if cut_short else ()  # the log does go on
     series = _cut(run.series, low, high)
     return replace(
         run,
@@ -54,7 +52,8 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
         saved=_up_to(high, run.saved),
         epoch_ends=_between(low, high, run.epoch_ends),
         lines=_lines(run, cut_short=cut_short),
-        notes=(_note(run, low, high, rows, inside), *(note for note in run.notes if note not in untrue)),
+        goes_on=cut_short,
+        notes=(_note(run, low, high, rows, inside), *run.notes),
     )
 
 

@@ -12,13 +12,14 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from stabtree.common import endings
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.parse import parse
-from stabtree.loaders.text.messages import ENDING
+from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import likely_loss
@@ -81,7 +82,7 @@ def sniff(source: Source, names: Names) -> Sure:
         kinds = _scan(_head(source), names, kinds=True)
         reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     likely = _likely(reader)
-    if not likely and ENDING.search(head):
+    if not likely and endings.table().any.search(head):
         return Sure.HARDLY
     return likely
 
@@ -152,7 +153,7 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     if reader.rows.count:
         return tables(source, reader, notes)
     kept = errors.between(0, 0)
-    if ENDING.search("\n".join(line.text for line in kept)):
+    if ended_in_error(kept):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")
         return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)
     raise StabtreeError(

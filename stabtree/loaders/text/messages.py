@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from stabtree.common import endings
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.text.lines.grammar import DIGITS
@@ -24,23 +25,6 @@ MAX_FORMS = 2000
 MAX_TEXT = 300
 MAX_FORM = 400
 
-# Words without digits, so that a line can be judged by its form. Those of single trainers are in their files.
-_ERROR_WORDS = (
-    r"error|exception|traceback|killed|signal|sig(?:term|kill|abrt|segv)|\bnan\b|\binf\b|oom\b|memory|nccl|exit ?code"
-    r"|assert|overflow|warning|no space|preempt|abort|timed? ?out|time limit|too many open|connection|mismatch"
-    r"|segmentation|bus error|core dumped|cancelled|terminat|quota|loss scale|not callable|unable to|diverg|must be"
-    r"|boundary|watchdog|no kernel image|insufficient|deprecated|interrupt|gradscaler|anomaly|broken pipe"
-    r"|lr_scheduler"
-)
-# A log without any metrics is still a log if its lines report how a program ended.
-ENDING = re.compile(
-    r"^[^\S\n]*(?:\S+\s){0,8}?Traceback \(most recent call last\)"
-    r"|^(?:\S+\s){0,4}?[\w.]*(?:Error|Exception|Interrupt):\s"
-    r"|\bexit ?code ?:\s*-?\d|Signal \d+ \(SIG|^slurmstepd: error|CUDA out of memory|oom-kill|Segmentation fault"
-    r"|No space left on device|DUE TO TIME LIMIT|NCCL communicator was aborted|^[^\S\n]*Killed\s*$",
-    re.MULTILINE,
-)
-
 # A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
@@ -49,7 +33,7 @@ SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 def error_words() -> re.Pattern[str]:
     """Return what finds the lines that may be about an error."""
     errors = [one.log.errors for one in frameworks().values() if one.log.errors]
-    return re.compile("|".join((_ERROR_WORDS, *errors)), re.IGNORECASE)
+    return re.compile("|".join((endings.table().words, *errors)), re.IGNORECASE)
 
 
 class Chatter:
@@ -121,5 +105,5 @@ class ErrorLines:
 
 
 def ended_in_error(lines: Iterable[LogLine]) -> bool:
-    """Return whether some lines report how a program ended."""
-    return any(ENDING.search(line.text) for line in lines)
+    """Return whether lines after the last row report that the program failed or was ended."""
+    return any(line.at_end and endings.is_failure(endings.ending_of(line.text)) for line in lines)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common import endings
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders import config
 from stabtree.metrics.names import known_names
@@ -166,7 +167,7 @@ def known() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def of_errors() -> frozenset[str]:
     """The words that stay in a line that may tell of an error: those of the messages that trees and predicates seek."""
-    patterns = _said_in("predicates.log")
+    patterns = [*_said_in("predicates.lines"), *_words_of((endings.table().words, *endings.table().patterns.values()))]
     for file in shipped().values():
         patterns += [_plainly(found) for found in _PATTERN.findall(file.read_text(encoding="utf-8"))]
     return known() | frozenset(pieces(patterns))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.tools.anonymize.scrub import Scrub
-from stabtree.tools.anonymize.words import known
+from stabtree.tools.anonymize.words import known, of_errors
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 TOLD = [
@@ -199,6 +199,11 @@ def test_a_name_that_holds_a_word_of_errors_goes_in_a_line_of_an_error() -> None
     done = Scrub().line("error: gerdasignal quotagerda warnings diverged terminating in a bloom")
     assert "gerda" not in done
     assert re.search("error: .*signal .*quota.* warnings diverged terminating in a bloom", done)
+
+
+def test_the_words_of_endings_stay() -> None:
+    """A log that is shared ends as it did."""
+    assert {"killed", "hangup", "cancelled", "preemption", "xid", "exited"} <= of_errors()
 
 
 def test_words_to_hide_go_from_columns_and_where_they_are_common() -> None:

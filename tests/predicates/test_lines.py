@@ -1,4 +1,4 @@
-"""Messages of text logs."""
+"""Messages of text logs, and how the runs ended."""
 
 from __future__ import annotations
 
@@ -102,3 +102,68 @@ def test_of_a_chain_of_tracebacks_the_last_exception_is_told(tmp_path: Path, par
     found = diagnose(load_run(tmp_path / "a.log")).findings[0]
     assert found.leaf.id == "exception"
     assert told in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("lines", "leaf"),
+    [
+        (("AssertionError",), "exception"),
+        (("container exited with status 137 (OOMKilled)",), "host-memory"),
+        (("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",), "gpu-fault"),
+        (("Process exited with code 1",), "exit-status"),
+        (
+            ("slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 12:00 ***", "srun: error: n1: task 0: Terminated"),
+            "cancelled",
+        ),
+        (("slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 12:00 DUE TO TIME LIMIT ***",), "time-limit"),
+    ],
+)
+def test_a_run_that_died_is_not_healthy(lines: tuple[str, ...], leaf: str) -> None:
+    """The words of shells, containers, schedulers and the kernel each have their right name."""
+    found = diagnose(logged(*lines))
+    assert found.findings[0].leaf.id == leaf
+    assert found.verdict in ("critical", "warning")
+
+
+def test_an_exit_status_says_nothing_beside_what_caused_it() -> None:
+    """It is the consequence of the exception above it."""
+    leaves = {
+        part.leaf.id
+        for item in diagnose(logged("ValueError: x", "make: *** [train] Error 1")).findings
+        for part in item.parts
+    }
+    assert leaves == {"exception"}
+
+
+def test_what_a_run_was_started_with_is_not_how_it_ended() -> None:
+    """Flags, metrics and handlers that are named after an ending report none."""
+    run = logged(
+        "{'reached_preemption': False}", "Registered a handler for SIGTERM", "enemies killed: 3", "exit code 0"
+    )
+    assert diagnose(run).verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("rows", "planned", "last", "short"),
+    [
+        (300, 10_000, "", True),
+        (290, 300, "", False),  # the last rows need not be logged
+        (300, None, "", False),
+        (300, 10_000, "step 300 loss nan", False),
+        (300, 10_000, "RuntimeError: CUDA out of memory", False),
+        (300, 10_000, "Early stopping at step 299", False),
+        (300, 10_000, "WARNING: worker 3 is slow", True),
+    ],
+)
+def test_a_log_that_stops_long_before_the_plan_is_a_note(
+    tmp_path: Path, rows: int, planned: int | None, last: str, short: bool
+) -> None:
+    """With both steps, where nothing else says why it stops."""
+    head = f"max_steps: {planned}" if planned else "seed: 1"
+    lines = [head, *(f"step {step} loss {2 - step / 400:.4f} lr 1e-4" for step in range(rows)), last]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = [item for item in diagnose(load_run(tmp_path / "train.log")).findings if item.leaf.id == "stops-short"]
+    assert bool(found) is short
+    for item in found:
+        assert item.leaf.severity == "note"
+        assert item.evidence[0].text == "the log stops at step 299 of 10,000"

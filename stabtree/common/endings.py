@@ -1,0 +1,111 @@
+"""How a program ended, as the lines of its log say: `endings.yaml`, read when a line is first asked about."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.data import DataFile, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stabtree.common.data import Reader
+
+FILE = Path(__file__).with_name("endings.yaml")
+EXCEPTION, INTERRUPTED, EXIT_STATUS, FINISHED = "exception", "interrupted", "exit-status", "finished"
+FATAL = 128  # a shell adds this to the number of the signal
+_ENDING: Mapping[str, Reader] = {"signals": texts, "lines": texts, "examples": texts}
+# Signals are listed as `9 SIGKILL Killed`. A shell names the script and the line, or the job:
+# `./train.sh: line 12: 4711 Killed`, `[1]+  Killed`.
+_SHELL = (
+    r"^\s*(?:(?:.{{0,120}}: line \d+:\s+\d+ |\[\d+\][-+]?\s+(?:\d+ )?)?{word}|\[\d+\]\s+[-+]?\s*\d+ {lower})"
+    r"(?:\s*$|\s\s+\S|\s+\(core dumped\))"
+)
+# A launcher of many processes names the task, and `make` the target.
+_LAUNCHED = r"\btasks? [\d,-]+: {word}\b|^make(?:\[\d+\])?: \*\*\* .{{0,200}}\] {word}\b|\bby signal:? {word}\b"
+_RECEIVED = (
+    r"\bSignals\.{name}\b|\({name}\)"
+    r"|(?i:\b(?:received|caught|got|by|with|closing|due to)\b.{{0,40}})\b(?:{name}\b|(?i:signal:? {number})\b(?!\.\d))"
+)
+_CODE = (
+    r"(?i:\bexit ?(?:code|status)|\b(?:exited|exits|failed|terminated|completed|finished) with(?: (?:a )?non-?zero)?"
+    r"(?: (?:exit|return))? (?:code|status)|non-?zero exit (?:code|status)|\breturn ?code)"
+    r"\s*(?:[:=]\s*)?(?:{codes})\b(?![.,]?\d)"
+)
+
+
+class Endings(NamedTuple):
+    """What the file holds.
+
+    Attributes:
+        words: matches a line that may be about an error.
+        patterns: what matches the lines of each ending, the specific ones first.
+        any: matches a text in which a line reports an ending that was not planned.
+        examples: lines as they are printed, by ending.
+    """
+
+    words: str
+    patterns: Mapping[str, re.Pattern[str]]
+    any: re.Pattern[str]
+    examples: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def table() -> Endings:
+    """Return the endings that are known."""
+    return read(FILE)
+
+
+def read(path: Path) -> Endings:
+    """Read a table of endings.
+
+    Raises:
+        StabtreeError: with all mistakes of the file.
+    """
+    file = DataFile(path)
+    parts = file.section((), file.value, {"words": texts, "endings": dict})
+    file.lacks((), parts, ("words", "endings"))
+    found = {}
+    for name, value in parts.get("endings", {}).items():
+        found[name] = file.section(("endings", name), value, _ENDING)
+        file.lacks(("endings", name), found[name], ("examples",))
+    file.check()
+    lines = {name: "|".join(_patterns(name, one)) for name, one in found.items()}
+    return Endings(
+        "|".join(parts["words"]),
+        {name: re.compile(pattern) for name, pattern in lines.items()},
+        re.compile("|".join(pattern for name, pattern in lines.items() if name != FINISHED), re.MULTILINE),
+        {name: one["examples"] for name, one in found.items()},
+    )
+
+
+def _patterns(name: str, ending: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield the patterns of an ending: those that are listed, and those of its exit codes and signals."""
+    if name == EXIT_STATUS:
+        yield _CODE.format(codes=r"[1-9]\d{0,2}|-\d{1,2}")
+    yield from ending.get("lines", ())
+    for signal in ending.get("signals", ()):
+        number, name, word = signal.split(maxsplit=2)
+        yield _SHELL.format(word=word, lower=word.lower())
+        yield _LAUNCHED.format(word=word)
+        yield _RECEIVED.format(name=name, number=number)
+        yield _CODE.format(codes=f"-{number}|{FATAL + int(number)}")
+
+
+@lru_cache(maxsize=4096)
+def endings_of(line: str) -> tuple[str, ...]:
+    """Return all endings that a line reports, the most specific first; nothing where it reports none."""
+    return tuple(name for name, pattern in table().patterns.items() if pattern.search(line))
+
+
+def ending_of(line: str) -> str:
+    """Return the ending that a line reports; empty where it reports none."""
+    return next(iter(endings_of(line)), "")
+
+
+def is_failure(ending: str) -> bool:
+    """Return whether an ending was not planned."""
+    return ending not in ("", FINISHED)
