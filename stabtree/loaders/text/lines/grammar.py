@@ -96,7 +96,7 @@ HEADER_STEPS = frozenset(
 )
 
 # The end of a bar of tqdm: what follows it on the line is another message.
-BAR_END = re.compile(r"\d+/(?:\d+|\?)\s*\[[^\]<]{0,40}<[^\]]{0,400}\]")
+BAR_END = re.compile(r"(?<=\d)/(?:\d+|\?)\s*\[[^\]<]{0,40}<[^\]]{0,400}\]")
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
 KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,})")
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
