@@ -1,0 +1,8 @@
+"""What each series of a run looks like: its levels, scatter, changes and spikes. Nothing here judges."""
+
+from __future__ import annotations
+
+from stabtree.profile.build import profile_of, profiles
+from stabtree.profile.model import LeftLevel, Nonfinite, Point, Profile, Recovery, Segment, Swings
+
+__all__ = ["LeftLevel", "Nonfinite", "Point", "Profile", "Recovery", "Segment", "Swings", "profile_of", "profiles"]

@@ -1,0 +1,150 @@
+"""The description of one series, as values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from stabtree.run import Series
+
+
+class Point(NamedTuple):
+    """One row that was logged."""
+
+    step: int
+    value: float
+
+
+class Segment(NamedTuple):
+    """A stretch of rows on one level.
+
+    Attributes:
+        first_step: its first step.
+        last_step: its last step.
+        rows: how many finite rows it has.
+        level: the median of its rows, in the unit of the series.
+    """
+
+    first_step: int
+    last_step: int
+    rows: int
+    level: float
+
+
+class LeftLevel(NamedTuple):
+    """A level that a series left and did not come back to.
+
+    Attributes:
+        step: the first step off the level.
+        level: the level that it left.
+        end: the level at the end of the series.
+        times: how far apart the two are, in units of `level_noise`; above 0 for a rise.
+        tenfold_step: the step from which on every row is at 10 times the level or more, at a tenth of it or less where
+            the series falls; None where it never got so far, or the level is not above 0.
+    """
+
+    step: int
+    level: float
+    end: float
+    times: float
+    tenfold_step: int | None
+
+
+class Recovery(NamedTuple):
+    """A spike: rows far off the local level that come back to it.
+
+    Attributes:
+        step: the step of its farthest row.
+        value: the value of that row.
+        height: how far that row is off the local level, in units of `level_noise`; below 0 for a dip.
+        rows: how many rows it took to come back; None for the last row of a series.
+    """
+
+    step: int
+    value: float
+    height: float
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Swings:
+    """The spikes of a series: how many there are, and the highest of them, by step."""
+
+    count: int = 0
+    highest: tuple[Recovery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nonfinite:
+    """The rows that are NaN or infinite.
+
+    Attributes:
+        count: how many.
+        first_step: the step of the first one, None without any.
+        runs: into how many uninterrupted runs of rows they fall.
+        to_the_end: whether the last row is one of them.
+    """
+
+    count: int = 0
+    first_step: int | None = None
+    runs: int = 0
+    to_the_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a series looks like, by its finite rows. Levels are in its own unit, NaN where no row is finite.
+
+    Attributes:
+        series: the series.
+        role: what `metrics.yaml` says it is for: `objective`, `outcome`, `time`, `label` or nothing.
+        better: `lower`, `higher`, or nothing where neither is.
+        rows: how many rows were logged, those that are not finite included.
+        span: the first and the last step; None without rows.
+        first: the level at the beginning: the median of the first twentieth of the rows, of 3 at least.
+        best: the best such level of the run; NaN where no direction is better. No logged value need equal it.
+        best_step: the step of the best logged value, which `best_value` gives.
+        last: the level at the end.
+        lowest: the lowest logged value, the first of equal ones.
+        highest: the highest.
+        level_noise: the standard deviation of single rows around their local level, robust against outliers and a
+            trend, half a `quantum` at least; 0 for a constant series.
+        quantum: the smallest step of the numbers as they were printed or stored (0.01, or 2**-8 of the value for
+            bf16); 0 where they have none that can be seen.
+        constant: whether all finite values are the same.
+        nonfinite: the rows that are not finite.
+        segments: stretches on one level each, in order; a steady trend is a flight of stairs.
+        departures: the lowest level that it left upwards, and the highest that it left downwards, for good, by step.
+        spikes: rows far off their local level that came back.
+        trend: the Mann-Kendall score of up to 16 levels: about standard normal without a trend, above 0 for a rise.
+        chance: the value of an uninformed guess, None where nobody knows it.
+    """
+
+    series: Series
+    role: str
+    better: str
+    rows: int
+    span: tuple[int, int] | None
+    first: float = math.nan
+    best: float = math.nan
+    best_step: int | None = None
+    last: float = math.nan
+    lowest: Point | None = None
+    highest: Point | None = None
+    level_noise: float = 0.0
+    quantum: float = 0.0
+    constant: bool = False
+    nonfinite: Nonfinite = Nonfinite()
+    segments: tuple[Segment, ...] = ()
+    departures: tuple[LeftLevel, ...] = ()
+    spikes: Swings = Swings()
+    trend: float = 0.0
+    chance: float | None = None
+
+    @property
+    def best_value(self) -> float | None:
+        """The best value that was logged, None where no direction is better."""
+        point = {"lower": self.lowest, "higher": self.highest}.get(self.better)
+        return None if point is None else point.value

@@ -1,0 +1,67 @@
+"""The smallest step of numbers as they were printed or stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Bools, Floats
+
+SAMPLE = 64  # values of each series that are looked at: finer ones would have to hide from every one of them
+DIGITS = 8  # a number printed with more digits has no step that anybody would see
+MANTISSA = 53
+SHORT = 24  # bits of a float32; a number with more was computed, not stored in a shorter type
+EXACT = 1e-9  # the share of a step by which a division may miss a whole number
+
+
+def quanta(values: Floats) -> Floats:
+    """Return the quantum of each of k series, float64 (k, n) with at least one row; 0 where there is none.
+
+    Printed numbers are multiples of a power of ten; those stored in a short float type have few bits, and their step
+    is that of the median size.
+    """
+    rows = values.shape[1]
+    sample = values[:, :: -(-rows // SAMPLE)]
+    return np.maximum(_printed(sample), _stored(sample))
+
+
+def _printed(sample: Floats) -> Floats:
+    sizes = np.abs(sample)
+    largest = sizes.max(axis=1)
+    found = np.zeros(len(sample))
+    open_ = np.flatnonzero((largest > 0) & (largest < 1e15))
+    top = np.floor(np.log10(np.where(largest > 0, largest, 1.0)))
+    for finer in range(DIGITS + 1):
+        if not len(open_):
+            break
+        unit = 10.0 ** np.minimum(top[open_] - finer, 15.0)
+        usable: Bools = unit > np.finfo(np.float64).tiny
+        unit = np.where(usable, unit, 1.0)
+        whole = np.logical_and(_are_whole(sizes[open_] / unit[:, None]), usable)
+        found[open_[whole]] = unit[whole]
+        open_ = open_[~whole]
+    return found
+
+
+def _are_whole(values: Floats) -> Bools:
+    """Return for each series whether all its values are whole numbers, but for the error of a division: bool (k,)."""
+    away = np.abs(values - np.round(values)) <= EXACT * np.maximum(values, 1.0)
+    found: Bools = np.all(away, axis=1)
+    return found
+
+
+def _stored(sample: Floats) -> Floats:
+    """Return the step of floats with few bits, (k,); 0 where one has more than a float32 holds."""
+    parts, exponents = np.frexp(np.abs(sample))
+    whole = (parts * 2.0**MANTISSA).astype(np.int64)
+    # How many bits of the mantissa are used: the rest are zeros at its end.
+    lowest = np.where(whole > 0, np.frexp((whole & -whole).astype(np.float64))[1] - 1, MANTISSA)
+    bits = (MANTISSA - lowest).max(axis=1)
+    held = whole > 0
+    ordered = np.sort(np.where(held, exponents, exponents.min() - 1), axis=1)
+    middle = sample.shape[1] - 1 - np.count_nonzero(held, axis=1) // 2
+    typical = np.take_along_axis(ordered, middle[:, None], axis=1)[:, 0]
+    step = np.ldexp(1.0, np.clip(typical - bits, -1000, 1000))
+    return np.where((bits > 0) & (bits <= SHORT), step, 0.0)
