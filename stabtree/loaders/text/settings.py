@@ -22,6 +22,7 @@ _DOTTED = re.compile(r"^\s*(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w-]*) \.{3,}\s?(.*)$"
 _CALL = re.compile(r"\b(?:Namespace|\w*Arguments|\w*Args|\w*Config)\(")
 _KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']{0,2000}'|\"[^\"]{0,2000}\"|<[^<>]{0,200}>|[^\s,()]+)")
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
+_ARGUMENT = re.compile(r"^\s*[A-Za-z_]\w*=")
 # `lr: 0.1`, `"lr": 0.1,`, one setting per line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
 _KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.items()).split(), *REDUCED))
@@ -72,7 +73,7 @@ class ConfigDump:
                 self._keep(row, key, value)
         elif self._inside:
             alone = _ALONE.match(line)
-            self._inside = alone is not None
+            self._inside = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
             if alone:
                 self._keep(row, alone[1], alone[2])
         elif not code:
