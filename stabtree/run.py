@@ -42,11 +42,6 @@ LOGGING = frozenset(  # settings that don't change what is trained
         *("seed", "overlap_comm"),
     )
 )
-RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
-    "adversarial": "adversaries are trained against each other: their loss",
-    "policy": "the loss of a policy",
-    "value": "the loss of value estimates, whose targets move,",
-}
 FRAME_KEY = "stabtree"  # of what a frame keeps of its run in `attrs`, because cells can't hold it
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
@@ -250,13 +245,6 @@ class Run:
     def trained_otherwise(self, other: Run) -> list[str]:
         """Return the settings known of both that make another run no repetition of this one; a seed does not."""
         return [key for key in self.unlike(other) if key in self.config.keys() & other.config.keys() - LOGGING]
-
-    @property
-    def moves_by_nature(self) -> str:
-        """Why the loss of this run need not fall and may burst; nothing if it should fall as any loss does."""
-        if self.has("reward") or self.has("reward_function"):
-            return "a reward is logged: the loss of reinforcement learning"
-        return RESTLESS.get(str(self.setting("loss_kind") or ""), "")
 
     @property
     def by_row(self) -> bool:

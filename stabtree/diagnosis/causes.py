@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN
+from stabtree.context.conditions import Conditions
 from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.timeline import first_mover
-from stabtree.facts.circumstances import Circumstances
 from stabtree.predicates import predicate_named
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def judged_causes(leaf: Leaf, facts: Facts, params: Params, onset_step: int | No
         params: returns the parameters of a cause's test.
         onset_step: the first step of the trouble.
     """
-    here = _circumstances(facts)
+    here = _conditions(facts)
     judged = [_judged(cause, facts, params) for cause in leaf.causes if here.fit(cause.holds) is not False]
 
     def ordered() -> list[JudgedCause]:
@@ -53,10 +53,10 @@ def judged_causes(leaf: Leaf, facts: Facts, params: Params, onset_step: int | No
     return by_strength(filter(_is_reported, weighed))
 
 
-def _circumstances(facts: Facts) -> Circumstances:
+def _conditions(facts: Facts) -> Conditions:
     """Return what kind of run it is; nothing is known where that could not be found out."""
-    found = facts.get("circumstances")
-    return found if isinstance(found, Circumstances) else Circumstances({})
+    found = facts.get("conditions")
+    return found if isinstance(found, Conditions) else Conditions({})
 
 
 def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = ()) -> tuple[JudgedCause, ...]:
@@ -114,7 +114,7 @@ def _band(judged: JudgedCause) -> int:
 
 def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     predicate = predicate_named(cause.test)
-    open_ = _circumstances(facts).unknown(cause.holds)
+    open_ = _conditions(facts).unknown(cause.holds)
     lacks = f"not known: {open_}" if open_ else ""
     if predicate is None:
         return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
+from stabtree.context.trainer import framework_of
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
-from stabtree.facts.circumstances import framework_of
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import knobs, spelling
 from stabtree.tree.fixes import BATCHES, CHECKPOINT, Placeholder, fill, placeholders
@@ -55,7 +55,7 @@ class FixFormatter:
     @cached_property
     def framework(self) -> str:
         """The framework whose spellings are used."""
-        return framework_of(self.run)
+        return framework_of(self.run).value or ""
 
     def format(self, fix: str) -> str:
         """Return a fix with this run's numbers."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stabtree.facts import (
     batches,
     checkpoints,
-    circumstances,
     levels,
     loss_break,
     movers,
@@ -19,6 +18,7 @@ from stabtree.facts import (
     scale,
     seam,
     spike,
+    who,
 )
 from stabtree.facts.registry import Fact, Facts
 
@@ -34,7 +34,6 @@ FACTS: dict[str, Fact] = {
     for item in (
         batches.batches,
         checkpoints.checkpoints,
-        circumstances.circumstances,
         levels.levels,
         loss_break.loss_break,
         movers.movers,
@@ -45,6 +44,8 @@ FACTS: dict[str, Fact] = {
         scale.scale,
         seam.seam,
         spike.spike,
+        who.conditions,
+        who.context,
     )
 }
 """By name, in no order: what one of them asks for is found first."""

@@ -10,7 +10,7 @@ from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
-    from stabtree.facts.circumstances import Circumstances
+    from stabtree.context.conditions import Conditions
     from stabtree.run import Run, Series
 
 
@@ -34,7 +34,7 @@ class Rate(NamedTuple):
 def rate(
     run: Run,
     loss: Series,
-    circumstances: Circumstances,
+    conditions: Conditions,
     lr: Series | None = None,
     *,
     adam: float,
@@ -64,7 +64,7 @@ def rate(
         top = float(rates.max())
     elif isinstance(known, int | float):
         top = float(known)
-    family = circumstances.known["optimizer"]
+    family = conditions.known["optimizer"]
     bar = adam if family.get("adam") else other
     if top is None and times <= leap:
         text = f"no rate is known; the loss reaches no more than {times:.3g}× its first value in its first "

@@ -12,9 +12,10 @@ from stabtree.facts.levels import Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
 
 if TYPE_CHECKING:
+    from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
     from stabtree.facts.levels import Levels
-    from stabtree.run import Run, Series
+    from stabtree.run import Series
 
 
 class RiseLimits(NamedTuple):
@@ -93,7 +94,7 @@ class Rise(NamedTuple):
 
 @fact(min_points=2)
 def rise(
-    run: Run,
+    context: Context,
     loss: Series,
     levels: Levels,
     batches: Batches | Unknown,
@@ -143,7 +144,7 @@ def rise(
         return Unknown(reason, ("loss",))
     if found is None:
         return Absent((_level(whole, limits, int(loss.steps[-1])),))
-    spared = _by_nature(run, loss, found, reward, levels, burst_factor) or _as_before(
+    spared = _by_nature(context, loss, found, reward, levels, burst_factor) or _as_before(
         loss, found, levels, earlier_share
     )
     if spared:
@@ -155,7 +156,7 @@ def rise(
 
 
 def _by_nature(
-    run: Run, loss: Series, found: Course, reward: Series | None, levels: Levels, burst_factor: float
+    context: Context, loss: Series, found: Course, reward: Series | None, levels: Levels, burst_factor: float
 ) -> Absent | None:
     """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
@@ -163,9 +164,9 @@ def _by_nature(
         evidence = _reward_holds(reward, levels)
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
         return Absent((Evidence(text, "loss", steps, found.trend_z), evidence)) if evidence else None
-    if not run.moves_by_nature or found.end > burst_factor * median(np.abs(finite(loss)[1])):
+    if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
-    text = f"{run.moves_by_nature} may rise, here from {_levels(found)}; the limit is "
+    text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
     return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),))
 
 

@@ -13,6 +13,7 @@ from stabtree.facts.spikes.params import SpikeSearchParams
 from stabtree.facts.spikes.search import find
 
 if TYPE_CHECKING:
+    from stabtree.context.model import Context
     from stabtree.facts.spikes.excursions import Excursion, Search
     from stabtree.run import Run, Series
 
@@ -51,6 +52,7 @@ class Spike(NamedTuple):
 def spike(
     run: Run,
     loss: Series,
+    context: Context,
     reward: Series | None = None,
     *,
     window_steps: Count,
@@ -102,10 +104,10 @@ def spike(
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
     covered = span(finite(loss)[1]) if search.spikes else 0.0
     spikes = [Spike(excursion, search, params, covered) for excursion in search.spikes]
-    if params.guarded and run.moves_by_nature:
+    if params.guarded and context.restless:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
-            text = f"{run.moves_by_nature} normally has bursts, here up to {search.highest:.2g}σ (step "
+            text = f"{context.restless} normally has bursts, here up to {search.highest:.2g}σ (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
     if not spikes:
         highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -12,8 +13,6 @@ from stabtree.common.errors import StabtreeError
 from stabtree.frameworks.model import ConfigSigns, Defaults, Framework, LogSigns, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stabtree.common.data import Reader
     from stabtree.common.yaml12 import Path as Place
 
@@ -27,6 +26,13 @@ def _marks(value: Any) -> tuple[frozenset[str], ...]:
 
 def _as_given(value: Any) -> object:
     return value
+
+
+def _settings_by_piece(value: Any) -> Mapping[str, str]:
+    """Return settings as `key=value` by the piece of a line that stands for them; empty ones are allowed."""
+    if not isinstance(value, Mapping) or not all(word == "" or "=" in str(word) for word in value.values()):
+        raise ValueError("settings as key=value, or empty, by pieces of lines")
+    return {text(piece): str(setting) for piece, setting in value.items()}
 
 
 def _spelling(value: Any) -> str:
@@ -58,8 +64,9 @@ _LOG: Mapping[str, Reader] = {
     "prefix": text,
     "format": text,
     "csv_logger": flag,
+    "sparse_csv": flag,
     "beside": text,
-    "names": texts_by_name,
+    "prints": _settings_by_piece,
     "last_line": text,
     "errors": text,
     "example": text,
@@ -72,6 +79,7 @@ _DEFAULTS: Mapping[str, Reader] = {
     "shares": flag,
     "steps_over_epochs": flag,
     "fine_tunes": flag,
+    "task": text,
     "takes_beside": text,
 }
 _SECTIONS = ("config", "log", "defaults", "knobs")
@@ -80,16 +88,17 @@ _SECTIONS = ("config", "log", "defaults", "knobs")
 @cache
 def frameworks() -> Mapping[str, Framework]:
     """Return the known trainers by id, without the one that stands for all others."""
-    return {id_: one for id_, one in _all().items() if id_ != OTHER}
+    return {id_: one for id_, one in all_trainers().items() if id_ != OTHER}
 
 
 def framework(id_: str) -> Framework:
     """Return the trainer of that id; the one that stands for all others where none is called so."""
-    return _all().get(id_, _all()[OTHER])
+    return all_trainers().get(id_, all_trainers()[OTHER])
 
 
 @cache
-def _all() -> Mapping[str, Framework]:
+def all_trainers() -> Mapping[str, Framework]:
+    """Return the known trainers by id, with the one that stands for all others."""
     return read(FOLDER)
 
 
@@ -152,7 +161,8 @@ def _framework(id_: str, file: DataFile, knobs: tuple[str, ...], known: Mapping[
 
 
 def _knows_a_log(log: LogSigns) -> bool:
-    return bool(log.marks or log.path or log.prefix or log.format or log.csv_logger or log.beside)
+    by_columns = log.marks or log.prefix or log.beside or log.csv_logger or log.sparse_csv
+    return bool(by_columns or log.path or log.format or log.prints)
 
 
 def _config(file: DataFile, value: Any) -> ConfigSigns:

@@ -68,8 +68,10 @@ class LogSigns:
         prefix: how a column begins that no other trainer writes, as it is spelled.
         format: the format that no other trainer writes.
         csv_logger: whether its CSV has the epoch from 0, then all metrics by alphabet, each with its `val_` twin.
+        sparse_csv: whether its CSV has `epoch` and `step`, and keeps training and validation in rows of their own.
         beside: a part of a column's name; a log of the trainer that this one is built on, with such a column, is its.
-        names: its columns of some metrics, metric -> column, by which its logs differ from others' that look alike.
+        prints: pieces of lines that no other trainer prints -> the setting that such a line stands for (`dtype=bf16`),
+            empty where it only says which trainer it is.
         last_line: a pattern of what it prints when a run is complete.
         errors: a pattern of its errors that holds none of the usual words for an error.
         example: the columns of a log, separated by commas; tests read it.
@@ -81,8 +83,9 @@ class LogSigns:
     prefix: str = ""
     format: str = ""
     csv_logger: bool = False
+    sparse_csv: bool = False
     beside: str = ""
-    names: Mapping[str, str] = field(default_factory=dict)
+    prints: Mapping[str, str] = field(default_factory=dict)
     last_line: str = ""
     errors: str = ""
     example: str = ""
@@ -100,6 +103,7 @@ class Defaults:
         shares: whether a count of steps below 1 is a share of all steps.
         steps_over_epochs: whether the epochs mean nothing where the steps are given.
         fine_tunes: whether it is mostly used to train models on that were trained before, with a cross-entropy.
+        task: what it trains where neither columns nor settings show another task.
         takes_beside: the trainer whose single file beside the configuration is part of it without being named.
     """
 
@@ -110,6 +114,7 @@ class Defaults:
     shares: bool = False
     steps_over_epochs: bool = False
     fine_tunes: bool = False
+    task: str = ""
     takes_beside: str = ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.frameworks.load import frameworks
@@ -42,64 +42,107 @@ def plain_word(key: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """What of a log tells who wrote it.
+    """What of a log shows who wrote it.
 
     Attributes:
         columns: their names as they are written, in order.
         path: where it lies.
         format: the format that it was read as.
         begins_at: the first value of the first column; None where that is not known.
+        rows: its rows; 0 where that is not known.
+        filled: how many cells of a column hold anything, of columns that were read.
     """
 
     columns: Sequence[str]
     path: str = ""
     format: str = ""
     begins_at: float | None = None
+    rows: int = 0
+    filled: Mapping[str, int] = field(default_factory=dict)
 
 
-def of_log(log: LoggedFile) -> str:
-    """Return the trainer that wrote a log; empty where nothing tells."""
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A trainer, and what shows it.
+
+    Attributes:
+        id: the trainer; empty where nothing shows it.
+        why: the columns, the folder or the format that no other trainer writes.
+        sure: whether the trainer names itself, by a folder or a format of its own.
+    """
+
+    id: str = ""
+    why: str = ""
+    sure: bool = False
+
+
+def of_log(log: LoggedFile) -> Recognised:
+    """Return the trainer that wrote a log."""
     names = {normalize(column) for column in log.columns}
-    found = _surely(log) or _by_columns(names) or _by_order(log)
-    for one in frameworks().values():
-        if one.log.beside and one.built_on == found and any(one.log.beside in name for name in names):
-            return one.id
-    return found
+    found = _by_place(log) or _by_columns(names, _in_order()) or _by_layout(log) or Recognised()
+    built_on_it = [one for one in _in_order() if found.id and one.built_on == found.id]
+    return _by_columns(names, built_on_it) or _beside(log, built_on_it) or found
+
+
+def _beside(log: LoggedFile, trainers: Sequence[Framework]) -> Recognised | None:
+    for one in trainers:
+        for column in log.columns:
+            if one.log.beside and one.log.beside in normalize(column):
+                return Recognised(one.id, f"column {column}")
+    return None
 
 
 def _in_order() -> list[Framework]:
     return sorted(frameworks().values(), key=lambda one: one.log.order)
 
 
-def _surely(log: LoggedFile) -> str:
+def _by_place(log: LoggedFile) -> Recognised | None:
     """Return the trainer that alone writes to such a path, such a column or such a format."""
     for one in _in_order():
         signs = one.log
         if signs.path and signs.path in log.path:
-            return one.id
-        if signs.prefix and any(column.lower().startswith(signs.prefix) for column in log.columns):
-            return one.id
+            return Recognised(one.id, f"folder {signs.path}", sure=True)
+        column = next((name for name in log.columns if signs.prefix and name.lower().startswith(signs.prefix)), "")
+        if column:
+            return Recognised(one.id, f"column {column}")
         if signs.format and log.format.startswith(signs.format):
-            return one.id
-    return ""
+            return Recognised(one.id, f"format {signs.format}", sure=True)
+    return None
 
 
-def _by_columns(names: set[str]) -> str:
-    for one in _in_order():
-        if any(mark <= names for mark in one.log.marks):
-            return one.id
-    return ""
+def _by_columns(names: set[str], trainers: Sequence[Framework]) -> Recognised | None:
+    for one in trainers:
+        mark = next((mark for mark in one.log.marks if mark <= names), None)
+        if mark:
+            return Recognised(one.id, f"columns {', '.join(sorted(mark))}")
+    return None
 
 
-def _by_order(log: LoggedFile) -> str:
-    """Return the trainer whose CSV has the epoch from 0, then metrics by alphabet, each with its `val_` twin."""
+def _by_layout(log: LoggedFile) -> Recognised | None:
+    """Return the trainer whose CSV has such an order of columns, or such gaps in them."""
     if not log.columns or not log.format.startswith("csv"):
-        return ""
+        return None
+    if _is_keras_order(log):
+        return next((Recognised(one.id, "order of the columns") for one in _in_order() if one.log.csv_logger), None)
+    if _is_sparse(log):
+        why = "training and validation in rows of their own"
+        return next((Recognised(one.id, why) for one in _in_order() if one.log.sparse_csv), None)
+    return None
+
+
+def _is_keras_order(log: LoggedFile) -> bool:
+    """Return whether the epoch from 0 comes first, then metrics by alphabet, each with its `val_` twin."""
     first, *names = log.columns
-    begins = first == "epoch" and log.begins_at in (None, 0)
-    if begins and _are_twins(names):
-        return next((one.id for one in _in_order() if one.log.csv_logger), "")
-    return ""
+    return first == "epoch" and log.begins_at in (None, 0) and _are_twins(names)
+
+
+def _is_sparse(log: LoggedFile) -> bool:
+    """Return whether `epoch` and `step` are there, and no row holds both training and validation."""
+    if not {"epoch", "step"} <= set(log.columns):
+        return False
+    train = max((count for name, count in log.filled.items() if name.startswith("train")), default=0)
+    held_out = max((count for name, count in log.filled.items() if name.startswith("val")), default=0)
+    return bool(train and held_out) and train + held_out <= log.rows
 
 
 def _are_twins(names: list[str]) -> bool:

@@ -55,7 +55,7 @@ class KnownFinding:
         return self.path, self.run, self.fingerprint
 
 
-class Known(Protocol):
+class KnownFindings(Protocol):
     """Findings that are accepted one by one."""
 
     @property
@@ -112,7 +112,7 @@ class Accepting:
 
     project: tuple[Acceptance, ...]
     source: str
-    baseline: Known | None
+    baseline: KnownFindings | None
 
     def diagnose(self, judge: Callable[[tuple[str, ...]], Diagnosis]) -> Diagnosis:
         """Return a diagnosis that ignores what is accepted.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.judging.accepted import Known
+    from stabtree.judging.accepted import KnownFindings
     from stabtree.judging.outcome import Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run
@@ -47,7 +47,7 @@ class Judging:
     answers: Mapping[str, str] = field(default_factory=dict)
     applied: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    baseline: Known | None = None
+    baseline: KnownFindings | None = None
     why_not: str = ""
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ def _cached(ask: Callable[[Question], str | None]) -> Callable[[Question], str |
     return ask_once
 
 
-def accepted_by(baseline: str | None, settings: Settings) -> Known | None:
+def accepted_by(baseline: str | None, settings: Settings) -> KnownFindings | None:
     """Read the accepted findings from the given file, or else the project's baseline.
 
     Raises:
@@ -158,7 +158,7 @@ def accepted_by(baseline: str | None, settings: Settings) -> Known | None:
     """
     if baseline is None and not settings.baseline:
         return None
-    read_baseline: Callable[[str], Known] = extensions.function("read_baseline")
+    read_baseline: Callable[[str], KnownFindings] = extensions.function("read_baseline")
     if baseline is not None:
         return read_baseline(baseline)
     try:

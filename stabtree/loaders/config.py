@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.frameworks.recognise import of_config
 from stabtree.metrics.table import normalize
 from stabtree.run import PRECISIONS, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 _DTYPE_SPELLINGS = {
@@ -144,6 +143,11 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
         "max_response_length max_new_tokens generate_max_len max_tokens_per_completion",
     ),
     "task": (text_of, "task_type task_name"),
+    "algorithm": (text_of, "algo rl_algorithm adv_estimator algorithm_name"),
+    "adapter": (text_of, "finetuning_type peft_type tuner_type train_type"),
+    "lora_rank": (positive_of, "lora_r"),
+    "init_from": (text_of, "base_model_name_or_path model_name_or_path base_model pretrained_model_name_or_path"),
+    "framework": (text_of, ""),
     "device": (lambda value: text_of(str(value)), "gpu_name device_name"),
     "overlap_comm": (flag_of, "zero_overlap_comm"),
     "seed": (count_of, "random_seed"),
@@ -171,9 +175,9 @@ WRAPPERS = (
     "ds_config",
     "deepspeed_config",
     "zero_optimization",
+    "peft_config",
+    "default",  # PEFT names its first adapter so
 )
-_KIND_KEYS = ("type", "event", "kind", "_type", "record")
-_KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
@@ -195,7 +199,15 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
     mixed = _is_mixed(best["dtype"][1]) if config.get("dtype") == "fp16" else None
     if mixed is not None:
         config["mixed"] = mixed
+    trainer = of_config(values)
+    if trainer:
+        config.setdefault("framework", trainer)
     return config, notes
+
+
+def canonical_key(spelling: str) -> str:
+    """Return the key that a spelling stands for; empty where it is none."""
+    return _SPELLINGS.get(normalize(spelling), ("", 0))[0]
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,38 +274,3 @@ def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterat
         else:
             rest[spelling] = value
     yield from _known(rest, depth + 1)
-
-
-def config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigScalar], list[str]] | None:
-    """Return the configuration that a row of a log holds instead of metrics; None for a row of metrics."""
-    keys = tuple(row)
-    if not may_be_config(keys, names):
-        return None
-    kind = normalize(next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), ""))
-    if any(_is_loss(key, names) for key in keys):
-        is_config = kind in _KINDS - {"run"}
-    else:
-        wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
-        is_config = wrapped or kind in _KINDS or _only_settings(keys, names)
-    return read_config(row) if is_config else None
-
-
-# A log of a million rows has a handful of different sets of keys.
-@lru_cache(maxsize=64)
-def may_be_config(keys: tuple[str, ...], names: Names) -> bool:
-    """Whether a row with these keys can be one of configuration, which its values then decide."""
-    if any(names.counts(key) for key in keys):
-        return False
-    return not {*_KIND_KEYS, *WRAPPERS}.isdisjoint(map(normalize, keys)) or _only_settings(keys, names)
-
-
-def _only_settings(keys: tuple[str, ...], names: Names) -> bool:
-    """Whether a row without a step names settings that no row of metrics would."""
-    if any(names.counts(key) or _is_loss(key, names) for key in keys):
-        return False
-    settings = {_SPELLINGS.get(normalize(key), ("", 0))[0] for key in keys}
-    return not settings.isdisjoint(("dtype", "optimizer", "checkpoint_every", "name"))
-
-
-def _is_loss(key: str, names: Names) -> bool:
-    return names.role(key) in ("loss", "eval_loss")

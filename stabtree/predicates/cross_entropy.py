@@ -13,6 +13,7 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
+    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 # A loss of these is 0 wherever the margin is kept, or by construction.
@@ -70,15 +71,15 @@ def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: in
 
 
 @predicate(source="convergence O15 and O16", min_points=1)
-def starts_near_zero(run: Run, loss: Series, *, share: float, first_step: int) -> Answer:
+def starts_near_zero(run: Run, context: Context, loss: Series, *, share: float, first_step: int) -> Answer:
     """Is the loss almost 0, or below, before anything was learned?
 
     Yes when the first loss of a run with C classes lies below `share` of ln(C). An untrained classifier can't do that;
     a loss averaged over padding can, and so can NLLLoss on probabilities or a target that leaks into the input. The
     loss of a run that learns from a reward is 0 by construction.
     """
-    if run.moves_by_nature:
-        return inapplicable(f"{run.moves_by_nature} may begin anywhere")
+    if context.restless:
+        return inapplicable(f"{context.restless} may begin anywhere")
     classes, first = n_classes(run), _first(loss, first_step)
     if first is None:
         return unknown(f"the log begins after step {first_step:,}: its first loss is not known")

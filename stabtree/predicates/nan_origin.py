@@ -15,7 +15,7 @@ from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import WIDE
 
 if TYPE_CHECKING:
-    from stabtree.facts.circumstances import Circumstances
+    from stabtree.context.conditions import Conditions
     from stabtree.facts.loss_break import Break
     from stabtree.run import Run, Series
 
@@ -26,7 +26,7 @@ FP16_MAX = 65504.0  # IEEE 754 binary16
 def nan_origin(
     loss: Series,
     loss_break: Break,
-    circumstances: Circumstances,
+    conditions: Conditions,
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
     activation_max: Groups | None = None,
@@ -55,7 +55,7 @@ def nan_origin(
         return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good_step)
     if grad_norm is not None:
         first = _grad_broke_first(grad_norm, broke)
-        if first and not (_averaged(circumstances, loss) and _neighbours(loss, first.onset_step, broke.step)):
+        if first and not (_averaged(conditions, loss) and _neighbours(loss, first.onset_step, broke.step)):
             return first
     for series, name in ((grad_norm, "grad_norm"), (loss, "loss")):
         found = _exploded(series, name, broke, exploding_factor) if series is not None else None
@@ -65,15 +65,15 @@ def nan_origin(
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
         if alive.verdict == LIKELY and not _breaks_too(eval_loss, broke.step):
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
-        if _averaged(circumstances, loss):
+        if _averaged(conditions, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
 
 
-def _averaged(circumstances: Circumstances, loss: Series) -> bool:
+def _averaged(conditions: Conditions, loss: Series) -> bool:
     """Return whether a row of the loss is the mean of several steps."""
-    return bool(circumstances.known["logging"].get("mean")) and interval(loss.steps) > 1
+    return bool(conditions.known["logging"].get("mean")) and interval(loss.steps) > 1
 
 
 def _neighbours(loss: Series, early: int | None, late: int) -> bool:

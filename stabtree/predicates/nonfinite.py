@@ -15,6 +15,7 @@ from stabtree.predicates.registry import predicate
 from stabtree.run import PRECISIONS
 
 if TYPE_CHECKING:
+    from stabtree.context.model import Context
     from stabtree.facts.loss_break import Break
     from stabtree.run import Gap, Run, Series
 
@@ -128,7 +129,7 @@ def _first_rank(run: Run, step: int) -> Evidence | None:
 
 
 @predicate(source="phase19 Q1.2", labels=PRECISIONS, sets="dtype")
-def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
+def dtype_regime(run: Run, context: Context) -> Answer:
     """Which number format did the run train in?
 
     From the manifest or `--dtype`; else a loss scale that is logged and above 1 means fp16, since bf16
@@ -137,11 +138,9 @@ def dtype_regime(run: Run, loss_scale: Series | None = None) -> Answer:
     known = run.config.get("dtype")
     if known and str(known.value) in PRECISIONS:
         return Answer(str(known.value), (Evidence(f"dtype is {known.value} ({known.source})"),))
-    scales = loss_scale.values[np.isfinite(loss_scale.values)] if loss_scale is not None else ()
-    if len(scales) and float(np.max(scales)) > 1:
-        top = float(np.max(scales))
-        text = f"inferred: a loss scale up to {top:,.6g} is logged, which only fp16 training uses"
-        return Answer("fp16", (Evidence(text, "loss_scale", (), top, 1.0),))
+    if context.precision.value:
+        text = f"inferred: {context.precision.why} is logged, which only {context.precision.value} training uses"
+        return Answer(context.precision.value, (Evidence(text, "loss_scale"),))
     return unknown("no manifest or --dtype names it, and no loss scale is logged", "dtype")
 
 

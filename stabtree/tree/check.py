@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
+from stabtree.context.conditions import known_words
 from stabtree.facts import FACTS
-from stabtree.facts.circumstances import known_words
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS

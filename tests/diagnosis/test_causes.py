@@ -184,7 +184,7 @@ def test_a_flat_loss_in_fp16_may_be_skipped_steps(dtype: str, told: bool) -> Non
         ({"dtype": "bf16"}, {"precision": ("bf16",), "framework": ("deepspeed",)}, None),
         ({"task": "classification"}, {"task": ("language-model",)}, False),
         ({"task": "next-char"}, {"task": ("language-model",)}, True),
-        ({"task": "regression"}, {"task": ("classifier", "language-model")}, False),
+        ({"task": "regression"}, {"task": ("classification", "language-model")}, False),
         ({}, {"library": ("torch",)}, True),
     ],
 )
@@ -193,7 +193,7 @@ def test_what_a_cause_needs_is_known_or_not(
 ) -> None:
     """The configuration says that it holds, that it does not, or nothing."""
     run = make_run(healthy(), **config)
-    assert facts_of(run).get("circumstances").fit(holds) is fits
+    assert facts_of(run).get("conditions").fit(holds) is fits
 
 
 TREE = """

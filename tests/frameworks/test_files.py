@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
+from stabtree.context.model import TASKS
 from stabtree.frameworks.load import FOLDER, frameworks, knobs, read
-from stabtree.metrics.table import by_name
+from stabtree.loaders.config import KEYS as LOGGED_KEYS
 from stabtree.tools.check.configs.keys import KEYS
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def test_what_a_file_names_is_known(one: Framework) -> None:
     """Keys of settings, metrics and other trainers."""
     set_ = {*one.config.keys.values(), *(rule.key for rule in one.config.rules)}
     assert set_ <= KEYS.keys()
-    assert one.log.names.keys() <= by_name().keys()
+    assert one.defaults.task in (*TASKS, "")
+    settings = {setting.partition("=")[0] for setting in one.log.prints.values() if setting}
+    assert settings <= LOGGED_KEYS.keys()
     assert {*one.may_run_on, one.defaults.takes_beside} <= {*frameworks(), ""}
 
 

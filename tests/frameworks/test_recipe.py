@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.facts import circumstances
+from stabtree.context import conditions
 from stabtree.frameworks import load
 from stabtree.loaders.paths import checkpoints
-from stabtree.loaders.text import messages
+from stabtree.loaders.text import messages, settings
 from stabtree.tools.check.configs import load_config
 from stabtree.tools.live.watch import complete
 from tests.cli.command import run
@@ -32,9 +32,10 @@ knobs: {lr: peak_rate}
 """
 CONFIG = {"tuner_type": "full", "tuner_backend": "peft", "peak_rate": 1e-4, "max_steps": 1000}
 CACHES = (
-    load._all,
+    load.all_trainers,
     load.frameworks,
-    circumstances.known_words,
+    conditions.known_words,
+    settings._printed,
     messages.error_words,
     complete._last_line,
     checkpoints._step,
@@ -79,4 +80,4 @@ def test_fixes_are_in_the_words_of_a_new_trainer(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("swift")
 def test_trees_may_ask_for_a_new_trainer() -> None:
     """A cause may hold for it."""
-    assert "swift" in circumstances.known_words()["framework"]
+    assert "swift" in conditions.known_words()["framework"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common import yaml12
-from stabtree.facts.circumstances import framework_of
+from stabtree.context.trainer import framework_of
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import LoggedFile, config_words, of_config, of_log
 from stabtree.metrics.table import normalize
@@ -25,7 +25,7 @@ LOGGED = [one for one in frameworks().values() if one.log.example]
 def framework(columns: str, format_: str = "csv", path: str = "log", first: float | None = None) -> str:
     """Return the framework of a run with one file of these columns."""
     used = tuple(ColumnUse(name.strip(), name.strip(), first=first) for name in columns.split(","))
-    return framework_of(replace(make_run({"loss": [1.0]}), sources=(FileUse(path, format_, 1, used),)))
+    return framework_of(replace(make_run({"loss": [1.0]}), sources=(FileUse(path, format_, 1, used),))).value or ""
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_example_of_a_configuration_is_that_trainer_s_alone(one: Framework) 
 def test_the_example_of_a_log_is_that_trainer_s_alone(one: Framework) -> None:
     """It is recognised, and of trainers that are tried at the same place no other one's marks fit it."""
     columns = [name.strip() for name in one.log.example.split(",")]
-    assert of_log(LoggedFile(columns, format="csv")) == one.id
+    assert of_log(LoggedFile(columns, format="csv")).id == one.id
     names = set(map(normalize, columns))
     level = [other for other in LOGGED if other.log.order == one.log.order and other is not one]
     assert [other.id for other in level if any(mark <= names for mark in other.log.marks)] == []

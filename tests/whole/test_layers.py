@@ -25,6 +25,7 @@ CORE = (
     ("run",),
     ("loaders",),
     ("profile",),
+    ("context",),
     ("facts",),
     ("predicates",),
     ("tree",),
@@ -75,7 +76,20 @@ CLI_ORDER = (
     ("demo", "info"),
     ("__init__",),
 )
-INNER_ORDERS = {"cli": CLI_ORDER, "loaders": LOADERS_ORDER, "report": REPORT_ORDER, "tools": TOOLS_ORDER}
+# Inside context: what is known and how, the columns and settings that show it, each part, the whole.
+CONTEXT_ORDER = (
+    ("__init__", "model"),
+    ("columns", "settings", "signs"),
+    ("trainer", "task", "phase", "outcome"),
+    ("find", "conditions"),
+)
+INNER_ORDERS = {
+    "cli": CLI_ORDER,
+    "context": CONTEXT_ORDER,
+    "loaders": LOADERS_ORDER,
+    "report": REPORT_ORDER,
+    "tools": TOOLS_ORDER,
+}
 FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
 MAX_IN_A_FOLDER = 16
 HEAVY = ("pandas", "numpy", "rich", "yaml", "pydantic")
@@ -84,6 +98,7 @@ ROOMS = (
     "metrics",
     "loaders",
     "profile",
+    "context",
     "facts",
     "predicates",
     "tree",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stabtree.cli.options.read import ReadOptions
-    from stabtree.judging.accepted import Known
+    from stabtree.judging.accepted import KnownFindings
     from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.settings import Settings
@@ -149,7 +149,7 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     )
 
 
-def judging_by(settings: Settings, judge: JudgeOptions, known: Known | None = None) -> Judging:
+def judging_by(settings: Settings, judge: JudgeOptions, known: KnownFindings | None = None) -> Judging:
     """Return how runs are judged, as the command line and the project say.
 
     Args:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
-from stabtree.loaders.config import config_row, may_be_config
+from stabtree.loaders.json.settings_row import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, affordable, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text, may_be_misread
 from stabtree.run import NEW_RUN

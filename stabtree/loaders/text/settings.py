@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.loaders.config import KEYS, read_config
+from stabtree.frameworks.load import OTHER, all_trainers
+from stabtree.loaders.config import KEYS, read_config, text_of
 from stabtree.metrics.table import normalize
 from stabtree.run import REDUCED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree.run import ConfigScalar
 
 # `  lr ............... 0.0001`
@@ -18,6 +22,7 @@ _DOTTED = re.compile(r"^\s*(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w-]*) \.{3,}\s?(.*)$"
 _CALL = re.compile(r"\b(?:Namespace|\w*Arguments|\w*Args|\w*Config)\(")
 _KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']{0,2000}'|\"[^\"]{0,2000}\"|<[^<>]{0,200}>|[^\s,()]+)")
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
+_ARGUMENT = re.compile(r"^\s*[A-Za-z_]\w*=")
 # `lr: 0.1`, `"lr": 0.1,`, one setting per line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
 _KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.items()).split(), *REDUCED))
@@ -26,7 +31,9 @@ _AMBIGUOUS = frozenset(
 )
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
-_WORDS = frozenset(("name", "dtype", "optimizer", "lr_schedule", "checkpoints", "overlap_comm"))
+_WORDS = frozenset(
+    ("dtype", "checkpoints", "overlap_comm", *(key for key, (reader, _) in KEYS.items() if reader is text_of))
+)
 _NUMERIC = frozenset(" ".join(f"{key} {others}" for key, (_, others) in KEYS.items() if key not in _WORDS).split())
 
 
@@ -53,6 +60,8 @@ class ConfigDump:
         Returns:
             Whether the line is one of settings.
         """
+        if not code:
+            self._recognise(line, row)
         before = len(self._found)
         dotted = "..." in line and _DOTTED.match(line)
         if dotted:
@@ -64,7 +73,7 @@ class ConfigDump:
                 self._keep(row, key, value)
         elif self._inside:
             alone = _ALONE.match(line)
-            self._inside = alone is not None
+            self._inside = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
             if alone:
                 self._keep(row, alone[1], alone[2])
         elif not code:
@@ -72,6 +81,14 @@ class ConfigDump:
             if single and single[1] not in _AMBIGUOUS:
                 self._keep(row, single[1], single[2])
         return len(self._found) > before or self._inside
+
+    def _recognise(self, line: str, row: int) -> None:
+        """Keep which trainer prints such a line, and the setting that it stands for."""
+        pattern, meanings = _printed()
+        for piece in pattern.findall(line):
+            for key, value in meanings[piece]:
+                if not any(known == key for _, known, _ in self._found):
+                    self._found.append((row, key, value))
 
     def _keep(self, row: int, key: str, text: str) -> None:
         word = normalize(key)
@@ -93,6 +110,21 @@ class ConfigDump:
         if not strategy.endswith("steps"):
             values.pop("save_steps", None)
         return read_config(values)[0]
+
+
+@cache
+def _printed() -> tuple[re.Pattern[str], Mapping[str, list[tuple[str, str]]]]:
+    """Return what finds the lines that a trainer alone prints, and the settings that each piece stands for."""
+    meanings: dict[str, list[tuple[str, str]]] = {}
+    for id_, one in all_trainers().items():
+        for piece, setting in one.log.prints.items():
+            key, _, value = setting.partition("=")
+            found = meanings.setdefault(piece, [])
+            if id_ != OTHER:
+                found.append(("framework", id_))
+            if key:
+                found.append((key, value))
+    return re.compile("|".join(map(re.escape, meanings))), meanings
 
 
 def _begins_call(line: str) -> bool:

@@ -13,7 +13,8 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
-    from stabtree.run import Run, Series
+    from stabtree.context.model import Context
+    from stabtree.run import Series
 
 
 EARLY = "early"
@@ -21,7 +22,7 @@ EARLY = "early"
 
 @predicate(source="measured: gradients before a divergence", labels=(YES, EARLY, NO), min_points=60)
 def grad_norm_climbs(
-    run: Run,
+    context: Context,
     loss: Series,
     grad_norm: Series,
     *,
@@ -42,8 +43,8 @@ def grad_norm_climbs(
     values, steps = grad_norm.values, grad_norm.steps
     keep = np.isfinite(values) & (values > 0)
     steps, values, levels = steps[keep], values[keep], max(levels, 4)
-    if run.moves_by_nature:
-        return inapplicable(run.moves_by_nature)
+    if context.restless:
+        return inapplicable(context.restless)
     if len(values) < 3 * levels:
         return unknown(f"grad_norm has fewer than {3 * levels} positive values")
     medians, starts = blocks(values, levels)

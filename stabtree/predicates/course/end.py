@@ -21,6 +21,7 @@ TREND_LEVELS = 6
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
     from stabtree.facts.levels import Levels
     from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
@@ -83,7 +84,7 @@ def _breaks_early(loss: Series, first_steps: int, factor: float, begin_share: fl
 
 @predicate(source="axolotl, Training Stability & Debugging, loss plateau", min_points=3)
 def stops_early(
-    run: Run, loss: Series, *, level: float, early_share: float, gain_share: float, min_rows: int
+    context: Context, loss: Series, *, level: float, early_share: float, gain_share: float, min_rows: int
 ) -> Answer:
     """Does the loss stop falling early, well above where fine-tuning usually ends?
 
@@ -91,8 +92,8 @@ def stops_early(
     `gain_share` of all that it wins. `level` is the upper end of the guide's range for chat fine-tuning. The loss of a
     run that learns from a reward has no such level.
     """
-    if run.moves_by_nature:
-        return Answer(NO, (Evidence(f"{run.moves_by_nature} need not fall", "loss"),))
+    if context.restless:
+        return Answer(NO, (Evidence(f"{context.restless} need not fall", "loss"),))
     at, values = finite(loss)
     if len(values) < min_rows:
         return unknown(f"loss has {len(values)} finite points, at least {min_rows} are needed", "loss")
@@ -108,7 +109,7 @@ def stops_early(
 
 
 @predicate(source="measured: runs with a learning rate a thousand times too high", min_points=8)
-def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero: float) -> Answer:
+def overshoots(context: Context, loss: Series, *, factor: float, rows: Count, near_zero: float) -> Answer:
     """Does the loss climb far above where it began, even if it comes back?
 
     Yes where the median of `rows` neighbouring rows exceeds `factor` times the first level. Not asked of a loss that
@@ -117,8 +118,8 @@ def overshoots(run: Run, loss: Series, *, factor: float, rows: Count, near_zero:
     """
     steps, values = finite(loss)
     first = float(values[0])
-    if run.moves_by_nature or bool((values < 0).any()):
-        return inapplicable(run.moves_by_nature or "the loss goes below 0, where multiples mean nothing")
+    if context.restless or bool((values < 0).any()):
+        return inapplicable(context.restless or "the loss goes below 0, where multiples mean nothing")
     if len(values) < 2 * rows or first <= near_zero * median(values) or first <= 0:
         return inapplicable(f"the loss begins at {first:.3g}, too small for multiples to mean much")
     peak = int(np.argmax(values))
@@ -150,7 +151,7 @@ def _highest_level(values: Floats, among: Ints, rows: int) -> tuple[float, int]:
 
 @predicate(source="measured: losses of public and of framework runs", min_points=24)
 def loses_progress(
-    run: Run,
+    context: Context,
     loss: Series,
     spike: Spike | Absent | Unknown,
     rise: Rise | Absent | Unknown,
@@ -170,9 +171,9 @@ def loses_progress(
     """
     steps, values = finite(loss)
     count = levels.count(len(values))
-    if run.moves_by_nature or count < levels.min_levels or values.min() <= 0:
+    if context.restless or count < levels.min_levels or values.min() <= 0:
         few = "the loss reaches 0, or has too few rows for levels"
-        return inapplicable(run.moves_by_nature) if run.moves_by_nature else unknown(few)
+        return inapplicable(context.restless) if context.restless else unknown(few)
     course, starts = blocks(np.log(values), count)
     low, last = int(np.argmin(course)), count - max(2, int(count * end_share))
     spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
@@ -202,6 +203,7 @@ def loses_progress(
 def stands_at_chance(
     run: Run,
     loss: Series,
+    context: Context,
     lr: Series | None = None,
     *,
     near: float,
@@ -225,9 +227,9 @@ def stands_at_chance(
     """
     steps, values = finite(loss)
     limits = TooEarlyLimits(0, min_steps, min_progress, warm_share, late_start_steps, late_start_rows)
-    early = too_early(run, loss, lr, limits)
+    early = too_early(run, context, loss, lr, limits)
     if early:
-        return inapplicable(early) if run.moves_by_nature else unknown(early)
+        return inapplicable(early) if context.restless else unknown(early)
     later = values[max(1, int(skip * len(values))) :]
     parts = min(max(levels, TREND_LEVELS), len(later) // 3)
     if parts < TREND_LEVELS:
@@ -249,7 +251,7 @@ def stands_at_chance(
 
 @predicate(source="measured: runs of which most is frozen or left out of the optimizer", min_points=30)
 def ends_at_start(
-    run: Run,
+    context: Context,
     loss: Series,
     lr: Series,
     *,
@@ -270,8 +272,8 @@ def ends_at_start(
     steps, values = finite(loss)
     _, rates = finite(lr)
     first, part = first_level(values, thrown), max(5, len(values) // 10)
-    if run.moves_by_nature:
-        return inapplicable(run.moves_by_nature)
+    if context.restless:
+        return inapplicable(context.restless)
     if int(steps[-1]) - int(steps[0]) < min_steps:
         return unknown(f"the log covers fewer than {min_steps:,} steps")
     if not nats <= first <= max_nats:

@@ -15,7 +15,8 @@ from stabtree.predicates.registry import predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.run import Run, Series
+    from stabtree.context.model import Context
+    from stabtree.run import Series
 
 BETTER = "better"
 
@@ -226,7 +227,7 @@ SCALE, RAISED = "scale", "raised"
     source="convergence O5; measured: evaluations of healthy runs", labels=(YES, SCALE, RAISED, NO), min_points=3
 )
 def eval_apart(
-    run: Run,
+    context: Context,
     loss: Series,
     eval_loss: Series,
     *,
@@ -248,7 +249,7 @@ def eval_apart(
     steps, values = finite(loss)
     at, evals = finite(eval_loss)
     first, low = first_level(values, thrown), float(evals.min())
-    why = run.moves_by_nature or ("the loss begins at or below 0, where multiples mean nothing" if first <= 0 else "")
+    why = context.restless or ("the loss begins at or below 0, where multiples mean nothing" if first <= 0 else "")
     late = max(late_start_steps, 5 * interval(steps))
     if why:
         return inapplicable(why)

@@ -10,12 +10,13 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import blocks, change_noise, interval, kendall_z, median, row_medians
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
-from stabtree.frameworks.load import frameworks
+from stabtree.frameworks.load import framework
 from stabtree.predicates.cross_entropy import guess, n_classes
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
@@ -60,7 +61,7 @@ class TooEarlyLimits(NamedTuple):
     late_start_rows: int
 
 
-def too_early(run: Run, loss: Series, lr: Series | None, limits: TooEarlyLimits) -> str:
+def too_early(run: Run, context: Context, loss: Series, lr: Series | None, limits: TooEarlyLimits) -> str:
     """Return why a run can't be called flat yet; empty where it can."""
     steps, values = finite(loss)
     min_steps, min_progress = limits.min_steps, limits.min_progress
@@ -80,7 +81,7 @@ def too_early(run: Run, loss: Series, lr: Series | None, limits: TooEarlyLimits)
         f"the log begins at step {first:,}: the loss before that is not known": late_start,
         f"the log ends at step {last:,}, too early to call a loss flat": young,
         f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < min_progress * last,
-        f"{run.moves_by_nature} need not fall": bool(run.moves_by_nature),
+        f"{context.restless} need not fall": bool(context.restless),
     }
     return next((reason for reason, applies in reasons.items() if applies), "")
 
@@ -89,6 +90,7 @@ def too_early(run: Run, loss: Series, lr: Series | None, limits: TooEarlyLimits)
 def leaves_start(
     run: Run,
     loss: Series,
+    context: Context,
     lr: Series | None = None,
     token_accuracy: Series | None = None,
     *,
@@ -128,9 +130,9 @@ def leaves_start(
     steps, values = finite(loss)
     first = first_level(values, thrown)
     limits = TooEarlyLimits(max(min_rows, 12), min_steps, min_progress, warm_share, late_start_steps, late_start_rows)
-    early = too_early(run, loss, lr, limits)
+    early = too_early(run, context, loss, lr, limits)
     if early:
-        return inapplicable(early) if run.moves_by_nature else unknown(early)
+        return inapplicable(early) if context.restless else unknown(early)
     medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
     smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
     low = float(min(smooth.min(), median(medians[-3:])))
@@ -147,7 +149,7 @@ def leaves_start(
     elif -worse_share <= share <= min_share:
         little = _starts_good(token_accuracy, knows_share)
     if not little and share <= min_share:
-        little = _fine_tunes(run, loss, max(first, low), at_chance)
+        little = _fine_tunes(context, max(first, low), at_chance)
     if little:
         return inapplicable(little)
     text = (
@@ -200,15 +202,13 @@ def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
     return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
 
 
-def _fine_tunes(run: Run, loss: Series, high: float, at_chance: float) -> str:
+def _fine_tunes(context: Context, high: float, at_chance: float) -> str:
     """Return that a trainer which mostly fine-tunes stays below a guess between two classes; nothing where it does not.
 
     What it trains is a cross-entropy as a rule, and a model that is so low from the beginning was trained before.
     """
-    series = {"loss": loss, "lr": run.get("lr"), "grad_norm": run.get("grad_norm")}
-    columns = {name: one.origin.rpartition("/")[2] for name, one in series.items() if one}
-    known = [one.log.names for one in frameworks().values() if one.defaults.fine_tunes and one.log.names]
-    if columns not in known or n_classes(run) or not 0 < high < at_chance * math.log(2):
+    tunes = framework(context.framework.value or "").defaults.fine_tunes
+    if not tunes or context.classes.value or not 0 < high < at_chance * math.log(2):
         return ""
     return (
         f"the loss stays below {high:.3g}, less than a guess between two classes: the model was likely trained before"

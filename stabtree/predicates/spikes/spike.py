@@ -17,6 +17,7 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
+    from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
     from stabtree.facts.spikes.excursions import Excursion
@@ -192,6 +193,7 @@ def grad_norm_leads(
 def loss_collapses(
     run: Run,
     loss: Series,
+    context: Context,
     lr: Series | None = None,
     *,
     factor: float,
@@ -212,7 +214,7 @@ def loss_collapses(
     explain it. Not asked of exact zeros, nor of a loss that moves by nature or may be 0.
     """
     steps, values = finite(loss)
-    why = run.moves_by_nature or may_be_zero(run, values)
+    why = context.restless or may_be_zero(run, values)
     rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
     if why:
         return inapplicable(why)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean
 from stabtree.facts import FACTS
-from stabtree.judging.accepted import Acceptance, Known
+from stabtree.judging.accepted import Acceptance, KnownFindings
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.report.json.machine import fingerprint
 from stabtree.report.page import new_page
@@ -30,7 +30,9 @@ USUAL = {"fail_on": [str(Severity.WARNING)], "accept_partial": False}
 """The values of keys that are not set and have one."""
 
 
-def effective_settings(settings: Settings, trees: Sequence[tuple[str, Tree]], baseline: Known | None) -> dict[str, Any]:
+def effective_settings(
+    settings: Settings, trees: Sequence[tuple[str, Tree]], baseline: KnownFindings | None
+) -> dict[str, Any]:
     """Return the effective settings as plain values.
 
     Args:

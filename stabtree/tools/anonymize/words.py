@@ -186,7 +186,7 @@ def _said_of_trainers() -> list[str]:
         config, log = one.config, one.log
         rules = tuple((rule.at, rule.key, rule.value, rule.words) for rule in config.rules)
         of_config = (config.marks, config.keys, config.ignored, rules)
-        of_log = (log.marks, log.path, log.prefix, log.beside, log.last_line, log.errors)
+        of_log = (log.marks, log.path, log.prefix, log.beside, log.last_line, log.errors, tuple(log.prints))
         found += _words_of((one.id, of_config, of_log))
     return found
 

@@ -1,0 +1,54 @@
+"""Find out who a run is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.context.columns import columns_of
+from stabtree.context.model import FROM_REWARDS, Context
+from stabtree.context.outcome import chance_of, outcome_of
+from stabtree.context.phase import phase_of
+from stabtree.context.settings import classes_of, optimizer_of, peak_lr_of, planned_steps_of, precision_of
+from stabtree.context.task import task_of
+from stabtree.context.trainer import framework_of
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+_RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
+    "adversarial": "adversaries are trained against each other: their loss",
+    "policy": "the loss of a policy",
+    "value": "the loss of value estimates, whose targets move,",
+}
+
+
+def context_of(run: Run) -> Context:
+    """Return who a run is, as far as its configuration, its columns and its first rows show."""
+    trainer = framework_of(run)
+    task, algorithm = task_of(run, columns_of(run), trainer.value or "")
+    classes = classes_of(run)
+    outcome, better = outcome_of(run)
+    return Context(
+        task=task,
+        algorithm=algorithm,
+        phase=phase_of(run, task, classes),
+        framework=trainer,
+        precision=precision_of(run),
+        optimizer=optimizer_of(run),
+        planned_steps=planned_steps_of(run),
+        peak_lr=peak_lr_of(run),
+        classes=classes,
+        outcome=outcome,
+        better=better,
+        chance=chance_of(run, outcome, task, algorithm, classes.value or 0),
+        restless=_restless(run, task.value or ""),
+    )
+
+
+def _restless(run: Run, task: str) -> str:
+    """Return why the loss need not fall and may burst; empty if it should fall as any loss does."""
+    if run.has("reward") or run.has("reward_function"):
+        return "a reward is logged: the loss of reinforcement learning"
+    if task in FROM_REWARDS:
+        return "the loss of reinforcement learning"
+    return _RESTLESS.get(str(run.setting("loss_kind") or ""), "")

@@ -1,0 +1,89 @@
+"""What the configuration of a run says of it, with where it says so."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
+from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+# By what occurs in a name, longer ones first: `adamw_8bit` and `torch.optim.AdamW` are AdamW, which is not Adam.
+OPTIMIZERS = (
+    *("adamw", "adamax", "adafactor", "adagrad", "adadelta", "nadam", "radam", "adam", "rmsprop", "sgd"),
+    *("lion", "muon", "lamb", "lars", "sophia", "shampoo", "adopt", "prodigy", "lbfgs"),
+)
+
+
+def why(run: Run, key: str) -> str:
+    """Return the evidence of a setting: its value and where it is from; empty where it is not set."""
+    found = run.config.get(key)
+    if not found:
+        return ""
+    source = found.source
+    if source.startswith("column "):
+        return source
+    return f"{found.spelled or key}={clean(found.value, 40)}, {clean(PurePath(source).name or source, 40)}"
+
+
+def how(run: Run, key: str) -> str:
+    """Return whether a setting was read from a configuration or from the lines and columns of a text log."""
+    source = run.config[key].source
+    printed = any(source == use.path and use.format.startswith("text") for use in run.sources)
+    if printed or source.startswith(("column ", "the loss's name")):
+        return LOGGED
+    return CONFIGURED
+
+
+def precision_of(run: Run) -> Known[str]:
+    """Return the precision: as configured, else fp16 where a loss was scaled."""
+    dtype, scale = run.setting("dtype"), run.get("loss_scale")
+    if isinstance(dtype, str):
+        return Known(dtype, how(run, "dtype"), why(run, "dtype"))
+    # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
+    if scale is not None and bool((scale.values > 1).any()):
+        highest = float(np.nanmax(scale.values))
+        return Known("fp16", INFERRED, f"a loss scale up to {highest:,.6g}")
+    return Known()
+
+
+def optimizer_of(run: Run) -> Known[str]:
+    """Return the optimizer by its usual name."""
+    spelled = str(run.setting("optimizer") or "").lower()
+    name = next((name for name in OPTIMIZERS if name in spelled), "")
+    if not name:
+        return Known()
+    return Known(name, how(run, "optimizer"), why(run, "optimizer"))
+
+
+def planned_steps_of(run: Run) -> Known[int]:
+    """Return the planned optimizer steps."""
+    planned = run.config.get("max_steps")
+    if planned and isinstance(planned.value, int):
+        return Known(planned.value, how(run, "max_steps"), why(run, "max_steps"))
+    return Known()
+
+
+def peak_lr_of(run: Run) -> Known[float]:
+    """Return the highest rate that was logged, else the one that was configured."""
+    series, planned = run.get("lr"), run.setting("lr")
+    if series is not None:
+        finite = series.values[np.isfinite(series.values)]
+        if len(finite):
+            return Known(float(finite.max()), LOGGED, f"highest of {len(finite):,} rates")
+    if isinstance(planned, int | float):
+        return Known(float(planned), how(run, "lr"), why(run, "lr"))
+    return Known()
+
+
+def classes_of(run: Run) -> Known[int]:
+    """Return the classes, or the tokens of the vocabulary, that one guess of the model is among."""
+    for key in ("n_classes", "vocab_size"):
+        value = run.setting(key)
+        if isinstance(value, int) and value > 1:
+            return Known(value, how(run, key), why(run, key))
+    return Known()
