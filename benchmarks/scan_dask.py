@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from distributed import Client, LocalCluster
 
 from benchmarks.scan import STEPS, write
+from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet.examine import Examiner
-from stabtree.tools.fleet.find import Unit
 from stabtree.tools.fleet.scan import scan
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stabtree.loaders.formats import LOADERS, Loader
-    from stabtree.loaders.paths.load import Loaded, check_options, load_run, load_runs
+    from stabtree.loaders.paths.load import Loaded, check_options, find_runs, load_run, load_runs
 
-__all__ = ["LOADERS", "Loaded", "Loader", "check_options", "load_run", "load_runs"]
+__all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
 
 def __getattr__(name: str) -> Any:

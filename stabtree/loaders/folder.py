@@ -5,34 +5,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.config import read_config
-from stabtree.loaders.source import open_source
-from stabtree.run import Setting
+from stabtree.loaders.config import of_model, read_config
+from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Table
-    from stabtree.metrics.names import Names
 
 Settings = dict[str, Setting]
 
 # Runs are a few levels below the folder that one names; a data set or an environment may be beside them.
 MAX_DEPTH = 6
 MAX_ENTRIES = 50_000
-# Far more than anyone starts in one folder, far less than a data set holds.
-MAX_RUNS = 1000
-# The settings of a trainer; nothing else is opened. A model's `config.json` is left out: its dtype is that of the
-# weights, not of the run.
+MODEL = "config.json"  # a model's, of which little is about its training; else a trainer's
+# The settings of a trainer; nothing else is opened.
 SETTINGS = (
     "hparams.yaml",
     "hparams.yml",
@@ -43,7 +33,10 @@ SETTINGS = (
     "training_args.json",
     "hparams.json",
     "params.json",
+    "adapter_config.json",
+    MODEL,
 )
+MODEL_KEYS = frozenset({"architectures", "model_type"})
 # The whole configuration of a large model fits many times.
 MAX_SETTINGS = 1 << 20
 
@@ -126,15 +119,6 @@ def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tup
     return found, ()
 
 
-def numbered(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """Return the folders in a folder whose names match, sorted by the number in the name."""
-    try:
-        named = [entry for entry in folder.iterdir() if pattern.fullmatch(entry.name)]
-    except OSError:
-        return []
-    return sorted(named, key=lambda entry: (len(entry.name), entry.name))[:MAX_RUNS]
-
-
 def shown(parts: tuple[str, ...]) -> str:
     """Return the path of a folder below another, safe to print."""
     return clean("/".join(parts), 80) or "."
@@ -149,10 +133,23 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
     notes: list[str] = []
     for name in SETTINGS:
         found, unread = settings_file(folder / name)
+        if name == MODEL and not MODEL_KEYS.isdisjoint(found):
+            found = _of_training(found)
         config, wrong = read_config(found)
         settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
         notes += (*unread, *wrong)
     return settings, tuple(notes)
+
+
+def _of_training(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a model's configuration says of the run that trains it: its classes, and weights of 16 bits.
+
+    Weights of 32 bits are those of mixed precision too; a vocabulary may be one that the loss is not over.
+    """
+    found = {key: value for key, value in of_model(model).items() if key != "vocab_size"}
+    if read_config(found)[0].get("dtype") in REDUCED:
+        return found
+    return {key: value for key, value in found.items() if key == "n_classes"}
 
 
 def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -184,26 +181,3 @@ def _opened(value: Any) -> Any:
     if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
         return value["value"]
     return value
-
-
-def runs_of(
-    files: Sequence[Path], name: Callable[[Path], str], read: Callable[[Source, Names], Table], names: Names
-) -> tuple[Table, ...]:
-    """Return a table for each file that exists, with the configuration beside it; named if they are several runs."""
-    there = [file for file in files if is_file(file)]
-    tables = []
-    for file in there:
-        table = read(open_source(file), names)
-        settings, notes = settings_in(file.parent)
-        config = {**{key: setting.value for key, setting in settings.items()}, **table.config}
-        origin = ", ".join(dict.fromkeys(setting.source for setting in settings.values()))
-        tables.append(
-            replace(
-                table,
-                run=name(file) if len(there) > 1 else "",
-                config=config,
-                config_from=origin,
-                notes=(*table.notes, *notes),
-            )
-        )
-    return tuple(tables)

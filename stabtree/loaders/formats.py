@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.json import document, lines, manifest, mmengine, trainer_state
+from stabtree.loaders.json import document, lines, manifest, trainer_state
 from stabtree.loaders.source import NAME_METRICS, Source, Sure
-from stabtree.loaders.tables import delimited, lightning
+from stabtree.loaders.tables import delimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from stabtree.loaders.table import Asked, Table
+    from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
@@ -65,9 +64,6 @@ class Loader:
         sniff: how surely a source is of this format.
         read: the table of a source, with the columns that are wanted; several for several runs.
         about: for `stabtree info formats`.
-        folder: the tables of a run's folder as this kind of trainer lays it out, of the run that is named if there are
-            several; none for another kind of folder.
-        deep: whether `folder` searches the folders below, so that metrics in the folder itself come first.
         late: whether its module is imported when it is first asked, which what is plainly a table or JSON never needs.
     """
 
@@ -75,8 +71,6 @@ class Loader:
     sniff: Callable[[Source, Names], Sure]
     read: Callable[[Source, Names], Table | tuple[Table, ...]]
     about: str
-    folder: Callable[[Path, Asked], tuple[Table, ...]] | None = None
-    deep: bool = False
     late: bool = False
 
 
@@ -89,28 +83,20 @@ def _in(module: str, function: str) -> Callable[..., Any]:
     return call
 
 
-def _late(name: str, module: str, about: str, *, folders: bool = False) -> Loader:
-    return Loader(
-        name,
-        _in(module, "sniff"),
-        _in(module, "read"),
-        about,
-        _in(module, "folder") if folders else None,
-        deep=folders,
-        late=True,
-    )
+def _late(name: str, module: str, about: str) -> Loader:
+    return Loader(name, _in(module, "sniff"), _in(module, "read"), about, late=True)
 
 
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
-    Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json", trainer_state.folder),
+    Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json"),
     Loader("json", document.sniff, document.read, "JSON arrays of records and objects of columns"),
-    Loader("jsonl", lines.sniff, lines.read, "JSON lines", mmengine.folder),
-    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like", lightning.folder),
+    Loader("jsonl", lines.sniff, lines.read, "JSON lines"),
+    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
     _late("parquet", "tables.parquet", "Parquet and Feather"),
-    _late("tfevents", "tensorboard.loader", "TensorBoard event files", folders=True),
-    _late("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files", folders=True),
-    _late("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases", folders=True),
+    _late("tfevents", "tensorboard.loader", "TensorBoard event files"),
+    _late("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files"),
+    _late("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases"),
     _late("text", "text.loader", "the text that a trainer prints"),
 )
 

@@ -12,27 +12,10 @@ from stabtree.common.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from stabtree.common.files import UnreadKind
     from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of the folder of a run.
-
-    Attributes:
-        names: what the columns mean.
-        run: which run, where the folder holds several; None where nobody said.
-        read: the tables of a file in it, of whatever format that is.
-    """
-
-    names: Names
-    run: str | None
-    read: Callable[[Path], tuple[Table, ...]]
 
 
 @dataclass(frozen=True, slots=True)

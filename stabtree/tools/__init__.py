@@ -29,7 +29,6 @@ FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
     "summary": "stabtree.tools.ci.github:summary",
     "fetched_runs": "stabtree.tools.fleet.remote.runs:fetched_runs",
-    "with_unread_runs": "stabtree.tools.fleet.read:with_lost",
     "why_not": "stabtree.tools.tune.why.section:why_not_section",
     "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
     "why_not_nodes": "stabtree.tools.tune.why.not_reached:nodes_by_name",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import lzma
+import os
 import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from stabtree.loaders import load_run
 from tests.cli.command import COMMAND, environment, failed, process, run
 from tests.conftest import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 LOG = "Epoch 1 [1/10] loss: 2.0\n"
@@ -95,12 +100,12 @@ def claiming_4_gb(packed: bytes) -> bytes:
 
 
 def test_a_folder_that_may_not_be_looked_at_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system refuses to say whether a file is there, the refusal is told; Python raises it as its own."""
+    """Where the system refuses to list a folder, the refusal is the error."""
     from stabtree.common.errors import StabtreeError
 
-    def refuse(_: Path) -> bool:
+    def refuse(_: str) -> Iterator[os.DirEntry[str]]:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "is_file", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(StabtreeError, match="Permission denied"):
         load_run(tmp_path)

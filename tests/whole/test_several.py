@@ -219,10 +219,10 @@ def test_of_ten_thousand_files_none_is_passed_over_in_silence(tmp_path: Path) ->
         (tmp_path / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
     csv(tmp_path / "zz.csv")
     assert run("diagnose", str(tmp_path), "-q").returncode == 0
-    for number in range(10_000):
+    for number in range(10_001):
         (tmp_path / f"{number}.json").write_bytes(b"[]")
     done = run("diagnose", str(tmp_path), "-q")
-    assert (done.returncode, "more were not looked at" in done.stderr) == (2, True)
+    assert (done.returncode, "1 more files, which were not looked at" in done.stdout + done.stderr) == (2, True)
 
 
 def test_options_of_one_run_are_refused_for_several() -> None:

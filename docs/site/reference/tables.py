@@ -95,14 +95,14 @@ one whose reader has gone (as `| head` does) with 141.
 
 
 def _formats() -> str:
-    rows = [[code(loader.name), prose(loader.about), "yes" if loader.folder else ""] for loader in LOADERS]
+    rows = [[code(loader.name), prose(loader.about)] for loader in LOADERS]
     return f"""# Formats
 
 What `stabtree info formats` lists, by the names that `--format` takes. A format is recognised by what a file holds,
 not by its name; any of them may be packed as `.gz`, `.bz2`, `.xz` or, where `stabtree[zstd]` is
 installed, `.zst`.
 
-{table(["name", "what it is", "whole folders too"], rows)}
+{table(["name", "what it is"], rows)}
 
 The names under which a column is found: [Columns](columns.md). What a file says of its run: [Manifest](manifest.md).
 """

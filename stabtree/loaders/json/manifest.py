@@ -99,6 +99,11 @@ def sniff(source: Source, names: Names) -> Sure:
     return Sure.NO
 
 
+def holds_metrics(manifest: Manifest) -> bool:
+    """Return whether a manifest holds rows of metrics itself."""
+    return bool(_inline(manifest.content)) or nested.holds(manifest.content, Names())
+
+
 def _has_metrics(content: Mapping[str, Any], names: Names) -> bool:
     own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
     return own or nested.holds(content, names)

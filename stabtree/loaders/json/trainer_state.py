@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Asked, Table
+    from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
@@ -86,23 +86,45 @@ def is_summary(entry: Mapping[str, Any]) -> bool:
     return "loss" not in entry and ("train_runtime" in entry or ("train_loss" in entry and "total_flos" in entry))
 
 
-def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """Read the newest state in an output folder or its checkpoints: each holds the history of all before."""
+def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None:
+    """Return the newest state in an output folder or its checkpoints, with the files that it holds all rows of.
+
+    Each state holds the history of all before, unless the folder was used for another run in between. None where no
+    state can be read.
+    """
     states = [file for file in (path / NAME, *(file for _, file in checkpoints(path))) if is_file(file)]
-    tables = []
+    tables, broken = [], []
     notes: list[str] = []
     # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
     for file in states[:4]:
         try:
-            tables.append(read(open_source(file), asked.names))
+            tables.append((file, read(open_source(file), names)))
         except StabtreeError as error:
+            broken.append(file)
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
     if not tables:
-        return ()
-    newest = max(tables, key=_last_step)
-    if len(states) > 1:
-        notes.append(f"Read {clean(newest.path)}, the newest of {len(states)} states in the folder.")
-    return (replace(newest, notes=(*notes, *newest.notes)),)
+        return None
+    newest, table = max(tables, key=lambda item: _last_step(item[1]))
+    whole = _history_of(newest)
+    held = [file for file in states if file in (newest, *broken) or _begins_with(whole, _history_of(file))]
+    if len(held) > 1:
+        notes.append(f"Read {clean(table.path)}, the newest of {len(held)} states in the folder.")
+    return replace(table, notes=(*notes, *table.notes)), tuple(held)
+
+
+def _history_of(file: Path) -> list[str]:
+    """Return the entries of a state's history as texts, in which NaN is like NaN; none where it can't be read."""
+    try:
+        state = _parse(source := open_source(file), text_of(source, []), [])
+    except StabtreeError:
+        return []
+    return list(map(str, records(state.get("log_history"))))
+
+
+def _begins_with(whole: list[str], part: list[str]) -> bool:
+    """Whether a history begins with another one; of that the summary at the end is left out."""
+    count = len(part) - ("train_runtime" in "".join(part[-1:]))
+    return bool(part) and whole[:count] == part[:count]
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -17,32 +16,15 @@ from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Asked
     from stabtree.metrics.names import Names
 
 # `timestamp value step`; the oldest MLflow wrote no step.
 _LINE = re.compile(r"\d{9,14} \S+( -?\d+)?")
 MAX_PARAM = 1 << 16
-MAX_RUNS = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run of the file store.
-
-    Attributes:
-        folder: its folder.
-        name: what the user called it.
-        experiment: the folder of its experiment.
-    """
-
-    folder: Path
-    name: str
-    experiment: str = ""
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -100,48 +82,35 @@ def _metric(source: Source, name: str, skips: Skips) -> Points:
     )
 
 
-def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """Read the runs of a folder `mlruns`, of an experiment in it, or one run; of several only the one asked for.
+def is_run(folder: Path) -> bool:
+    """Return whether this is the folder in which MLflow keeps one run."""
+    return is_file(folder / "meta.yaml") and any(entries(folder / "metrics"))
+
+
+def run_in(folder: Path, names: Names) -> Table:
+    """Read the metrics of one run, with its parameters.
 
     Raises:
-        StabtreeError: if a run that is read holds no metrics.
+        StabtreeError: if it holds no metrics.
     """
-    runs = _named(_runs(path))
-    tables = []
-    for name, found in runs.items():
-        if len(runs) == 1 or name == asked.run:
-            tables.append(replace(_read_run(found, asked.names), run=name if len(runs) > 1 else ""))
-        else:
-            tables.append(Table(clean(path), "mlflow", 0, {}, run=name))
-    return tuple(tables)
-
-
-def _runs(path: Path) -> list[_Run]:
-    """Return the runs that have metrics."""
-    if _is_run(path):
-        return [_Run(path, _run_name(path))]
-    for top in (path, path / "mlruns"):
-        found: list[_Run] = []
-        for name in entries(top)[0]:
-            found += _runs_in(top / name)
-        if found:
-            return found
-    return []
-
-
-def _runs_in(folder: Path) -> list[_Run]:
-    """Return the run in a folder of its own, or the runs of an experiment."""
-    if _is_run(folder):
-        return [_Run(folder, _run_name(folder))]
-    if folder.name.startswith(".") or not is_file(folder / "meta.yaml"):
-        return []
-    title = _meta(folder, "name") or folder.name
-    inner = [folder / run for run in entries(folder)[0][:MAX_RUNS]]
-    return [_Run(run, _run_name(run), title) for run in inner if _is_run(run)]
-
-
-def _is_run(folder: Path) -> bool:
-    return is_file(folder / "meta.yaml") and any(entries(folder / "metrics"))
+    skips, notes, parts = Skips(), [], []
+    for name, file in _metric_files(folder / "metrics"):
+        try:
+            parts.append(_metric(open_source(file), name, skips))
+        except StabtreeError as error:
+            notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
+    rows, columns, more = tabulate(_in_order(merge(parts)), names)
+    config, mistakes = read_config(mlflowdb.params({**_params(folder / "params"), "run_name": _run_name(folder)}))
+    return Table(
+        path=clean(folder),
+        format="mlflow",
+        rows=rows,
+        columns=columns,
+        config=config,
+        skipped=tuple(skips.first),
+        skipped_count=skips.count,
+        notes=(*notes, *more, *mistakes),
+    )
 
 
 def _run_name(folder: Path) -> str:
@@ -168,33 +137,6 @@ def _content(file: Path) -> str:
 
 def _first_line(file: Path) -> str:
     return _content(file).partition("\n")[0].strip()
-
-
-def _named(runs: Sequence[_Run]) -> dict[str, _Run]:
-    """Return the runs by a unique name."""
-    names = mlflowdb.distinct([(run.experiment, run.name, run.folder.name) for run in runs])
-    return dict(zip(names, runs, strict=True))
-
-
-def _read_run(run: _Run, names: Names) -> Table:
-    skips, notes, parts = Skips(), [], []
-    for name, file in _metric_files(run.folder / "metrics"):
-        try:
-            parts.append(_metric(open_source(file), name, skips))
-        except StabtreeError as error:
-            notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
-    rows, columns, more = tabulate(_in_order(merge(parts)), names)
-    config, mistakes = read_config(mlflowdb.params({**_params(run.folder / "params"), "run_name": run.name}))
-    return Table(
-        path=clean(run.folder),
-        format="mlflow",
-        rows=rows,
-        columns=columns,
-        config=config,
-        skipped=tuple(skips.first),
-        skipped_count=skips.count,
-        notes=(*notes, *more, *mistakes),
-    )
 
 
 def _in_order(points: Points) -> Points:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import difflib
+import os
+from collections import deque
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, first_few
+from stabtree.loaders.folder import made_up
 from stabtree.loaders.formats import LOADERS, Loader
+from stabtree.loaders.paths.contents import Ignored, contents
+from stabtree.loaders.paths.find import Unit, units_of
+from stabtree.loaders.paths.joined import Loaded, joined
 from stabtree.loaders.paths.options import LoadOptions
 from stabtree.loaders.paths.run import read_run, values_run
-from stabtree.loaders.paths.several import (
-    RunLog,
-    deduplicated,
-    expanded,
-    files_of,
-    find_duplicates,
-    folders_in,
-    group_into_runs,
-)
+from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.source import NAME_METRICS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
@@ -29,24 +29,22 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.paths.read import Found
 
-__all__ = ["LOADERS", "Loaded", "Loader", "check_options", "load_run", "load_runs"]
+__all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
-MAX_PARTS = 256  # files of a folder that are read, to see whether they are one run: ranks of one, or parts
+MAX_RUNS = 1000  # that are held in memory at once; far more than anyone starts in one folder
+LISTED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """One of the runs that paths hold.
+class FoundRuns(NamedTuple):
+    """What paths hold.
 
     Attributes:
-        name: where it is from: its path, and its name where the path holds several.
-        run: the run, or what is wrong with its log.
-        path: the path alone.
+        loaded: the runs in the order of the paths, and the logs that could not be read, each with its error.
+        ignored: files that may have been logs and hold no metrics.
     """
 
-    name: str
-    run: Run | StabtreeError
-    path: str = ""
+    loaded: tuple[Loaded, ...]
+    ignored: tuple[Ignored, ...]
 
 
 def load_run(
@@ -84,19 +82,18 @@ def load_run(
     """
     options = LoadOptions(dtype, checkpoint_every, columns, step_column, format, run, checkpoints)
     found = _load(paths, options, ranks=ranks)
-    return found if rerun is None else replace(found, rerun=_load_one(rerun, options))
+    return found if rerun is None else replace(found, rerun=_load([rerun], options, ranks=False))
 
 
-def load_runs(*paths: str | Path, ranks: bool = False, inner: bool = True, **options: Any) -> tuple[Loaded, ...]:
+def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[Loaded, ...]:
     """Read every run that paths hold: of files, patterns, folders of runs, and files with several runs.
 
     Several logs are one run only where that is proved (a rank in their names, a gradient norm that was reduced over all
-    of them, stretches of steps that follow each other) or said.
+    of them, stretches of steps that follow each other, the same values) or said.
 
     Args:
         paths: metrics files, manifests, folders, patterns; `-` reads standard input.
         ranks: whether all paths are the ranks of one run.
-        inner: whether to look into the folders of one that holds no log.
         options: as of `load_run`.
 
     Returns:
@@ -105,10 +102,15 @@ def load_runs(*paths: str | Path, ranks: bool = False, inner: bool = True, **opt
     Raises:
         StabtreeError: where an argument is wrong, whatever the log.
     """
+    return find_runs(*paths, ranks=ranks, **options).loaded
+
+
+def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> FoundRuns:
+    """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`."""
     how = LoadOptions(**options)
     if ranks:
-        return (Loaded(clean(paths[0]), read_run(paths, how, {}), str(paths[0])),)
-    return _load_all(paths, how, inner=inner)
+        return FoundRuns((Loaded(clean(paths[0]), _read_ranks(paths, how), str(paths[0])),), ())
+    return _find(paths, how)
 
 
 def check_options(**options: Any) -> None:
@@ -124,146 +126,140 @@ def check_options(**options: Any) -> None:
 def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
     if not given:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    if len(given) == 1:
-        return _load_one(given[0], options)
-    return read_run(given, options, {}) if ranks else _only_run(_load_all(given, options))
+    if len(given) == 1 and not isinstance(given[0], str | Path):
+        return values_run(given[0], options)
+    if ranks:
+        return _read_ranks(given, options)
+    if len(given) == 1 and not os.path.isdir(given[0]):  # noqa: PTH112 - never raises
+        return read_run(given, options, {})
+    return _only_run(_find(given, options).loaded, str(given[0]) if len(given) == 1 else "")
 
 
-def _load_one(given: Any, options: LoadOptions) -> Run:
-    """Read the run of one path, or of values in memory.
+def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:
+    """Read the one run of which paths are the ranks, or the parts."""
+    files: list[str | Path] = []
+    for path in given:
+        found = _find([path], options).loaded if os.path.isdir(path) else ()  # noqa: PTH112
+        files += chain.from_iterable(item.files for item in found) if found else [path]
+    return read_run(files or given, options, {})
+
+
+def _only_run(loaded: Sequence[Loaded], folder: str) -> Run:
+    """Return the one run that was loaded, with a note on each log that could not be read.
+
+    Args:
+        loaded: what was found.
+        folder: the folder that was named alone; empty for several paths.
 
     Raises:
-        StabtreeError: where it can't be read, or holds several logs that are not proved to be one run.
+        StabtreeError: where there are several runs, or none.
     """
-    if not isinstance(given, str | Path):
-        return values_run(given, options)
-    found = _read(given, options, {})
-    if isinstance(found, NoLogError):
-        folders, unseen = folders_in(Path(given))
-        if len(folders) == 1 and not unseen:
-            return _load_one(folders[0], options)
-    if isinstance(found, SeveralRunsError) and not found.unseen and 1 < len(found.files) <= MAX_PARTS:
-        runs = _load_all([given], options)
-        if len(runs) == 1 and isinstance(runs[0].run, Run):
-            return runs[0].run
-    if isinstance(found, StabtreeError):
-        raise found
-    return found
+    runs = [item for item in loaded if isinstance(item.run, Run)]
+    errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
+    if len(runs) > 1:
+        raise _several(runs, folder)
+    if not runs:
+        raise errors[0]
+    run = runs[0].run
+    if not isinstance(run, Run):
+        raise TypeError("a run")
+    return replace(run, notes=(*run.notes, *(f"Not read: {error.where} {error.problem}." for error in errors)))
 
 
-def _only_run(loaded: tuple[Loaded, ...]) -> Run:
-    """Return the one run that was loaded, or raise its error, or one that says that there are several."""
-    if len(loaded) > 1:
-        shown = ", ".join(item.name for item in loaded[:4])
-        problem = f"these are {len(loaded)} runs: {shown}{', ...' if len(loaded) > 4 else ''}"
-        raise SeveralRunsError(problem, hint="name one of them; say --ranks where they are ranks of one run")
-    if isinstance(loaded[0].run, StabtreeError):
-        raise loaded[0].run
-    return loaded[0].run
+def _several(runs: Sequence[Loaded], folder: str) -> SeveralRunsError:
+    if not folder:
+        shown = first_few([item.name for item in runs], LISTED)
+        hint = "name one of them; say --ranks where they are ranks of one run"
+        return SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
+    names = [_below(item, folder) for item in runs]
+    problem = f"holds {len(runs)} runs: {first_few(names, LISTED)}"
+    return SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
 
 
-def _load_all(paths: Sequence[str | Path], options: LoadOptions, *, inner: bool = True) -> tuple[Loaded, ...]:
-    """Read every run that paths hold, one after the other; then put together what is proved to be one run."""
+def _below(item: Loaded, folder: str) -> str:
+    """Return what to call a run below a folder: its path from there, and its name in it."""
+    inner = item.name.removeprefix(item.path).strip()
+    path = os.path.relpath(item.path, folder)
+    return " ".join(filter(None, ("" if path == "." and inner else path, inner)))
+
+
+def _find(paths: Sequence[str | Path], options: LoadOptions) -> FoundRuns:
+    """Read every run that paths hold, and put together what is proved to be one run."""
+    options.check()
+    units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
+    own = replace(options, run=None) if any(not unit.files for unit in units) else options
+    roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
+    loaded: list[Loaded] = []
+    ignored: list[Ignored] = []
     cache: dict[str, Found] = {}
-    found: list[Loaded] = []
-    for path in deduplicated(list(chain.from_iterable(expanded(str(path)) for path in paths))):
-        found += _read_all(str(path), options, cache, inner=inner)
-    found = _merge_duplicates(_without_repeated(found))
-    return tuple(replace(item, name=clean(item.name)) for item in _join_groups(found, options, cache))
+    for unit in units:
+        found = _read_all(unit, own, roots, cache)
+        loaded += found.loaded
+        ignored += found.ignored
+    if len(units) > 1:
+        loaded = joined(loaded, own, cache)
+    if options.run is not None and own is not options:
+        loaded = [_named(loaded, options.run, paths)]
+    return FoundRuns(tuple(loaded), tuple(ignored))
 
 
-def _read(path: str | Path, options: LoadOptions, cache: dict[str, Found]) -> Run | StabtreeError:
-    """Read the one run of a path, or return what is wrong with it."""
-    try:
-        return read_run([path], options, cache)
-    except StabtreeError as error:
-        return error
-
-
-def _read_all(path: str, options: LoadOptions, cache: dict[str, Found], *, inner: bool = True) -> list[Loaded]:
-    """Read all runs of one path, each under a name of its own."""
-    found = _read(path, options, cache)
-    if isinstance(found, SeveralRunsError) and found.files:
-        runs = chain.from_iterable(_read_all(file, options, cache) for file in found.files)
-        return [*runs, *_not_read(path, found.unseen)]
-    if isinstance(found, SeveralRunsError) and found.names:
-        return _read_named(path, found.names, options, cache)
-    if isinstance(found, NoLogError) and inner:
-        return _read_below(path, options, cache) or [Loaded(path, found, path)]
-    return [Loaded(path, found, path)]
-
-
-def _read_named(path: str, names: Sequence[str], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
-    """Read the runs of a file of several, by their names."""
-    named = [replace(options, run=name) for name in names]
-    return [Loaded(f"{path} {one.run}", _read(path, one, cache), path) for one in named]
-
-
-def _read_below(path: str, options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
-    """Read the runs in the folders of one that holds no log itself."""
-    folders, unseen = folders_in(Path(path))
-    runs = chain.from_iterable(_read_all(str(folder), options, cache) for folder in folders)
-    logs = [item for item in runs if not isinstance(item.run, NoLogError)]
-    return [*logs, *_not_read(path, unseen)]
-
-
-def _not_read(path: str, count: int) -> list[Loaded]:
-    """Return one error for all files of a folder that were not looked at."""
-    if not count:
-        return []
-    problem = f"holds {count:,} more, which were not read"
-    error = StabtreeError(problem, where=clean(path), hint="name them by a pattern, some at a time")
-    return [Loaded(f"{path} (the rest)", error, path)]
-
-
-def _without_repeated(found: Sequence[Loaded]) -> list[Loaded]:
-    """Drop runs whose files were read before, as where a file is named together with its folder."""
-    seen: set[tuple[frozenset[str], str]] = set()
-    kept = []
-    for item in found:
-        if isinstance(item.run, Run):
-            key = files_of(item.run), item.name.removeprefix(item.path)
-            if key in seen:
+def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found]) -> FoundRuns:
+    """Read a unit and all that is below it; of loose logs what was read is kept, to join them with others."""
+    if not unit.files and made_up(Path(unit.folder)):
+        where = clean(unit.folder)
+        raise StabtreeError("is made up by the kernel, and holds no logs", where=where, hint=NAME_METRICS)
+    waiting, seen = deque([unit]), set[str]()
+    loaded: list[Loaded] = []
+    ignored: list[Ignored] = []
+    while waiting and len(loaded) < MAX_RUNS:
+        one = waiting.popleft()
+        if one.linked and not one.files:
+            real = os.path.realpath(one.folder)
+            if real in seen:
                 continue
-            seen.add(key)
-        kept.append(item)
-    return kept
+            seen.add(real)
+        found = contents(one, options, roots, cache=cache if unit.files else None)
+        loaded += found.loaded
+        ignored += found.ignored
+        waiting.extendleft(reversed(found.further))
+    if waiting:
+        problem = f"holds more than {MAX_RUNS:,} runs: {len(waiting):,} folders or groups of logs were not read"
+        error = StabtreeError(problem, where=clean(unit.folder), hint=f"stabtree scan {clean(unit.folder)}")
+        loaded.append(Loaded(f"{unit.folder} (the rest)", error, unit.folder))
+    if not loaded:
+        loaded.append(Loaded(unit.folder, _no_log(unit.folder, ignored), unit.folder))
+    return FoundRuns(tuple(loaded), tuple(ignored))
 
 
-def _whole_logs(found: Sequence[Loaded]) -> dict[int, RunLog]:
-    """Return, by index, the logs that hold one run each: a run in a file of several is complete as it is."""
-    return {
-        index: RunLog(item.path, item.run)
-        for index, item in enumerate(found)
-        if item.path == item.name and isinstance(item.run, Run)
-    }
+def _no_log(folder: str, ignored: Sequence[Ignored]) -> StabtreeError:
+    if not ignored:
+        return NoLogError("holds no log", where=clean(folder), hint=NAME_METRICS)
+    names = first_few([Path(item.path).name for item in ignored], LISTED)
+    return NoLogError(f"holds no file that stabtree can read, only {names}", where=clean(folder), hint=NAME_METRICS)
 
 
-def _merge_duplicates(found: Sequence[Loaded]) -> list[Loaded]:
-    """Drop logs of which another one holds everything; of what they hold, it keeps their error lines."""
-    logs = _whole_logs(found)
-    duplicates = find_duplicates(logs)
-    merged = dict(enumerate(found))
-    for poorer, richer in duplicates.items():
-        merged[richer] = replace(merged[richer], run=_with_lines(logs[richer].run, logs[poorer].run))
-    return [item for index, item in merged.items() if index not in duplicates]
+def _named(loaded: Sequence[Loaded], wanted: str, paths: Sequence[str | Path]) -> Loaded:
+    """Return the run of a name: that in its file, its folder, or its path as far as that is needed.
+
+    Raises:
+        SeveralRunsError: where none has that name, or several do.
+    """
+    runs = [item for item in loaded if isinstance(item.run, Run)]
+    folder = str(paths[0])
+    named = [item for item in runs if wanted == _below(item, folder)]
+    named = named or [item for item in runs if wanted in _names_of(item)]
+    if len(named) == 1:
+        return named[0]
+    names = [_below(item, folder) for item in runs]
+    closest = difflib.get_close_matches(wanted, names, n=1) or names[:1]
+    hint = f"name one: --run {clean(closest[0])!r}" if closest else NAME_METRICS
+    raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(names, LISTED)}", where=clean(folder), hint=hint)
 
 
-def _with_lines(run: Run, printed: Run) -> Run:
-    """Return a run with the error lines of another log of it."""
-    name = printed.sources[0].path
-    note = f"{name} holds the same run with fewer digits or metrics: only its error lines were read."
-    return replace(run, lines=run.lines or printed.lines, notes=(*run.notes, note))
-
-
-def _join_groups(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
-    """Join the logs that are proved to be ranks or parts of one run, in the place of the first."""
-    logs = _whole_logs(found)
-    joined = dict(enumerate(found))
-    for first, *others in group_into_runs(logs):
-        if others:
-            paths = [logs[index].path for index in (first, *others)]
-            joined[first] = Loaded(paths[0], read_run(paths, options, cache), paths[0])
-        for index in others:
-            del joined[index]
-    return list(joined.values())
+def _names_of(item: Loaded) -> set[str]:
+    """Return what a run may be called: the ends of its path, and its own name."""
+    inner = item.name.removeprefix(item.path).strip()
+    path = Path(item.path).parts
+    ends = {"/".join(path[begin:]) for begin in range(len(path))}
+    own = item.run.name if isinstance(item.run, Run) else ""
+    return {*({inner} if inner else ends), item.name, own}

@@ -1,9 +1,8 @@
-"""From the paths that a user names to tables: folders, manifests, and the loader for each file."""
+"""From files to tables: manifests, and the loader for each file."""
 
 from __future__ import annotations
 
 import difflib
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -12,20 +11,15 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.folder import entries, is_folder, made_up, settings_in
-from stabtree.loaders.formats import LOADERS, Loader, by_name, choose
+from stabtree.loaders.formats import Loader, by_name, choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.packed.unpack import unreadable
-from stabtree.loaders.paths import trainer_output
-from stabtree.loaders.paths.metrics_file import OTHERS, is_hollow, loader_of, pick_file
-from stabtree.loaders.paths.printed_beside import ending_of
+from stabtree.loaders.paths.kinds import PACKINGS
 from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import NAME_METRICS, Source, open_source
-from stabtree.loaders.table import Asked
 from stabtree.run import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -33,10 +27,6 @@ if TYPE_CHECKING:
 
 
 LISTED = 8
-# So many files show what kind of folder it is.
-MAX_FILES = 100
-MAX_WHOLE = 20
-_PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +52,7 @@ def read_files(
     """Read every path of one run; of a path that holds several runs, the one that is named.
 
     Args:
-        paths: files and folders.
+        paths: files.
         names: what the columns mean.
         format_: the name of a loader, where the user gave one.
         run: the run that is named.
@@ -72,7 +62,7 @@ def read_files(
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
     forced = by_name(format_) if format_ else None
-    parts = [select_run(_read_once(str(path), names, forced, run, cache), clean(path), run) for path in paths]
+    parts = [select_run(_read_once(str(path), names, forced, cache), clean(path), run) for path in paths]
     settings: dict[str, Setting] = {}
     for part in reversed(parts):  # the first path that has a setting counts
         settings.update(part.settings)
@@ -84,12 +74,10 @@ def read_files(
     )
 
 
-def _read_once(path: str, names: Names, forced: Loader | None, run: str | None, cache: dict[str, Found]) -> Found:
-    """Read a path unless it was read before; of a folder only the run that is named, which is not kept."""
-    if run is not None and is_folder(Path(path)):
-        return _read_path(path, names, forced, run)
+def _read_once(path: str, names: Names, forced: Loader | None, cache: dict[str, Found]) -> Found:
+    """Read a path unless it was read before."""
     if path not in cache:
-        cache[path] = _read_path(path, names, forced, run)
+        cache[path] = _read_file(path, names, forced)
     return cache[path]
 
 
@@ -122,45 +110,35 @@ def _no_such_run(runs: list[str], path: str, wanted: str | None) -> StabtreeErro
     )
 
 
-def _read_path(path: str, names: Names, forced: Loader | None, run: str | None) -> Found:
+def _read_file(path: str | Path, names: Names, forced: Loader | None) -> Found:
     if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
-    folder = Path(path)
-    if path == "-" or not is_folder(folder):
-        return _read_file(path, names, forced)
-    if made_up(folder):
-        raise StabtreeError("is made up by the kernel, and holds no logs", where=clean(path), hint=NAME_METRICS)
-    tables = _read_folder(folder, names, forced, run)
-    if not tables:
-        file, notes = pick_file(folder, names)
-        found = _read_file(file, names, forced, folder)
-        return replace(found, notes=(*notes, *found.notes))
-    found = _of_tables(clean(folder.absolute().name, 80), _with_ending(folder, tables, names), clean(path))
-    settings, notes = settings_in(folder)
-    return replace(found, settings={**settings, **found.settings}, notes=notes)
-
-
-def _read_file(path: str | Path, names: Names, forced: Loader | None, folder: Path | None = None) -> Found:
-    """Read a file; with what the log beside it ends in, where it was picked out of a folder."""
     source = open_source(path)
     loader = forced or choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, loader, names)
-    tables = _tables(loader, source, names)
-    if folder:
-        tables = _with_ending(folder, tables, names)
-    found = _of_tables(_stem(source), tables, source.name)
+    found = of_tables(_stem(source), _tables(loader, source, names), source.name)
     if source.file is None:
         return found
     settings, notes = settings_of(source.file)
     return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 
+def read_tables(file: Path, names: Names) -> tuple[Table, ...]:
+    """Return the tables of a file, of whatever format that is.
+
+    Raises:
+        StabtreeError: where it can't be read as metrics.
+    """
+    source = open_source(file)
+    return _read_any(choose(source, names), source, names)
+
+
 def _tables(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
-    return _by_run(_read_any(loader, source, names), names)
+    return by_run(_read_any(loader, source, names), names)
 
 
-def _by_run(tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
+def by_run(tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
     """Return a table for each run in some tables."""
     return tuple(chain.from_iterable(split(table, names) for table in tables))
 
@@ -172,63 +150,7 @@ def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]
     return (tables,)
 
 
-def _read_folder(folder: Path, names: Names, forced: Loader | None, run: str | None) -> tuple[Table, ...]:
-    """Return the tables of a folder of a kind that some loader knows; none where a manifest or plain metrics are in it.
-
-    Raises:
-        StabtreeError: where it may not be looked at.
-    """
-    if not forced and _has_manifest(folder):
-        return ()
-
-    def read(file: Path) -> tuple[Table, ...]:
-        source = open_source(file)
-        return _read_any(choose(source, names), source, names)
-
-    asked = Asked(names, run, read)
-    for loader in [forced] if forced else _folder_loaders(folder, names):
-        tables = loader.folder(folder, asked) if loader.folder else ()
-        if tables and loader.name == "trainer_state":
-            tables = trainer_output.whole(folder, tables[0], asked)
-        if tables:
-            return _by_run(tables, names)
-    return ()
-
-
-def _has_manifest(folder: Path) -> bool:
-    try:
-        return any((folder / name).is_file() for name in manifest.NAMES)
-    except OSError as error:
-        raise unreadable(error, clean(folder)) from None
-
-
-def _folder_loaders(folder: Path, names: Names) -> Iterator[Loader]:
-    """Yield the loaders that may know a folder; those that search below it only where it holds no plain metrics."""
-    yield from (loader for loader in LOADERS if not loader.deep)
-    if not _is_plain(folder, names):
-        yield from (loader for loader in LOADERS if loader.deep)
-
-
-def _with_ending(folder: Path, tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
-    """Add what the printed log of a folder ends in to the tables of its one run."""
-    if len({table.run for table in tables}) != 1:
-        return tables
-    paths = {table.path for table in tables}
-    return (*tables, *(table for table in ending_of(folder, names, tables[0].run) if table.path not in paths))
-
-
-def _is_plain(folder: Path, names: Names) -> bool:
-    """Whether a folder holds metrics files, none of a kind whose runs are searched for below."""
-    files = [folder / name for name in entries(folder)[1] if not name.startswith(".") and name not in OTHERS]
-    solid = [file for file in files[:MAX_FILES] if not is_hollow(file)]
-    loaders: list[Loader | None] = []
-    for index, file in enumerate(solid):
-        with suppress(StabtreeError):
-            loaders.append(loader_of(file, names, whole=index < MAX_WHOLE)[0])
-    return any(loaders) and not any(loader and loader.deep for loader in loaders)
-
-
-def _of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
+def of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
     """Return what was found in some tables; several runs keep their configurations apart until one is named."""
     if len({table.run for table in tables}) > 1:
         return Found(name, tables)
@@ -251,12 +173,12 @@ def _read_manifest(source: Source, loader: Loader, names: Names) -> Found:
     content = manifest.parse(source)
     settings = _settings(content.config, source.name)
     if not content.files:
-        found = _of_tables(_stem(source), _tables(loader, source, names), source.name)
+        found = of_tables(_stem(source), _tables(loader, source, names), source.name)
         return replace(found, settings={**found.settings, **settings})
     tables: list[Table] = []
     for file in content.files:
         inner = open_source(file)
-        read = _of_tables(inner.name, _tables(choose_metrics(inner, names), inner, names), inner.name)
+        read = of_tables(inner.name, _tables(choose_metrics(inner, names), inner, names), inner.name)
         settings = {**read.settings, **settings}
         tables += read.tables
     return Found(_stem(source), tuple(tables), settings, content.notes)
@@ -281,7 +203,7 @@ def _stem(source: Source) -> str:
     if source.file is None:
         return "stdin"
     stem = source.file.name
-    while Path(stem).suffix.lower() in _PACKINGS:
+    while Path(stem).suffix.lower() in PACKINGS:
         stem = Path(stem).stem
     stem = clean(Path(stem).stem, 80)
     folder = clean(source.file.absolute().parent.name, 80)

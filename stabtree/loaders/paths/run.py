@@ -34,9 +34,14 @@ def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str,
     Raises:
         StabtreeError: where a file can't be read, an option is wrong, or there are several runs.
     """
-    names, overrides = options.names(), options.overrides()
-    found = read_files(deduplicated(paths), names, options.format, options.run, cache)
-    run = run_of(found.tables, names, found.name, {**found.settings, **overrides}, found.notes)
+    found = read_files(deduplicated(paths), options.names(), options.format, options.run, cache)
+    return run_found(found, options, paths)
+
+
+def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -> Run:
+    """Return the one run in what was found, with the checkpoints beside its files or folders; raises as `read_run`."""
+    settings = {**found.settings, **options.overrides()}
+    run = run_of(found.tables, options.names(), found.name, settings, found.notes)
     if options.checkpoints is not None:
         return _with_named_checkpoints(run, options.checkpoints)
     return _with_checkpoints_beside(run, paths)

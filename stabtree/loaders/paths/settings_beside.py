@@ -1,4 +1,4 @@
-"""The configuration beside a metrics file: a manifest that names it, or what its trainer wrote there."""
+"""The configuration beside a metrics file: a manifest, or what its trainer wrote there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings_of(file: Path) -> tuple[Settings, tuple[str, ...]]:
 
 
 def _from_manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
-    """Return the configuration from a manifest in the same folder, if that manifest names this file."""
+    """Return the configuration from a manifest in the same folder that names this file, or that names no metrics."""
     name = manifest.NAMES[0]
     path = file.parent / name
     if path == file or not is_file(path):
@@ -33,7 +33,7 @@ def _from_manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
         named = any(other.resolve() == file.resolve() for other in content.files)
     except (StabtreeError, OSError) as error:
         return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
-    if not named:
+    if not named and (content.files or manifest.holds_metrics(content)):
         return {}, ()
     note = f"The configuration is from {name} beside the file."
     return {key: Setting(value, name) for key, value in content.config.items()}, (note, *content.notes)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.text import clean
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import of_model, read_config
-from stabtree.loaders.folder import settings_file
-from stabtree.loaders.formats import by_name
+from stabtree.loaders.folder import MODEL, settings_file
 from stabtree.loaders.json import trainer_state
 from stabtree.run import REDUCED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.loaders.table import Asked, Column, Table
+    from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
 EVENTS = "runs"  # where the trainer writes events if nobody says otherwise
-MODEL = "config.json"
 # Events hold single precision.
 SAME = 1e-5
 # The share of rows in which the events of the run and its state are the same; the rest was trained again.
@@ -33,47 +31,38 @@ SAME_SHARE = 0.5
 UNTRAINED = 0.5
 
 
-def whole(folder: Path, state: Table, asked: Asked) -> tuple[Table, ...]:
+def whole(folder: Path, state: Table, names: Names) -> tuple[Table, ...]:
     """Return the run of an output folder with all that belongs to it, and other runs whose events are in it.
 
     Args:
         folder: the output folder.
         state: the rows of its newest state.
-        asked: what is asked of it.
+        names: what the columns mean.
     """
     own: list[Table] = []
     others: list[Table] = []
-    events, notes = _events(folder / EVENTS, asked)
+    events, notes = _events(folder / EVENTS, names)
     for table in events:
-        (own if _is_same(table, state, asked.names) else others).append(table)
-    parts = _joined(state, own, asked.names)
-    config = _config(folder, [*parts, state, *own], asked.names)
+        (own if _is_same(table, state, names) else others).append(table)
+    parts = _joined(state, own, names)
+    config = _config(folder, [*parts, state, *own], names)
     name = trainer_state.NAME if others else ""
     first, *rest = (replace(part, run=name) for part in parts)
     return (replace(first, config=config, notes=(*first.notes, *notes)), *rest, *others)
 
 
-def _events(folder: Path, asked: Asked) -> tuple[list[Table], tuple[str, ...]]:
+def _events(folder: Path, names: Names) -> tuple[list[Table], tuple[str, ...]]:
     """Return the runs whose events are in a folder, each under its name, and notes about what could not be read."""
-    loader = by_name("tfevents")
+    from stabtree.loaders.tensorboard.loader import events_in, runs_below
+
     notes: list[str] = []
-
-    def read(run: str | None) -> tuple[Table, ...]:
-        try:
-            return loader.folder(folder, replace(asked, run=run)) if loader.folder else ()
-        except StabtreeError as error:
-            notes.append(f"Events in {EVENTS} {error.problem}.")
-            return ()
-
-    tables = read(None)
-    if len(tables) > 1:  # listed by their names, without rows
-        named = chain.from_iterable(read(table.run) for table in tables)
-        tables = tuple(table for table in named if table.rows)
     found: list[Table] = []
-    for table in tables:
-        name = f"{EVENTS}/{table.run}" if table.run else EVENTS
-        attempts = split(replace(table, run=""), asked.names)
-        found += (replace(one, run=f"{name} {one.run}".strip()) for one in attempts)
+    for home, table in runs_below(folder, events_in(folder), names):
+        if isinstance(table, StabtreeError):
+            notes.append(f"Events in {EVENTS} {table.problem}.")
+            continue
+        name = f"{EVENTS}/{clean(home.name, 60)}" if home != folder else EVENTS
+        found += (replace(one, run=f"{name} {one.run}".strip()) for one in split(table, names))
     return found, tuple(notes)
 
 
@@ -101,6 +90,8 @@ def _is_same(events: Table, state: Table, names: Names) -> bool:
     here, there = _losses(events, names), _losses(state, names)
     shared = sorted(here.keys() & there.keys())
     one, other = np.array([here[step] for step in shared]), np.array([there[step] for step in shared])
+    if (np.isfinite(other) & ~np.isfinite(one)).any():
+        return False  # what the state does not show must be judged
     return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= SAME_SHARE)
 
 

@@ -22,11 +22,10 @@ from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Asked
     from stabtree.metrics.names import Names
 
 MARK = "tfevents"
@@ -97,7 +96,7 @@ def _read(source: Source) -> Events:
     return Events(scalars.points(), config, (*notes, *mistakes), reader.damage.share)
 
 
-def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", run: str = "") -> Table:
+def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -> Table:
     """Return the table of one run.
 
     Raises:
@@ -118,7 +117,6 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "", r
         columns=columns,
         config=_config(parts),
         notes=(*reading, *notes, *_held_out(points.names)),
-        run=run,
         lost_share=max(part.lost_share for part in parts),
     )
 
@@ -136,16 +134,19 @@ def _held_out(tags: Collection[str]) -> tuple[str, ...]:
     return (f"{text}: beside it is evaluation_loss_vs_iterations, which Keras only writes there.",)
 
 
-def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """Read the run of a folder; of several runs only the one asked for.
+def runs_below(
+    path: Path, found: Mapping[Parts, list[str]], names: Names
+) -> Iterator[tuple[Path, Table | StabtreeError]]:
+    """Yield the folder of each run whose events are below a folder, with its table or what is wrong with it.
 
     Event files of one folder are one run, and so are `train` and `val` below it; tags of the latter become
     `eval_<tag>`. Other sub-folders are other runs, unless one resumes another.
 
-    Raises:
-        StabtreeError: if the run holds no scalars.
+    Args:
+        path: the folder.
+        found: the names of event files by the folder below it that they are in.
+        names: what the tags mean.
     """
-    found, notes = _event_files(path)
     runs: dict[Parts, list[Parts]] = {}
     for parts in found:
         runs.setdefault(_run_of(parts, found, path), []).append(parts)
@@ -162,28 +163,27 @@ def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
         chains = chained({home: _head_of(path, folders, found) for home, folders in runs.items()}, whole)
     else:
         chains = [[home] for home in runs]
-    tables = []
     for homes in chains:
-        name = shown(homes[0]) if len(chains) > 1 else ""
-        if name == (asked.run or "") or len(chains) == 1:
-            events = chain.from_iterable(map(events_of, homes))
-            settings = [_settings(path.joinpath(*home)) for home in homes]
-            table = _table(clean(path), [*events, *settings], asked.names, run=name)
-            tables.append(replace(table, notes=(*notes, *_resumed(homes), *table.notes)))
+        events = chain.from_iterable(map(events_of, homes))
+        settings = [_settings(path.joinpath(*home)) for home in homes]
+        try:
+            table = _table(clean(path.joinpath(*homes[0])), [*events, *settings], names)
+        except StabtreeError as error:
+            yield path.joinpath(*homes[0]), error
         else:
-            tables.append(Table(clean(path), "tfevents", 0, {}, run=name))
-    return tuple(tables)
+            yield path.joinpath(*homes[0]), replace(table, notes=(*_resumed(homes), *table.notes))
 
 
-def _event_files(path: Path) -> tuple[dict[Parts, list[str]], tuple[str, ...]]:
-    """Return the event files below a folder by their folder, and notes; text files with such a name are left out."""
-    found, notes = find(path, MARK)
-    kept: dict[Parts, list[str]] = {}
-    for parts, names in found.items():
-        files = [name for name in names if not _is_text(path.joinpath(*parts, name))]
-        if files:
-            kept[parts] = files
-    return kept, notes
+def events_in(path: Path) -> dict[Parts, list[str]]:
+    """Return the event files below a folder by their folder; text files with such a name are left out."""
+    found, _ = find(path, MARK)
+    kept = {parts: [name for name in names if is_events(path.joinpath(*parts, name))] for parts, names in found.items()}
+    return {parts: names for parts, names in kept.items() if names}
+
+
+def is_events(file: Path) -> bool:
+    """Whether a file with the name of an event file is one, and no text."""
+    return MARK in file.name and not _is_text(file)
 
 
 def _is_text(file: Path) -> bool:

@@ -18,14 +18,12 @@ from stabtree.loaders.table import Table
 from stabtree.loaders.wandb.records import MAGIC, Log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Asked
     from stabtree.metrics.names import Names
 
-_RUN = re.compile(r"(offline-)?run-\S+")
 # Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
 _HINT = "name the run's folder, or its run-*.wandb file"
@@ -97,37 +95,6 @@ def _log(source: Source, names: Names) -> Table:
     )
 
 
-def folder(path: Path, asked: Asked) -> tuple[Table, ...]:
-    """Read the run of a folder, or of the folder `wandb` in it; of several only the one asked for.
-
-    Raises:
-        StabtreeError: if the run has no history.
-    """
-    runs = _runs(path)
-    if len(runs) == 1:
-        return _run(next(iter(runs.values())), asked)
-    tables: list[Table] = []
-    for name, directory in runs.items():
-        if name == asked.run:
-            tables += (replace(table, run=name) for table in _run(directory, asked))
-        else:
-            tables.append(Table(clean(path), "wandb", 0, {}, run=name))
-    return tuple(tables)
-
-
-def _runs(path: Path) -> dict[str, Path]:
-    """Return the folders of runs by name: this one, else those in it, else those in its sub-folder `wandb`."""
-    if _is_run(path):
-        return {path.name: path}
-    if path.name == "files" and _is_run(path.parent):
-        return {path.parent.name: path.parent}
-    for top in (path, path / "wandb"):
-        found = {name: top / name for name in entries(top)[0] if _RUN.fullmatch(name) and _is_run(top / name)}
-        if found:
-            return found
-    return {}
-
-
 def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
     """Return whether a folder's `.wandb` files are of one run: there is one, or W&B's own `files` is beside them.
 
@@ -137,7 +104,8 @@ def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
     return logs == 1 or (logs > 1 and "files" in folders)
 
 
-def _is_run(directory: Path) -> bool:
+def is_run(directory: Path) -> bool:
+    """Return whether this is the folder that W&B keeps one run in."""
     folders, files = entries(directory)
     if of_one_run(folders, files):
         return True
@@ -145,8 +113,12 @@ def _is_run(directory: Path) -> bool:
     return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
 
 
-def _run(directory: Path, asked: Asked) -> tuple[Table, ...]:
+def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[Table, ...]:
     """Read the history of one run, from the first of its files that holds one, with its configuration.
+
+    Args:
+        directory: the folder of the run.
+        read: reads a file of whatever format.
 
     Raises:
         StabtreeError: if none does.
@@ -157,7 +129,7 @@ def _run(directory: Path, asked: Asked) -> tuple[Table, ...]:
     for file in filter(is_file, (*logs, own / "wandb-history.jsonl", own / "output.log")):
         try:
             # What a run printed is in the trainer's own format.
-            tables = asked.read(file)
+            tables = read(file)
         except StabtreeError as error:
             problems.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
             continue

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stabtree.judging.stretch import Ends
     from stabtree.loaders import Loaded
-    from stabtree.tools.fleet.find import Unit
+    from stabtree.loaders.paths.find import Unit
     from stabtree.tools.fleet.record import Record
 
 LONGEST_PATH = 4096

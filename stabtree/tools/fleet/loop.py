@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.tools.fleet import find
+from stabtree.loaders.paths.find import Unit, listed, place
+from stabtree.loaders.paths.kinds import is_copy, is_log
 from stabtree.tools.fleet.engine import ENGINES
 from stabtree.tools.fleet.examine import Examined, Examiner, failed
-from stabtree.tools.fleet.find import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,12 +197,12 @@ def pieces(unit: Unit, roots: Sequence[str]) -> list[Unit]:
             return [replace(unit, files=(name,)) for name in unit.files]
         return []
     try:
-        listing = find.listed(unit.folder, roots)
+        listing = listed(unit.folder, roots)
     except OSError:
         return []
-    logs = [name for name in listing.files if find.is_log(name)]
+    logs = [name for name in listing.files if is_log(name)]
     if len(logs) < 2 and not (logs and listing.folders):
         return []
-    folders = [name for name in (*listing.folders, *listing.linked) if not find.is_copy(name)]
-    inner = [Unit(find.place(unit.folder, name), linked=unit.linked or name in listing.linked) for name in folders]
-    return [*(Unit(unit.folder, (name,), unit.above) for name in logs), *inner]
+    folders = [name for name in (*listing.folders, *listing.linked) if not is_copy(name)]
+    inner = [Unit(place(unit.folder, name), linked=unit.linked or name in listing.linked) for name in folders]
+    return [*(Unit(unit.folder, (name,)) for name in logs), *inner]

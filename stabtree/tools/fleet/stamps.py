@@ -7,14 +7,14 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from stabtree.tools.fleet.find import PASSED_BY, is_log
+from stabtree.loaders.paths.kinds import PASSED_BY, is_log
 from stabtree.tools.fleet.remote import mirror
 from stabtree.tools.fleet.remote.addresses import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree.tools.fleet.find import Unit
+    from stabtree.loaders.paths.find import Unit
 
 MOST = 5_000  # entries below a folder; of more nothing is remembered
 

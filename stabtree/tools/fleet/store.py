@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import ORDER
+from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet.cache import COLUMNS, Cache
 from stabtree.tools.fleet.examine import Examined
-from stabtree.tools.fleet.find import Unit
 from stabtree.tools.fleet.record import Record
 from stabtree.tools.fleet.remote.addresses import is_address
 from stabtree.tools.fleet.stamps import of_files, stamp
@@ -134,7 +134,7 @@ def _key(unit: Unit, rules: str) -> str:
         folder = unit.folder
     else:
         folder = str(Path(unit.folder).absolute())
-    key = "\0".join((rules, folder, *unit.files, "", *unit.above, "", *unit.read))
+    key = "\0".join((rules, folder, str(unit.named), *unit.files))
     return key.encode("utf-8", "backslashreplace").decode()  # a name need not be text
 
 

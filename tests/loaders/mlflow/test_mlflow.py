@@ -110,15 +110,15 @@ def test_broken_lines_are_named(tmp_path: Path) -> None:
 
 
 def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
-    """Runs are named as their users named them; a name that two have is told apart by the id."""
+    """Each is called by its folder, or as its user named it where no other one has that name."""
     for place, name in (("0/a1", "fox"), ("0/b2", "fox"), ("1/c3", "hen")):
         run_folder(tmp_path / "mlruns" / place, name, {"loss": lines([3, 2], [0, 1])}, {})
     for experiment in ("0", "1"):
         write(tmp_path / "mlruns" / experiment, f"name: e{experiment}\n", "meta.yaml")
     run_folder(tmp_path / "mlruns" / "1" / "empty", "none", {}, {})
-    with pytest.raises(StabtreeError, match="holds 3 runs: e0/fox-a1, e0/fox-b2, e1/hen"):
+    with pytest.raises(StabtreeError, match="holds 3 runs: mlruns/0/a1, mlruns/0/b2, mlruns/1/c3"):
         load_run(tmp_path)
-    assert load_run(tmp_path, run="e1/hen").name == "hen"
+    assert load_run(tmp_path, run="hen").name == "hen"
 
 
 def test_many_steps_in_a_millisecond(tmp_path: Path) -> None:

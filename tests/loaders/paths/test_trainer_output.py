@@ -95,7 +95,8 @@ def test_only_checkpoints_that_exist_are_named(tmp_path: Path) -> None:
     """The trainer deletes old ones: no restart from what is gone."""
     rows = [{"step": s, "loss": loss(s) if s < 150 else float("nan"), "grad_norm": 1.0} for s in range(1, 201)]
     checkpoint(tmp_path, 200)
-    write(tmp_path, json.dumps({"global_step": 200, "save_steps": 50, "log_history": rows}), "trainer_state.json")
+    for place in (tmp_path, tmp_path / "checkpoint-200"):
+        write(place, json.dumps({"global_step": 200, "save_steps": 50, "log_history": rows}), "trainer_state.json")
     (found, *_) = diagnose(load_run(tmp_path)).findings
     assert found.restart
     assert found.restart.checkpoint_step is None

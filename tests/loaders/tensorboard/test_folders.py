@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders import load_run
+from stabtree.loaders import load_run, load_runs
 from tests.loaders.make import points, write
 from tests.loaders.make_binary import write_events
 
@@ -92,22 +92,24 @@ def test_folders_are_walked_with_care(tmp_path: Path) -> None:
     (tmp_path / "/".join("abcdefgh")).mkdir(parents=True)
     run = load_run(tmp_path)
     assert len(run.series["loss"]) == 5
-    assert run.notes == ("Not read: events.out.tfevents.1600000000.host is empty.",)
+    assert "Not read: events.out.tfevents.1600000000.host is empty." in run.notes
+    assert any("pipe.tfevents.1 is not a regular file" in note for note in run.notes)
 
 
-def test_metrics_in_the_folder_come_before_runs_below_it(tmp_path: Path) -> None:
-    """The folder of a project with a metrics file is not taken for its old runs; beside event files it is ignored."""
+def test_metrics_in_the_folder_are_a_run_beside_those_below_it(tmp_path: Path) -> None:
+    """The folder of a project with a metrics file and old runs holds them all."""
     write(tmp_path, "step,loss\n0,7\n1,6\n")
     write_events(tmp_path / "runs" / "old", rows(5))
-    assert load_run(tmp_path).series["loss"].values.tolist() == [7, 6]
+    assert load_run(tmp_path, run=".").series["loss"].values.tolist() == [7, 6]
     assert len(load_run(tmp_path, format="tfevents").series["loss"]) == 5
     write_events(tmp_path, rows(3))
-    assert len(load_run(tmp_path, run=".").series["loss"]) == 3
+    assert len(load_runs(tmp_path)) == 3
 
 
-def test_a_manifest_in_the_folder_decides(tmp_path: Path) -> None:
-    """Where a manifest names the metrics file, event files beside it are not asked."""
+def test_a_manifest_in_the_folder_names_its_run(tmp_path: Path) -> None:
+    """Event files beside it are another run, unless they hold the same values."""
     write_events(tmp_path, rows(5))
     write(tmp_path, "step,loss\n0,7\n1,6\n")
     write(tmp_path, '{"dtype": "bf16", "metrics": "metrics.csv"}', "manifest.json")
-    assert load_run(tmp_path).series["loss"].values.tolist() == [7, 6]
+    assert load_run(tmp_path, run="manifest.json").series["loss"].values.tolist() == [7, 6]
+    assert len(load_runs(tmp_path)) == 2

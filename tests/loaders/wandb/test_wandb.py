@@ -7,7 +7,8 @@ import json
 import shutil
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,6 @@ from stabtree.loaders import load_run, load_runs
 from stabtree.run import Run
 from tests.loaders.make import points, write
 from tests.loaders.make_binary import part, varint, wandb_file, wandb_items, wandb_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS: list[dict[str, object]] = [
     {"_step": step, "_runtime": step * 1.5, "train/loss": 4 - step / 8, "train/learning_rate": 0.5} for step in range(8)
@@ -134,9 +132,10 @@ def test_a_run_folder(tmp_path: Path) -> None:
 
 def linked(folder: Path) -> Path:
     """The folder `wandb` as the library leaves it: links to the newest run and to its messages, which hold numbers."""
-    run = run_folder(folder / "wandb" / "run-20260102_030405-id0")
+    rows: list[dict[str, object]] = [{"_step": step, "loss": 4 - step / 8} for step in range(24)]
+    run = run_folder(folder / "wandb" / "run-20260102_030405-id0", wandb_file(wandb_records(rows, CONFIG, "fox")))
     (run / "logs").mkdir()
-    write(run / "files", "step 1 loss: 4.0\nstep 2 loss: 3.9\nstep 3 loss: 3.8\n", "output.log")
+    write(run / "files", "".join(f"step {row['_step']} loss: {row['loss']}\n" for row in rows[:3]), "output.log")
     stamp = "2026-01-02 03:04:05,678 INFO    MainThread:1 [wandb_run.py:_config_callback():1382] "
     write(run / "logs", "".join(f"{stamp}step {i} loss: {i}.5 lr: 0.1\n" for i in range(9)), "debug.log")
     line = '{{"time":"2026-01-02T03:04:05Z","level":"INFO","msg":"history","step":{0},"loss":{0}.5}}\n'
@@ -151,23 +150,22 @@ def test_the_folder_that_the_library_leaves(tmp_path: Path) -> None:
     """Its links to the newest run and to messages of W&B's own are no further runs, whole or copied."""
     place = linked(tmp_path)
     for path in (place, tmp_path, place / "latest-run"):
-        assert [len(item.run.series["loss"]) for item in load_runs(path) if isinstance(item.run, Run)] == [8]
+        assert [len(item.run.series["loss"]) for item in load_runs(path) if isinstance(item.run, Run)] == [24]
     shutil.copytree(place, tmp_path / "copy" / "wandb")
-    assert len(load_run(tmp_path / "copy" / "wandb").series["loss"]) == 8
+    assert len(load_run(tmp_path / "copy" / "wandb").series["loss"]) == 24
     with pytest.raises(StabtreeError, match="holds only the messages of a W&B run"):
         load_run(place / "debug.log")
 
 
 def test_links_that_loop_or_lead_out_are_left_alone(tmp_path: Path) -> None:
-    """One of each hides no run and adds none."""
+    """One that leads to another run adds that, and hides none; one that leads back or nowhere adds none."""
     place = linked(tmp_path)
     run_folder(tmp_path / "elsewhere" / "run-2-b")
     (place / "loop").symlink_to("loop")
     (place / "self").symlink_to(".")
     (place / "run-2-b").symlink_to(tmp_path / "elsewhere" / "run-2-b")
     (place / "nowhere").symlink_to("../../nowhere")
-    assert len(load_runs(place)) == 1
-    assert len(load_run(place).series["loss"]) == 8
+    assert [Path(item.path).name for item in load_runs(place)] == ["run-20260102_030405-id0", "run-2-b"]
 
 
 def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
@@ -175,7 +173,7 @@ def test_several_runs_are_never_mixed(tmp_path: Path) -> None:
     run_folder(tmp_path / "wandb" / "run-1-a")
     run_folder(tmp_path / "wandb" / "offline-run-2-b", wandb_file(wandb_records(ROWS[:5], {}, "")))
     (tmp_path / "wandb" / "run-3-c").mkdir()
-    with pytest.raises(StabtreeError, match="holds 2 runs: offline-run-2-b, run-1-a"):
+    with pytest.raises(StabtreeError, match="holds 2 runs: wandb/offline-run-2-b, wandb/run-1-a"):
         load_run(tmp_path)
     assert len(load_run(tmp_path, run="offline-run-2-b").series["loss"]) == 5
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.tools.fleet.examine import Examined, Examiner
 
 if TYPE_CHECKING:
-    from stabtree.tools.fleet.find import Unit
+    from stabtree.loaders.paths.find import Unit
 
 MARK = "deadly"
 

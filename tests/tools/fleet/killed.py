@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stabtree.tools.fleet.examine import Examined, Examiner
 
 if TYPE_CHECKING:
-    from stabtree.tools.fleet.find import Unit
+    from stabtree.loaders.paths.find import Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from stabtree import scan
 from stabtree.tools.fleet import cache as caching
 from stabtree.tools.fleet.read import read_unit
 from tests.cli.command import run
-from tests.tools.fleet import logs
+from tests.loaders import logs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.tools.fleet.find import Unit
+    from stabtree.loaders.paths.find import Unit
     from stabtree.tools.fleet.scan import Fleet
 
 GARBAGE = bytes(range(256)) * 12

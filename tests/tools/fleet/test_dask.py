@@ -12,9 +12,9 @@ import pytest
 
 from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
+from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet import dask as engine
 from stabtree.tools.fleet.examine import Examiner
-from stabtree.tools.fleet.find import Unit
 from stabtree.tools.fleet.loop import Loop
 from stabtree.tools.fleet.store import Store
 from tests.tools.fleet.killed import Killed

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree import StabtreeError, scan
+from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet import find
 from stabtree.tools.fleet import loop as looping
 from stabtree.tools.fleet.engine import ENGINES
 from stabtree.tools.fleet.examine import Examiner
-from stabtree.tools.fleet.find import Unit
 from stabtree.tools.fleet.loop import Loop, Progress
 from stabtree.tools.fleet.read import read_unit
 from stabtree.tools.fleet.store import Store
 from tests.cli.command import run
 from tests.conftest import FIXTURES
-from tests.tools.fleet import logs
+from tests.loaders import logs
 from tests.tools.fleet.deadly import Mortal
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders import Loaded
 from stabtree.loaders.folder import MAX_SETTINGS
-from stabtree.tools.fleet import find
-from stabtree.tools.fleet.find import Unit
+from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, tree_of
+from stabtree.loaders.paths.kinds import NO_LOGS, PASSED_BY, ending, is_log, may_be_log
 from stabtree.tools.fleet.remote.addresses import Remote, asked, expanded, listed, opened, shown
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ class Mirror:
         root: the folder.
         prefixes: what comes before the path in an address, by the folder below the root.
         refused: what was not fetched, as rows.
+        unlisted: folders here of which not even the names were fetched.
     """
 
     root: str
     prefixes: dict[str, str] = field(default_factory=dict)
     refused: list[Loaded] = field(default_factory=list)
+    unlisted: set[str] = field(default_factory=set)
 
     def place(self, remote: Remote) -> str:
         """Return where a remote file or folder is here."""
@@ -73,12 +75,14 @@ class Mirror:
         wanted = []
         for here, entries, refused in walked(folder):
             os.makedirs(self.place(here), exist_ok=True)  # noqa: PTH103 - a path of ours
+            self.unlisted.discard(self.place(here))
             for name in refused:
                 self._refuse(here.inner(name), "its name would lead out of the folder, or is not a file name")
             for entry in entries:
                 inner = here.inner(entry.name)
                 if entry.folder:
                     os.makedirs(self.place(inner), exist_ok=True)  # noqa: PTH103
+                    self.unlisted.add(self.place(inner))
                 elif not is_wanted(entry):
                     self._lay_out(inner, 0)
                 elif entry.size > MAX_BYTES:
@@ -113,7 +117,7 @@ def is_wanted(entry: Listed) -> bool:
     """Return whether a file may be a log or the settings of a run, as far as its name shows."""
     if entry.name.endswith((".yaml", ".yml")):
         return 0 < entry.size <= MAX_SETTINGS
-    return entry.size > 0 and entry.name not in SKIPPED and find.ending(entry.name) not in find.NO_LOGS
+    return entry.size > 0 and entry.name not in SKIPPED and ending(entry.name) not in NO_LOGS
 
 
 def walked(folder: Remote, depth: int = DEPTH) -> Iterator[tuple[Remote, list[Listed], list[str]]]:
@@ -121,11 +125,11 @@ def walked(folder: Remote, depth: int = DEPTH) -> Iterator[tuple[Remote, list[Li
     waiting, seen = [(folder, 0)], 0
     for here, level in waiting:
         found, refused = listed(here)
-        entries = [one for one in found if not one.name.startswith(".") and one.name not in find.PASSED_BY]
+        entries = [one for one in found if not one.name.startswith(".") and one.name not in PASSED_BY]
         yield here, entries, refused
         seen += len(entries)
         inner = [here.inner(entry.name) for entry in entries if entry.folder]
-        if level < depth and len(inner) <= find.MAX_LOOSE and seen <= MAX_ENTRIES:
+        if level < depth and len(inner) <= MAX_TOGETHER and seen <= MAX_ENTRIES:
             waiting += [(one, level + 1) for one in inner]
 
 
@@ -146,26 +150,30 @@ def mirrored(unit: Unit) -> Iterator[tuple[Mirror, Unit]]:
     with _mirror() as mirror:
         wanted = mirror.outline(folder)
         home = mirror.place(folder)
-        mirror.fetch([file for file, entry in wanted if _is_read(unit, home, file, entry)])
-        above = [opened(path) for path in unit.above]
-        for file in above:
-            os.makedirs(os.path.dirname(mirror.place(file)), exist_ok=True)  # noqa: PTH103, PTH120
-        mirror.fetch(above)
-        read = tuple(mirror.place(opened(path)) for path in unit.read)
-        yield mirror, Unit(home, unit.files, tuple(map(mirror.place, above)), read)
+        near = Unit(home, unit.files, named=unit.named)
+        mirror.fetch(_read_of(mirror, near, wanted))
+        yield mirror, near
 
 
-def _is_read(unit: Unit, home: str, file: Remote, entry: Listed) -> bool:
-    """Return whether the content of a file is asked for: of what seems to be a run all, of loose logs their own."""
-    if unit.files:
-        return file.path.rpartition("/")[0] == opened(unit.folder).path and (
-            entry.name in unit.files or not find.may_be_log(entry.name) or entry.name == "manifest.json"
-        )
-    listing = find.listed(home)
-    logs = [name for name in listing.files if find.may_be_log(name) and os.path.getsize(find.place(home, name))]  # noqa: PTH202
-    if len(logs) > find.MAX_LOOSE:
-        return entry.name in logs and not find.is_log(entry.name)
-    return bool(logs) or find.is_logged(home, listing) or find.is_of_loggers(home, listing)
+def _read_of(mirror: Mirror, near: Unit, wanted: Sequence[tuple[Remote, Listed]]) -> list[Remote]:
+    """Return the files of which the content is asked for: of loose logs their own, of a folder all that is read now."""
+    if near.files:
+        return [file for file, entry in wanted if _is_beside(mirror, near, file, entry)]
+    tree = tree_of(near, unlisted=mirror.unlisted)
+    crowded = {folder for folder, one in tree.listings.items() if sum(map(is_log, one.files)) > MAX_TOGETHER}
+    found = []
+    for file, entry in wanted:
+        folder = mirror.place(file).rpartition("/")[0]
+        if folder in tree.listings and not (folder in crowded and is_log(entry.name)):
+            found.append(file)
+    return found
+
+
+def _is_beside(mirror: Mirror, near: Unit, file: Remote, entry: Listed) -> bool:
+    """Return whether a file is one of some loose logs, or the settings beside them."""
+    if mirror.place(file).rpartition("/")[0] != near.folder:
+        return False
+    return entry.name in near.files or not may_be_log(entry.name) or entry.name == "manifest.json"
 
 
 @contextmanager
@@ -194,8 +202,9 @@ def _fetch_log(mirror: Mirror, address: str) -> None:
     """Fetch a single log, with what is beside it and belongs to it."""
     folder, _, name = address.rpartition("/")
     home = opened(folder)
-    alone = Unit(home.address, (name,))
-    mirror.fetch([file for file, entry in mirror.outline(home) if _is_read(alone, "", file, entry)])
+    wanted = mirror.outline(home)
+    mirror.fetch(_read_of(mirror, Unit(mirror.place(home), (name,)), wanted))
+    mirror.unlisted.clear()
 
 
 def stamp(unit: Unit, *, deep: bool) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders import load_runs
+from stabtree.common.text import clean
+from stabtree.loaders import Loaded, load_runs
 from stabtree.tools.fleet.read import with_file_ids
 from stabtree.tools.fleet.remote.mirror import fetched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from stabtree.loaders import Loaded
+    from stabtree.tools.fleet.remote.mirror import Mirror
 
 
 def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
@@ -23,7 +24,14 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
     """
     with fetched(paths) as (places, mirror):
         try:
-            loaded = [*map(with_file_ids, load_runs(*places, **how)), *mirror.refused]
+            loaded = [*map(with_file_ids, load_runs(*places, **how)), *mirror.refused, *_unlisted(mirror)]
         except StabtreeError as error:
             raise mirror.without_mirror(error) from None
         return [mirror.without_mirror(item) for item in loaded]
+
+
+def _unlisted(mirror: Mirror) -> Iterator[Loaded]:
+    """Yield an error for each folder that lies too deep, or holds too much, to be fetched at once."""
+    for folder in sorted(mirror.unlisted):
+        problem = StabtreeError("was not looked into", where=clean(folder), hint="scan it, or name it")
+        yield Loaded(folder, problem, folder)

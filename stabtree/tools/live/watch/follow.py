@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import MAX_DEPTH, entries, is_file
-from stabtree.loaders.formats import by_name
-from stabtree.loaders.paths.metrics_file import OTHERS, loader_of
+from stabtree.loaders.formats import by_name, picked
+from stabtree.loaders.paths.contents import GLIMPSE_BYTES
+from stabtree.loaders.paths.kinds import OTHERS
 from stabtree.loaders.paths.several import deduplicated, expanded
+from stabtree.loaders.source import glimpse
 from stabtree.metrics.names import named
 from stabtree.tools.live.watch.growing import GrowingFile
 from stabtree.tools.live.watch.rows import LineRows
@@ -143,7 +145,7 @@ class Follower:
                 return False
             self._glimpses += 1
             self._sizes[path] = size
-            return loader_of(file, self._names, whole=False)[0] is not None
+            return picked(glimpse(file, GLIMPSE_BYTES), self._names) is not None
         except (StabtreeError, OSError):
             return False
 

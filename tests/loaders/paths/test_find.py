@@ -1,4 +1,4 @@
-"""Every run below a folder is found, none is lost, none is told twice."""
+"""Every run below a folder is found, none is lost, none is reported twice."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.tools.fleet import find
-from stabtree.tools.fleet.find import Unit
+from stabtree.common.errors import StabtreeError
+from stabtree.loaders import load_runs
+from stabtree.loaders.paths import find
+from stabtree.loaders.paths.find import Unit
 from tests.cli.command import run
 from tests.conftest import FIXTURES
+from tests.loaders import logs
 from tests.loaders.make_binary import events, wandb
 from tests.loaders.tensorboard.test_events import rows as event_rows
-from tests.tools.fleet import logs
-from tests.tools.fleet.walk import names
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def names(top: Path) -> list[str]:
+    """Return the paths of all runs below a folder, from there, in order; `!` marks what can't be read."""
+    found = []
+    for item in load_runs(top):
+        mark = "! " if isinstance(item.run, StabtreeError) else ""
+        found.append(f"{mark}{os.path.relpath(item.path, top)}")
+    return sorted(found)
 
 
 def test_runs_of_all_formats_below_one_folder(tmp_path: Path) -> None:
@@ -71,7 +81,7 @@ def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
     assert names(tmp_path) == ["."]
 
 
-def test_what_looks_like_a_log_and_is_none_is_told(tmp_path: Path) -> None:
+def test_what_looks_like_a_log_and_is_none_is_named(tmp_path: Path) -> None:
     """A file with the ending of a log that can't be read is a row with its reason, alone and beside others."""
     logs.csv(tmp_path / "good.csv", 1)
     (tmp_path / "bad.csv").write_bytes(os.urandom(300))
@@ -80,8 +90,8 @@ def test_what_looks_like_a_log_and_is_none_is_told(tmp_path: Path) -> None:
     assert names(tmp_path) == ["! bad.csv", "! deep/empty.jsonl", "."]
 
 
-def test_a_folder_that_may_not_be_entered_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scan that could not look somewhere says so."""
+def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever could not look somewhere says so."""
     logs.csv(tmp_path / "open" / "metrics.csv")
     (tmp_path / "closed").mkdir()
     scandir = os.scandir
@@ -96,7 +106,7 @@ def test_a_folder_that_may_not_be_entered_is_told(tmp_path: Path, monkeypatch: p
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    """A link to a folder above, or to a run that is told already, adds nothing; one that leads elsewhere does."""
+    """A link to a folder above, or to a run that was read already, adds nothing; one that leads elsewhere does."""
     top, elsewhere = tmp_path / "top", tmp_path / "elsewhere"
     logs.csv(top / "run" / "metrics.csv", 1)
     logs.csv(elsewhere / "metrics.csv", 2)
@@ -119,11 +129,11 @@ def test_links_to_what_is_no_folder_of_runs_are_left_out(tmp_path: Path, target:
 
 def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) -> None:
     """Of a folder of many logs none is lost, and the ranks of a run are read together."""
-    for seed in range(find.MAX_LOOSE + 6):
+    for seed in range(find.MAX_TOGETHER + 6):
         logs.csv(tmp_path / f"run{seed:03}.csv", seed, 8)
     for rank in range(4):
         logs.csv(tmp_path / f"big-rank{rank}.csv", 500 + rank, 8)
-    assert len(names(tmp_path)) == find.MAX_LOOSE + 7
+    assert len(names(tmp_path)) == find.MAX_TOGETHER + 7
     together = find.parts("f", [f"run{n}_rank{rank}.csv" for rank in range(3) for n in range(40)])
     assert all(len({name.split("_")[0] for name in unit.files}) == len(unit.files) / 3 for unit in together)
 
@@ -131,47 +141,22 @@ def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) 
 def test_paths_within_others_count_once(tmp_path: Path) -> None:
     """A folder, a file in it, and the same by another name are one thing to scan."""
     file = logs.csv(tmp_path / "a" / "metrics.csv")
-    found = find.units([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
-    assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",))]
+    found = find.units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
+    assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",), named=True)]
 
 
-def test_a_path_that_is_not_there_is_a_row(tmp_path: Path) -> None:
-    """A name with a slip in it is told, not passed by."""
+def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """A name with a slip in it is reported."""
     assert names(tmp_path / "nowhere") == ["! ."]
 
 
-@pytest.mark.parametrize("name", ["metrics.csv.gz", "events.out.tfevents.123.vm", "run-x.wandb", "train.log.zst"])
-def test_endings_of_logs(name: str) -> None:
-    """Packed logs and those of loggers are known by their names."""
-    assert find.is_log(name)
-
-
-def test_diagnose_tells_of_a_folder_what_a_scan_does(tmp_path: Path) -> None:
-    """Where a loader looks for its own runs below, `diagnose FOLDER` reads the others as well, none of them twice."""
-    (tmp_path / "e" / "tb").mkdir(parents=True)
-    (tmp_path / "e" / "tb" / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
-    logs.csv(tmp_path / "a" / "metrics.csv", 1)
-    logs.jsonl(tmp_path / "b" / "deep" / "metrics.jsonl", 2)
-    done = run("diagnose", str(tmp_path), "-q")
-    assert len(done.stdout.splitlines()) == 3
-
-
-def test_states_that_are_all_broken_are_told(tmp_path: Path) -> None:
+def test_states_that_are_all_broken_are_named(tmp_path: Path) -> None:
     """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
     (tmp_path / "checkpoint-5").mkdir()
     (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut", encoding="utf-8")
     assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
     logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
-    assert "checkpoint-5/metrics.csv" in " ".join(names(tmp_path))
-
-
-def test_two_printed_logs_beside_events_are_looked_at(tmp_path: Path) -> None:
-    """One printed log beside a run is that run's; of two nobody knows, and what tells of another run is told."""
-    (tmp_path / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
-    logs.printed(tmp_path / "train.log", 3)
-    assert names(tmp_path) == ["."]
-    logs.printed(tmp_path / "later.log", 4)
-    assert names(tmp_path) == [".", "later.log", "train.log"]
+    assert "checkpoint-5" in names(tmp_path)
 
 
 def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> None:

@@ -1,0 +1,230 @@
+"""The logs of one folder as runs: those that are proved to be of one run are put together on one axis of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
+from stabtree.loaders.paths.run import read_run
+from stabtree.loaders.paths.same_run import CLOCKS, RunLog, aligned, are_copies, detail, named_ranks, proved_ranks
+from stabtree.run import Run, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from stabtree.loaders.paths.options import LoadOptions
+    from stabtree.loaders.paths.read import Found
+    from stabtree.loaders.paths.same_run import Alignment
+    from stabtree.run import Gap
+
+MAX_COMPARED = 128  # runs of which each is compared with each other one, which takes half a second
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One of the runs that paths hold.
+
+    Attributes:
+        name: where it is from: its path, and its name where the path holds several.
+        run: the run, or what is wrong with its log.
+        path: the path alone.
+        files: the files of a run that is all of them; none for one of several runs in a file, or a logger's folder.
+    """
+
+    name: str
+    run: Run | StabtreeError
+    path: str = ""
+    files: tuple[str, ...] = ()
+
+
+def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    """Return what was read with the logs of one run joined, in the place of the first or of the one that says most.
+
+    Args:
+        found: runs and logs that can't be read.
+        options: how logs are read.
+        cache: what was read of them, by path.
+    """
+    items = dict(enumerate(found))
+    _join_groups(items, named_ranks, options, cache)
+    _merge_copies(items)
+    _join_groups(items, proved_ranks, options, cache)
+    _add_ending(items)
+    return [items[index] for index in sorted(items)]
+
+
+def _join_groups(
+    items: dict[int, Loaded],
+    group: Callable[[Mapping[int, RunLog]], list[list[int]]],
+    options: LoadOptions,
+    cache: dict[str, Found],
+) -> None:
+    """Join the logs that are ranks or parts of one run, in the place of the first."""
+    logs = {
+        index: RunLog(item.path, item.run)
+        for index, item in items.items()
+        if len(item.files) == 1 and isinstance(item.run, Run) and item.run.series
+    }
+    for first, *others in group(logs):
+        if others:
+            paths = tuple(logs[index].path for index in (first, *others))
+            items[first] = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
+        for index in others:
+            del items[index]
+
+
+def _merge_copies(items: dict[int, Loaded]) -> None:
+    """Merge logs that hold the same values into the one of them that says most."""
+    whole = [index for index, item in items.items() if item.name == item.path and _has_rows(item)]
+    if len(whole) <= MAX_COMPARED:
+        groups = [whole]
+    else:
+        folders: dict[Path, list[int]] = {}
+        for index in whole:
+            folders.setdefault(Path(items[index].path).parent, []).append(index)
+        groups = [group for group in folders.values() if len(group) <= MAX_COMPARED]
+    for group in groups:
+        if len(group) < 2:
+            continue
+        kept: list[int] = []
+        for index in sorted(group, key=lambda one: detail(_run(items[one])), reverse=True):
+            if not any(_merge_into(items, main, index) for main in kept):
+                kept.append(index)
+
+
+def _run(item: Loaded) -> Run:
+    if isinstance(item.run, StabtreeError):
+        raise TypeError("a log that can't be read is no run")
+    return item.run
+
+
+def _has_rows(item: Loaded) -> bool:
+    return isinstance(item.run, Run) and bool(item.run.series)
+
+
+def _merge_into(items: dict[int, Loaded], main: int, copy: int) -> bool:
+    """Merge a log into another one; return whether the two are proved to be of one run."""
+    here, there = items[main], items[copy]
+    alignment = aligned(_run(here), _run(there))
+    if alignment is None or not (_may_be_one(here, there) or are_copies(_run(here), _run(there))):
+        return False
+    run = merged(_run(here), _run(there), alignment)
+    items[main] = replace(here, run=run, files=tuple(dict.fromkeys((*_files(here), *_files(there)))))
+    del items[copy]
+    return True
+
+
+def _may_be_one(one: Loaded, other: Loaded) -> bool:
+    """Whether two logs may be of one run as far as their places show.
+
+    What one logger wrote side by side into folders of their own are runs of their own, however alike.
+    """
+    if _format(one) != _format(other):
+        return True
+    if not (one.files or other.files):
+        return False
+    folders = [Path(_files(item)[0]).parent for item in (one, other)]
+    return folders[0] == folders[1] or folders[0] in folders[1].parents or folders[1] in folders[0].parents
+
+
+def _format(item: Loaded) -> str:
+    """Return what the first of a run's logs is."""
+    return next((source.format.partition(",")[0] for source in _run(item).sources), "")
+
+
+def _files(item: Loaded) -> tuple[str, ...]:
+    """Return the files of a run; of a logger's folder a path in it, for what folder they share."""
+    return item.files or (str(Path(item.path, "log")),)
+
+
+def merged(main: Run, other: Run, alignment: Alignment) -> Run:
+    """Return a run with all that another log of it holds besides, on its own axis of steps."""
+    series = dict(main.series)
+    for metric, theirs in other.series.items():
+        if metric in CLOCKS and metric in series:
+            continue
+        moved = replace(theirs, steps=alignment.moved(theirs.steps))
+        series[metric] = _union(main.series.get(metric), moved)
+    gaps = [*main.gaps, *(_moved(gap, alignment) for gap in other.gaps)]
+    texts = {line.text for line in main.lines}
+    same_axis = np.array_equal(alignment.here, alignment.there)
+    axis = main.sources[0].steps_from if main.sources else ""
+    path = clean(other.sources[0].path) if other.sources else other.name
+    return replace(
+        main,
+        series=series,
+        config={**other.config, **main.config},
+        gaps=tuple(dict.fromkeys(gap for gap in gaps if not _filled(gap, series))),
+        resumes=tuple(dict.fromkeys((*main.resumes, *(other.resumes if same_axis else ())))),
+        lines=(*main.lines, *(line for line in other.lines if line.text not in texts)),
+        sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
+        checkpoints=main.checkpoints or (other.checkpoints if same_axis else {}),
+        saved=main.saved or (other.saved if same_axis else {}),
+        notes=tuple(dict.fromkeys((*main.notes, _note(path, main, series), *other.notes))),
+    )
+
+
+def _note(path: str, main: Run, series: Mapping[str, Series]) -> str:
+    """Return what a log of the same values added to a run."""
+    last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
+    text = f"{path} holds the same run"
+    if main.last_step is not None and last > main.last_step:
+        return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
+    more = [name for name in series if name not in main.series]
+    return f"{text}, and adds {', '.join(more)}." if more else f"{text}, and adds no value."
+
+
+def _union(mine: Series | None, theirs: Series) -> Series:
+    """Return the values of two series of one metric; where both hold a step mine count, unless theirs is not finite."""
+    steps, values = theirs.steps, theirs.values
+    if mine is not None:
+        broken = ~np.isfinite(values)
+        steps = np.concatenate([steps, mine.steps, steps[broken]])
+        values = np.concatenate([values, mine.values, values[broken]])
+    order = np.argsort(steps, kind="stable")
+    last = np.append(np.diff(steps[order]) > 0, True)
+    steps, values = steps[order][last], values[order][last]
+    steps.flags.writeable = values.flags.writeable = False
+    return replace(mine or theirs, steps=steps, values=values)
+
+
+def _moved(gap: Gap, alignment: Alignment) -> Gap:
+    first, last = alignment.moved(np.array([gap.first_step, gap.last_step])).tolist()
+    return replace(gap, first_step=first, last_step=last)
+
+
+def _filled(gap: Gap, series: Mapping[str, Series]) -> bool:
+    """Whether another log holds what was missing."""
+    one = series.get(gap.metric)
+    return one is not None and bool(((one.steps >= gap.first_step) & (one.steps <= gap.last_step)).any())
+
+
+def _add_ending(items: dict[int, Loaded]) -> None:
+    """Add the error lines of a log without metrics to the one run that it lies beside."""
+    runs = [index for index, item in items.items() if _has_rows(item)]
+    ends = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
+    if not (len(runs) == len(ends) == 1):
+        return
+    (run,), (end,) = runs, ends
+    if not _are_near(items[run], items[end]):
+        return
+    printed = _run(items.pop(end))
+    name = clean(Path(printed.sources[0].path if printed.sources else printed.name).name, 60)
+    note = f"How the run ended was read from {name}, which is beside its metrics."
+    own = _run(items[run])
+    items[run] = replace(items[run], run=replace(own, lines=(*own.lines, *printed.lines), notes=(*own.notes, note)))
+
+
+def _are_near(run: Loaded, end: Loaded) -> bool:
+    """Whether a printed log is in the folder of a run, or in one above."""
+    folders = set(chain.from_iterable(_above(path) for path in _files(run)))
+    return all(Path(path).parent in folders for path in _files(end))
+
+
+def _above(path: str) -> Iterator[Path]:
+    return iter(Path(path).parents)
