@@ -55,6 +55,7 @@ def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found
     _merge_copies(items)
     _join_groups(items, proved_ranks, options, cache)
     _add_ending(items)
+    _note_single_rows(items)
     return [items[index] for index in sorted(items)]
 
 
@@ -218,6 +219,31 @@ def _add_ending(items: dict[int, Loaded]) -> None:
     note = f"How the run ended was read from {name}, which is beside its metrics."
     own = _run(items[run])
     items[run] = replace(items[run], run=replace(own, lines=(*own.lines, *printed.lines), notes=(*own.notes, note)))
+
+
+def _note_single_rows(items: dict[int, Loaded]) -> None:
+    """Drop printed logs of a single row beside a run, which show nothing by themselves, and say so in its notes.
+
+    A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
+    """
+    single = [index for index, item in items.items() if _is_single_row(item)]
+    runs = [index for index, item in items.items() if _has_rows(item) and index not in single]
+    for index in single:
+        beside = next((run for run in runs if _are_near(items[run], items[index])), None)
+        lines = _run(items[index]).lines
+        if beside is None or (lines and len(runs) > 1):
+            continue
+        run = _run(items[beside])
+        note = f"Not judged: {clean(items[index].path)} holds a single row."
+        items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=(*run.notes, note)))
+        del items[index]
+
+
+def _is_single_row(item: Loaded) -> bool:
+    """Whether a printed log holds one row, of finite values."""
+    if not (item.files and _has_rows(item)) or _format(item) != "text":
+        return False
+    return all(len(one) == 1 and np.isfinite(one.values).all() for one in _run(item).series.values())
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:

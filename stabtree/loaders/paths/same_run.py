@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
-ROUNDED = 5e-4  # how far a printed loss is off: four digits
 # What the name of a rank adds to that of rank 0: `run.rank1.jsonl` beside `run.jsonl`.
 _RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
 # Settings that differ between the ranks of one run, or say nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
-PRINTED_DIGITS = range(2, 9)  # digits behind the point; fewer hold too little to compare values by
+DIGITS = range(1, 8)  # that a log prints; one with more holds all that single precision has
+SMALL = 1e-3  # what is smaller is printed with an exponent
+SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
 DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
@@ -222,26 +223,39 @@ def _by_row(here: Series, there: Series) -> Alignment | None:
 def _agree(found: Alignment, here: Series, there: Series) -> bool:
     """Whether a metric has the same value wherever both logs hold it."""
     _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
-    coarse = ROUNDED if here.metric in DISTINCTIVE else 10 * ROUNDED  # 2.00e-05, as rates are printed
-    return not len(mine) or _alike(here.values[mine], there.values[theirs], coarse)
+    return not len(mine) or _alike(here.values[mine], there.values[theirs])
 
 
-def _alike(here: Floats, there: Floats, digits_off: float = ROUNDED) -> bool:
+def _alike(here: Floats, there: Floats) -> bool:
     """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
     if not len(here):
         return False
-    last_digit = max(_last_digit(here), _last_digit(there))
-    return bool(np.isclose(here, there, digits_off, 0.51 * last_digit, equal_nan=True).all())
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(here - there) <= _rounding(here) + _rounding(there) + SINGLE * np.abs(here)
+    return bool((off | (here == there) | (np.isnan(here) & np.isnan(there))).all())
 
 
-def _last_digit(values: Floats) -> float:
-    """Return the last digit that values were printed to, such as 0.01; 0 where they hold all digits."""
-    finite = values[np.isfinite(values)]
-    for digits in PRINTED_DIGITS:
-        scaled = finite * 10.0**digits
-        if len(finite) and (np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.maximum(np.abs(scaled), 1)).all():
-            return float(10.0**-digits)
-    return 0.0
+def _rounding(values: Floats) -> Floats:
+    """Return how far values may be off because they were printed with few digits, float64 (n,); 0 where they were not.
+
+    Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
+    """
+    sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
+    plain = sizes[sizes >= SMALL]
+    behind = next((digits for digits in DIGITS if _holds(plain * 10.0**digits)), None)
+    exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
+    off = np.zeros(len(values))
+    if behind is not None:
+        off = off + 0.51 * 10.0**-behind
+    if in_all is not None:
+        off = np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
+    return off
+
+
+def _holds(scaled: Floats) -> bool:
+    """Whether numbers are whole, as far as double precision shows."""
+    return bool((np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all())
 
 
 def _distinct(values: Floats) -> int:
@@ -252,7 +266,7 @@ def detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how much a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
-    return not run.by_row, len(run.series), -_last_digit(values), len(values)
+    return not run.by_row, len(run.series), -float(_rounding(values).max(initial=0.0)), len(values)
 
 
 def _are_parts(runs: Collection[Run]) -> bool:
