@@ -79,6 +79,7 @@ SIGNS = (
         (
             *("d_loss g_loss", "loss_d loss_g", "disc_loss gen_loss", "discriminator_loss generator_loss", "errd errg"),
             *("loss_disc loss_gen", "err_d err_g", "lossd lossg", "d_real d_fake", "loss_discriminator loss_generator"),
+            *("cycle_a cycle_b", "d_a g_a"),
         ),
     ),
     Sign(
@@ -112,6 +113,7 @@ SIGNS = (
         (
             *("map50", "map_50", "bbox_ap", "bbox_map", "loss_bbox", "bbox_loss", "box_loss", "loss_giou", "giou_loss"),
             *("loss_box_reg", "loss_rpn_cls", "rpn_cls_loss", "loss_rpn_loc", "obj_loss"),
+            *("conf_loss loc_loss", "loss_conf loss_loc", "class_error cardinality_error"),
         ),
     ),
     Sign(model.SEGMENTATION, "", ("iou",)),
@@ -119,7 +121,15 @@ SIGNS = (
         model.LANGUAGE,
         "",
         (
-            *("perplexity", "ppl", "num_tokens", "num_input_tokens_seen", "mean_token_accuracy", "token_accuracy"),
+            *(
+                "perplexity",
+                "ppl",
+                "num_tokens",
+                "ntokens",
+                "num_input_tokens_seen",
+                "mean_token_accuracy",
+                "token_accuracy",
+            ),
             *(
                 "lm_loss",
                 "mlm_loss",
@@ -142,7 +152,22 @@ CLASSES = (
 """What a classifier logs, and much else besides: a sign where nothing speaks for another task."""
 NUMBERS = (
     *("mse", "rmse", "mae", "mape", "smape", "nse", "r2", "psnr", "spearman"),
-    *("pearson", "pde", "pinn", "residual", "residuals", "l2_rel", "rel_l2", "l2_error", "physics", "ode"),
+    *(
+        "pearson",
+        "pde",
+        "pinn",
+        "residual",
+        "residuals",
+        "l2_rel",
+        "rel_l2",
+        "l2_error",
+        "physics",
+        "ode",
+        "smoothl1",
+        "smooth_l1",
+        "l1_loss",
+        "huber",
+    ),
 )
 """Errors of numbers, and the terms of equations that are solved."""
 

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
+from stabtree.context.find import context_of
+from stabtree.context.model import as_dict
 from stabtree.metrics.table import all_metrics
 from stabtree.report.json.machine import picked
+from stabtree.report.model.identity import identity, unknown_parts
 from stabtree.report.page import QUIET, Page, styled
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from stabtree.context.model import Context
     from stabtree.report.text import Piece
     from stabtree.run import ColumnUse, FileUse, Gap, Run, Series
 
@@ -39,6 +43,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     for source in run.sources:
         same = source is not run.sources[0] and _layout(source) == _layout(run.sources[0])
         _source(page, source, same=same)
+    _identity(page, context_of(run))
     _steps(page, run)
     _config(page, run)
     resumes = [
@@ -52,6 +57,15 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     _list(page, "Notes", run.notes)
     _list(page, MISSING, [text for _, text in missing(run)])
     return page.text()
+
+
+def _identity(page: Page, context: Context) -> None:
+    page.heading("Run")
+    for name, value, how in identity(context):
+        _fact(page, name, [(value, ""), (f"  ({how})", "dim")])
+    unknown = unknown_parts(context)
+    if unknown:
+        _fact(page, "not known", [(", ".join(unknown), "dim")])
 
 
 def _source(page: Page, source: FileUse, *, same: bool) -> None:
@@ -235,6 +249,7 @@ def inspect_dict(run: Run) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": run.name,
+        "context": as_dict(context_of(run)),
         "series": [_series(metric, series) for metric, series in run.series.items()],
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},

@@ -1,7 +1,6 @@
 """The JSON Schema of `diagnose --json` and `watch --json`: what each key holds; events are described in `events`.
 
-Schema 1 only grows: a later version may add keys, and never drops, renames or retypes one. The schema knows the keys of
-this very version; who checks documents of later ones lets further keys pass.
+Schema 1 only grows: a later version may add keys, and never drops, renames or retypes one.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from stabtree.common import extensions
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
+from stabtree.report.json.context_contract import context_parts
 from stabtree.report.json.shapes import (
     SCALAR,
     Schema,
@@ -86,6 +86,7 @@ def _diagnosis() -> dict[str, Schema]:
         "schema": _schema(),
         "tool": record("What judged it.", {"name": text("stabtree."), "version": text("Its version.")}),
         "run": record("The run.", _run()),
+        "context": record("Who the run is.", context_parts()),
         "tree": text("The name of the tree that the path is of."),
         "rules": record("By what it was judged.", _rules()),
         "verdict": word("The worst severity found; unknown where what must be judged was not.", VERDICTS),
