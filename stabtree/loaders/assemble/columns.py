@@ -82,7 +82,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     """
     if not table.rows:
         raise StabtreeError("holds no rows", where=table.path, hint=NAME_METRICS)
-    check_columns(table.columns, table.rows, table.path, names)
+    if not table.ended_in_error:
+        check_columns(table.columns, table.rows, table.path, names)
     table, names, summed = with_total(table, names)
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:

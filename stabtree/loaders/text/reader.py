@@ -16,6 +16,7 @@ from stabtree.loaders.text.lines.parse import held_out, parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
+from stabtree.loaders.text.plan import Plan
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
@@ -62,6 +63,7 @@ class LogReader:
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
         self._code = False
+        self.plan = Plan()
         self._printed = PrintedSettings(names)
         self._skipped = 0
         self._used = False
@@ -209,6 +211,7 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if line.words <= 1 and self._is_header(line):
             self.rows.header(line)
+            self.plan.saw(line)
             self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
@@ -236,7 +239,7 @@ class LogReader:
             return True
         if "kip" in text and self.rows.own and grammar.SKIPPED.search(text):
             self._skipped += 1
-            self.rows.aside(Line(), [Pair(self._names.column("skipped_steps"), str(self._skipped))])
+            self.rows.skipped(parse(text, self._names).step, self._skipped)
             return True
         return False
 
@@ -256,6 +259,7 @@ class LogReader:
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
+        self.plan.saw(line)
         self._forms.learn(text, line)
         return True
 

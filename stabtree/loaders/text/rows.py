@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Block, Cells, Dense
 from stabtree.loaders.text.lines.grammar import may_train
+from stabtree.loaders.text.lines.line import Line, Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.common.lazy import Bools
-    from stabtree.loaders.text.lines.line import Line, Pair
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
@@ -189,6 +189,14 @@ class LogRows:
         for pair in pairs:
             if self.wanted(pair.name):
                 self._set(pair.name, row, pair.value)
+
+    def skipped(self, step: Pair | None, count: int) -> None:
+        """Count a step whose update was left out, which its message may name; there was none up to the first."""
+        name = self.names.column("skipped_steps")
+        named = replace(step, name=self.step_name()) if step else None
+        if count == 1:
+            self._set(name, 0, 0.0)
+        self.aside(Line(step=named), [Pair(name, str(count))])
 
     def header(self, line: Line) -> None:
         """Read a line that names a step and nothing else: of the lines below it, or of those above."""

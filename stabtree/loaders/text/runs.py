@@ -48,6 +48,7 @@ class _Log:
         losses: bool (n,), the rows that hold a loss.
         keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
         event: bool (n,), the rows that are overflows.
+        planned: how far the run was to go, as a setting; empty where that is not known.
         notes: what was assumed.
     """
 
@@ -61,6 +62,7 @@ class _Log:
     losses: Bools
     keep: Bools
     event: Bools
+    planned: Mapping[str, int]
     notes: tuple[str, ...]
 
 
@@ -72,12 +74,13 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         reader: what was read of it.
         notes: what was changed while decoding it.
     """
-    log = _log(reader.rows, notes)
+    log = _log(reader, notes)
     starts = [0] if log.several_ranks else _starts(log)
     if len(starts) > 1 and _are_epochs(starts, log):
         step = Dense(running_on(log.step.values, starts), log.step.logged)
         log = replace(log, step=step, notes=(*log.notes, epochs_note("The steps", len(starts))))
         starts = [0]
+        log = replace(log, planned={})
     ends = [*starts[1:], log.rows.count]
     parts = []
     for number, (begin, end) in enumerate(zip(starts, ends, strict=True), 1):
@@ -107,15 +110,16 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
         format=source.describe("text"),
         rows=len(kept),
         columns=columns,
-        config=reader.config.until(int(first[0]) if len(first) else end),
+        config={**log.planned, **reader.config.until(int(first[0]) if len(first) else end)},
         lines=lines,
         ended_in_error=ended_in_error(lines),
         saves=reader.saves.within(begin, end, kept),
     )
 
 
-def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
+def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     """Gather the columns of a log and settle the steps of its rows."""
+    rows = reader.rows
     dense = {name: rows.dense(name) for name in rows.affordable()}
     losses = np.zeros(rows.count, dtype=np.bool_)
     for name in _losses(dense, rows):
@@ -146,7 +150,10 @@ def _log(rows: LogRows, decoding: tuple[str, ...]) -> _Log:
         step_name = "step"
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
-    return _Log(rows, dense, step_name, step, epoch, rank, several_ranks, losses, placed.keep, event, tuple(notes))
+    planned = reader.plan.settings(step, epoch, counted_on=continuous is not None)
+    return _Log(
+        rows, dense, step_name, step, epoch, rank, several_ranks, losses, placed.keep, event, planned, tuple(notes)
+    )
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:

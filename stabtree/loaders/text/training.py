@@ -58,5 +58,5 @@ class Training:
                 self._first_epoch = min(epoch, 1.0) if line.epoch else epoch
             step += max(0.0, epoch - self._first_epoch) * total
         if step < MAX_STEP:
-            return Pair("position in the epoch", str(int(step)), role="step")
+            return Pair("position in the epoch", str(int(step)), role="step", of=0 if epoch is not None else total)
         return None

@@ -211,7 +211,7 @@ def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least
     if is_counter(values):
         counts = np.diff(values, prepend=values[0])
     counts = np.maximum(counts, 0.0)
-    half = len(counts) // 2
+    half = max(1, int(np.searchsorted(steps, (steps[0] + steps[-1]) / 2)))
     first, second = float(counts[:half].sum()), float(counts[half:].sum())
     taken = float(steps[-1] - steps[half - 1])  # a row counts the steps since the one before
     share = min(second / taken, 1.0)  # a counter of micro-batches may count several a step

@@ -19,6 +19,7 @@ class Pair:
         preference: the index among the names of the role, 0 best.
         power: the power of ten that a suffix multiplies the number by: 3 for `1K`.
         total: what the number is a part of: 10000 for an accuracy of `9800/10000`; 0 for any other.
+        of: how far a counter goes: 600 for the step of `399/600`; 0 where that is not said.
         blank: whether a blank alone separates the name from the number.
     """
 
@@ -30,6 +31,7 @@ class Pair:
     power: int = 0
     total: int = 0
     blank: bool = False
+    of: int = 0
 
     @property
     def value(self) -> float:

@@ -91,7 +91,7 @@ def _count(number: re.Match[str], counts: list[Pair], out: Line) -> None:
     if not total or not done.isdigit() or max(len(done), len(total)) >= MAX_DIGITS or int(done) > int(total):
         return
     if out.position is None or (not out.known and len(counts) < MAX_COUNTS):
-        counts.append(Pair("epoch", done, number.start("value"), "epoch"))
+        counts.append(Pair("epoch", done, number.start("value"), "epoch", of=int(total)))
         out.position = int(done), int(total)
         out.percent = grammar.PERCENT.match(number.string, number.end()) is not None
 
@@ -103,7 +103,7 @@ def _settle_counts(counts: list[Pair], out: Line) -> None:
     first = counts[0]
     batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
     if batch or len(counts) > 1:
-        out.epoch = Pair("epoch", first.text, first.start, "epoch")
+        out.epoch = Pair("epoch", first.text, first.start, "epoch", of=first.of)
     if batch:
         out.position = None
 
@@ -137,10 +137,13 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
         return None
     suffix = grammar.SUFFIX.match(line, number.end("value"))
     power = grammar.POWERS[suffix[0]] if suffix else 0
-    total = 0
-    if not kind and signed and number["total"] and len(number["total"]) < MAX_DIGITS and grammar.QUALITY.search(name):
-        total = int(number["total"])
-    return Pair(name, text, number.start("value"), kind, preference, power, total, blank=not signed)
+    total = of = 0
+    if number["total"] and len(number["total"]) < MAX_DIGITS:
+        if kind in ("step", "epoch"):
+            of = int(number["total"])
+        elif not kind and signed and grammar.QUALITY.search(name):
+            total = int(number["total"])
+    return Pair(name, text, number.start("value"), kind, preference, power, total, blank=not signed, of=of)
 
 
 def _is_word(key: re.Match[str], name: str, number: re.Match[str]) -> bool:
