@@ -19,6 +19,7 @@ class Pair:
         preference: the index among the names of the role, 0 best.
         power: the power of ten that a suffix multiplies the number by: 3 for `1K`.
         total: what the number is a part of: 10000 for an accuracy of `9800/10000`; 0 for any other.
+        unit: what directly follows the number.
         blank: whether a blank alone separates the name from the number.
     """
 
@@ -29,6 +30,7 @@ class Pair:
     preference: int = 0
     power: int = 0
     total: int = 0
+    unit: str = ""
     blank: bool = False
 
     @property

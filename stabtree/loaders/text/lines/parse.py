@@ -135,12 +135,12 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
         return None
     if kind in ("step", "epoch", "rank") and text[-1].isalpha():
         return None
-    suffix = grammar.SUFFIX.match(line, number.end("value"))
-    power = grammar.POWERS[suffix[0]] if suffix else 0
+    unit = line[number.end() : _past(line, number.end())]
+    power = grammar.POWERS.get(unit, 0)
     total = 0
     if not kind and signed and number["total"] and len(number["total"]) < MAX_DIGITS and grammar.QUALITY.search(name):
         total = int(number["total"])
-    return Pair(name, text, number.start("value"), kind, preference, power, total, blank=not signed)
+    return Pair(name, text, number.start("value"), kind, preference, power, total, unit, blank=not signed)
 
 
 def _is_word(key: re.Match[str], name: str, number: re.Match[str]) -> bool:
