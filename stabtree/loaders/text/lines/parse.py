@@ -69,6 +69,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     _settle_counts(counts, out)
     _take_blank(blank, out)
     _finish(line, out, names, kinds=kinds)
+    _name_apart(line, out, names)
     return out
 
 
@@ -190,6 +191,18 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.metrics.append(pair)
         known = bool(pair.role) and pair.role not in with_role(LABEL)
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
+
+
+def _name_apart(line: str, out: Line, names: Names) -> None:
+    """Give a name that comes again on its line the name of its group: `loss[loss=7.5], tot_loss[loss=7.4]`."""
+    met: set[str] = set()
+    for index, pair in enumerate(out.metrics):
+        name = pair.name
+        if name in met:
+            group = grammar.GROUP.search(line, max(0, pair.start - grammar.MAX_KEY), pair.start)
+            name = f"{group[1]}/{name}" if group else f"{name} ({index + 1})"
+            out.metrics[index] = replace(_named(name, pair.text, names), start=pair.start, unit=pair.unit)
+        met.add(name)
 
 
 def _take_epoch(pair: Pair, out: Line) -> None:
