@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.loaders.text.cells import Dense
+from stabtree.loaders.text.lines import grammar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +38,8 @@ class Placed(NamedTuple):
 def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools) -> Placed:
     """Give the rows of asides the step of the row before; without steps, write their values into that row.
 
-    A value whose cell is taken keeps a row of its own where rows are numbered, and replaces the other one where epochs
-    are: an epoch is one row.
+    Rows that are counted are those of training: what was printed several times between two of them is one value, of
+    which the later counts, or one that is not finite.
 
     Args:
         rows: the rows of the log.
@@ -53,17 +54,15 @@ def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, 
     if not aside.any() or not len(main):
         return Placed(step, epoch, keep)
     at = np.flatnonzero(aside)
-    target = main[np.maximum(np.searchsorted(main, at) - 1, 0)]
     if step.logged[main].any():
         return Placed(_filled(step, main, at), _filled(epoch, main, at), keep)
-    by_epoch = bool(epoch.logged[main].all()) and len(np.unique(epoch.values[main])) == len(main) and not event.any()
-    if by_epoch:
+    target = main[np.maximum(np.searchsorted(main, at) - 1, 0)]
+    if epoch.logged[main].all():
         target = _of_epoch(epoch, main, at, target)
-    left = np.zeros(rows.count, dtype=np.bool_)
-    replaced = sum(_fold(column, at, target, left, replace=by_epoch) for column in dense.values())
-    keep[at] = left[at]
-    notes = (f"Values of one epoch that were printed more than once: {replaced:,}, the later one counts.",)
-    return Placed(step, _filled(epoch, main, at), keep, notes if replaced else ())
+    replaced = sum(_fold(column, at, target) for column in dense.values())
+    keep[at] = False
+    text = f"Values that were printed more than once between two rows of the log: {replaced:,}, the later one counts."
+    return Placed(step, epoch, keep, (text,) if replaced else ())
 
 
 def _filled(axis: Dense, main: Ints, at: Ints) -> Dense:
@@ -79,27 +78,40 @@ def _filled(axis: Dense, main: Ints, at: Ints) -> Dense:
 
 
 def _of_epoch(epoch: Dense, main: Ints, at: Ints, target: Ints) -> Ints:
-    """Return the row of the epoch that an aside names, else the row before it."""
-    order = np.argsort(epoch.values[main], kind="stable")
-    epochs = epoch.values[main][order]
+    """Return the only row of the epoch that an aside names, else the row before it."""
+    epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
     found = np.minimum(np.searchsorted(epochs, epoch.values[at]), len(epochs) - 1)
-    named = epoch.logged[at] & (epochs[found] == epoch.values[at])
-    return np.where(named, main[order][found], target)
+    named = epoch.logged[at] & (epochs[found] == epoch.values[at]) & (counts[found] == 1)
+    return np.where(named, main[first[found]], target)
 
 
-def _fold(column: Dense, at: Ints, target: Ints, left: Bools, *, replace: bool) -> int:
-    """Move the cells of asides into their target rows; mark those that stay, and return how many were replaced."""
+def _fold(column: Dense, at: Ints, target: Ints) -> int:
+    """Move the cells of asides into their target rows; return how many values gave way to another one."""
     values, logged = column
     held = logged[at]
     cells, into = at[held], target[held]
     if not len(cells):
         return 0
-    if replace:
-        taken = int(np.count_nonzero(logged[into])) + len(into) - len(np.unique(into))
-        values[into], logged[into], logged[cells] = values[cells], True, False
-        return taken
-    free, first = np.unique(into, return_index=True)
-    first = first[~logged[free]]
-    values[into[first]], logged[into[first]], logged[cells[first]] = values[cells[first]], True, False
-    left[cells[logged[cells]]] = True
-    return 0
+    several = int(np.count_nonzero(logged[np.unique(into)])) + len(into) - len(np.unique(into))
+    # What is written last counts.
+    order = np.argsort(~np.isfinite(values[cells]), kind="stable")
+    values[into[order]], logged[into], logged[cells] = values[cells[order]], True, False
+    return several
+
+
+def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: list[int]) -> list[str]:
+    """Return the columns that began beside the rows, hold one value in any run, and are no score: they are no series.
+
+    Args:
+        rows: the rows of the log.
+        dense: its columns.
+        starts: the row at which each run begins.
+    """
+    found = []
+    for name in rows.printed_at.keys() & dense.keys():
+        if grammar.QUALITY.search(name) or grammar.HELD_OUT.search(name):
+            continue
+        at = np.flatnonzero(dense[name].logged)
+        if not len(at) or np.bincount(np.searchsorted(starts, at, side="right")).max() <= 1:
+            found.append(name)
+    return found

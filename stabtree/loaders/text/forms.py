@@ -129,7 +129,6 @@ def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
     tokens = list(_TOKEN.finditer(text))
     if not wanted or len(tokens) > MAX_TOKENS or not wanted.keys() <= {token.start() for token in tokens}:
         return None
-    _add_others(wanted, line, {token.start(): token[0] for token in tokens}, rows)
     pattern = _pattern(text, tokens, {start: name for start, (name, _) in wanted.items()})
     found = pattern.fullmatch(text)
     pairs = [wanted[start] for start in sorted(wanted)]
@@ -147,26 +146,14 @@ def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]
     for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
         if pair and pair.start >= 0:
             wanted[pair.start] = name, pair.text
-    metrics = 0
-    for pair in line.metrics:
-        if rows.wanted(pair.name):
-            if pair.start < 0 or pair.power or pair.total:
-                return {}
-            wanted[pair.start] = pair.name, pair.text
-            metrics += pair.role not in ("", "step", "epoch", "rank")
+    kept = [pair for pair in line.metrics if rows.wanted(pair.name)]
+    if not kept or any(pair.start < 0 or pair.power or pair.total for pair in kept):
+        return {}
+    wanted |= {pair.start: (pair.name, pair.text) for pair in kept}
     names = {name for name, _ in wanted.values()}
-    if metrics and len(names) == len(wanted):
+    if len(names) == len(wanted):
         return wanted
     return {}
-
-
-def _add_others(wanted: dict[int, tuple[str, str]], line: Line, numbers: dict[int, str], rows: LogRows) -> None:
-    """Add the numbers to keep under names that nobody knows, as far as they are whole tokens of the line."""
-    names = {name for name, _ in wanted.values()}
-    for pair in line.metrics:
-        if pair.name not in names and pair.name in rows.columns and numbers.get(pair.start) == pair.text:
-            wanted.setdefault(pair.start, (pair.name, pair.text))
-            names.add(pair.name)
 
 
 def _number(text: str | None) -> float | None:

@@ -21,7 +21,7 @@ from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.training import Training
-from stabtree.loaders.text.unread import HARMLESS, Unread
+from stabtree.loaders.text.unread import HARMLESS, UNITS, Unread
 from stabtree.metrics.load import LABEL
 from stabtree.metrics.table import normalize, with_role
 
@@ -114,11 +114,11 @@ class LogReader:
                     return
                 self.chatter.ignore(form)
             if not self._used:
-                self._leave(part, start)
+                self.leave(start, part)
         if self.rows.count == before:
             self.chatter.keep_error(text, number, "", before)
 
-    def _leave(self, text: str, number: int) -> None:
+    def leave(self, number: int, text: str) -> None:
         """Count a line that was not read."""
         self.unread.add(grammar.DIGITS.sub("", text[:MAX_FORM]), text[:MAX_FORM], number)
 
@@ -136,7 +136,7 @@ class LogReader:
         if not setting and (in_block or self._anchor.search(text) or grammar.ASSIGNED.search(text)):
             return False
         if not self.chatter.keep_error(text, number, form, row) and not setting:
-            self._leave(text, number)
+            self.leave(number, text)
         return True
 
     @property
@@ -154,14 +154,14 @@ class LogReader:
 
     def _line(self, text: str, number: int, *, cut: bool) -> bool:
         """Read one line or block; return whether any line like it would hold nothing."""
-        self._used = self._overflow(text)
+        self._used = self._overflow(text, number) or grammar.MODULE.match(text) is not None
         if self._used or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
             return False
         line = self._parsed(text, cut=cut)
         self._used = True
         if line.problem:
             self.skips.add(number, line.problem)
-        elif (line.known and self._metrics(text, line, number)) or self._aside(text, line):
+        elif (line.known and self._metrics(text, line, number)) or self._aside(text, line, number):
             return False
         elif line.is_located and not line.known:
             self._progress(line)
@@ -171,21 +171,21 @@ class LogReader:
             return not line.metrics or line.words > MAX_WORDS
         return False
 
-    def _aside(self, text: str, line: Line) -> bool:
+    def _aside(self, text: str, line: Line, number: int) -> bool:
         """Read a line with values beside those of training; return whether it is one."""
         if not (line.step or line.epoch or self.rows.own or self.rows.head) or line.words > MAX_WORDS:
             return False
         if line.words > 1 and error_words().search(text):
             return False
         pairs = [pair for pair in line.metrics if pair.role not in (*with_role(LABEL), *self._training.role)]
-        if all(HARMLESS.search(pair.name) for pair in pairs):
+        if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
             return False
         if any(pair.name in self._training.names for pair in pairs):
             # What each line of training shows beside its loss was measured elsewhere where there is none.
             pairs = [held_out(pair, self._names) for pair in pairs]
         if line.is_located:
             self._progress(line)
-        self.rows.aside(line, pairs)
+        self.rows.aside(line, pairs, (number, text[:MAX_FORM]))
         return True
 
     def _parsed(self, text: str, *, cut: bool) -> Line:
@@ -223,7 +223,7 @@ class LogReader:
             return line.epoch is not None
         return line.step.name == self._names.step_column or normalize(line.step.name) in grammar.HEADER_STEPS
 
-    def _overflow(self, text: str) -> bool:
+    def _overflow(self, text: str, number: int) -> bool:
         """Read a line that reports a skipped step or a gradient norm of NaN; return whether it does."""
         # Looking for a word is far cheaper than for a pattern.
         if any(word in text for word in grammar.OVERFLOW_WORDS):
@@ -239,7 +239,8 @@ class LogReader:
             return True
         if "kip" in text and self.rows.own and grammar.SKIPPED.search(text):
             self._skipped += 1
-            self.rows.skipped(parse(text, self._names).step, self._skipped)
+            step = parse(text, self._names).step
+            self.rows.skipped(step, self._skipped, (number, text[:MAX_FORM]))
             return True
         return False
 

@@ -59,6 +59,7 @@ class LogRows:
         events: rows that are overflows, not lines of metrics.
         asides: rows of values that were printed beside those of training, and may name no step.
         aside_steps: the steps that these name, by how they spell them.
+        printed_at: the number and the text of the first line of each column that began in an aside.
     """
 
     names: Names
@@ -71,6 +72,7 @@ class LogRows:
     events: array[int] = field(default_factory=lambda: array("q"))
     asides: array[int] = field(default_factory=lambda: array("q"))
     aside_steps: dict[str, Cells] = field(default_factory=dict)
+    printed_at: dict[str, tuple[int, str]] = field(default_factory=dict)
     step_names: Counter[str] = field(default_factory=Counter)
     head: OpenRow | None = None
     head_name: str = "step"
@@ -85,8 +87,8 @@ class LogRows:
 
     @property
     def own(self) -> int:
-        """The number of rows that are no asides."""
-        return self.count - len(self.asides)
+        """The number of rows that are neither overflows nor asides."""
+        return self.count - len(self.asides) - len(self.events)
 
     def is_aside(self) -> Bools:
         """Return which rows are asides, bool (n,)."""
@@ -172,8 +174,14 @@ class LogRows:
     def _set(self, name: str, row: int, value: float) -> None:
         self.cells.setdefault(name, Cells()).set(row, value)
 
-    def aside(self, line: Line, pairs: Iterable[Pair]) -> None:
-        """Add values that were printed beside the rows of training, at the step that the line or its header names."""
+    def aside(self, line: Line, pairs: Iterable[Pair], printed: tuple[int, str]) -> None:
+        """Add values that were printed beside the rows of training, at the step that the line or its header names.
+
+        Args:
+            line: where the line says that it is.
+            pairs: its values.
+            printed: its number and its text.
+        """
         row = self.count
         self.count += 1
         self.asides.append(row)
@@ -187,16 +195,18 @@ class LogRows:
         if epoch is not None:
             self.roles["epoch"].set(row, epoch)
         for pair in pairs:
+            if pair.name not in self.columns:
+                self.printed_at[pair.name] = printed
             if self.wanted(pair.name):
                 self._set(pair.name, row, pair.value)
 
-    def skipped(self, step: Pair | None, count: int) -> None:
+    def skipped(self, step: Pair | None, count: int, printed: tuple[int, str]) -> None:
         """Count a step whose update was left out, which its message may name; there was none up to the first."""
         name = self.names.column("skipped_steps")
         named = replace(step, name=self.step_name()) if step else None
         if count == 1:
             self._set(name, 0, 0.0)
-        self.aside(Line(step=named), [Pair(name, str(count))])
+        self.aside(Line(step=named), [Pair(name, str(count))], printed)
 
     def header(self, line: Line) -> None:
         """Read a line that names a step and nothing else: of the lines below it, or of those above."""
@@ -268,7 +278,7 @@ class LogRows:
         names = Counter(self.step_names)
         for block in self.blocks:
             names[block.step_name] += len(block.rows)
-        if not names:
+        if not self.own:
             names.update({name: len(cells.rows) for name, cells in self.aside_steps.items()})
         if names:
             return names.most_common(1)[0][0]
@@ -278,7 +288,7 @@ class LogRows:
         """Return the step of each row, of asides those that are spelled like those of the other rows."""
         values, logged = self.dense("step")
         beside = self.aside_steps.get(self.step_name())
-        if beside:
+        if beside and (logged.any() or not self.own):
             at = np.frombuffer(beside.rows, dtype=np.int64)
             values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
         return Dense(values, logged)

@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
-from stabtree.loaders.text.asides import place
+from stabtree.loaders.text.asides import place, printed_once
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, summaries, unrounded
 from stabtree.loaders.text.lines.grammar import role
@@ -81,6 +81,9 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         log = replace(log, step=step, notes=(*log.notes, epochs_note("The steps", len(starts))))
         starts = [0]
         log = replace(log, planned={})
+    for name in printed_once(log.rows, log.dense, starts):
+        del log.dense[name], log.rows.columns[name]
+        reader.leave(*log.rows.printed_at[name])
     ends = [*starts[1:], log.rows.count]
     parts = []
     for number, (begin, end) in enumerate(zip(starts, ends, strict=True), 1):

@@ -21,6 +21,8 @@ HARMLESS = re.compile(
     re.IGNORECASE,
 )
 
+UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
+
 
 @dataclass(slots=True)
 class Unread:
@@ -44,7 +46,7 @@ class Unread:
                 self._kinds[form] = []
         elif known is None and len(self._kinds) < MAX_KINDS:
             self._kinds[form] = [1, number]
-            self._examples[form] = text
+            self._examples[form] = text[: 2 * MAX_EXAMPLE]
         elif known is None:
             self.others += 1
 

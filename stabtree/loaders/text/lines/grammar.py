@@ -65,6 +65,9 @@ QUALITY = re.compile(
     re.IGNORECASE,
 )
 
+# The group that a value stands in.
+GROUP = re.compile(r"([^\W\d]\w*)[\[({][^\[\](){}]*$")
+
 # What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
 # Steps that are counted within an epoch if the line names one before them.
@@ -79,7 +82,6 @@ ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 # What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
 # Counters of some trainers are rounded for people: `step:1K smpl:13K`, `2.5M`.
-SUFFIX = re.compile(r"[KkMB](?![\w/%])")
 POWERS = {"K": 3, "k": 3, "M": 6, "B": 9}
 # Names that a blank alone separates from a number: `v_loss 2.0e+00`, `acc 0.61 (0.58)`, not `after 0.5`.
 WORD = re.compile(r"[^\W\d][\w./%@-]*")
@@ -123,6 +125,8 @@ CODE = re.compile(
     r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)"
     r"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
 )
+# A part of a model as PyTorch prints it: `(conv1): Conv2d(3, 64, kernel_size=(7, 7))`.
+MODULE = re.compile(r"\s*\([\w.-]{1,60}\):? ?(?:\d+ x )?[A-Z]\w*\(")
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 
 # Every line of metrics contains one of these.

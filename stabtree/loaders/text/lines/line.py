@@ -20,6 +20,7 @@ class Pair:
         power: the power of ten that a suffix multiplies the number by: 3 for `1K`.
         total: what the number is a part of: 10000 for an accuracy of `9800/10000`; 0 for any other.
         of: how far a counter goes: 600 for the step of `399/600`; 0 where that is not said.
+        unit: what directly follows the number.
         blank: whether a blank alone separates the name from the number.
     """
 
@@ -30,6 +31,7 @@ class Pair:
     preference: int = 0
     power: int = 0
     total: int = 0
+    unit: str = ""
     blank: bool = False
     of: int = 0
 

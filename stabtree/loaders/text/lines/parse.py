@@ -69,6 +69,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     _settle_counts(counts, out)
     _take_blank(blank, out)
     _finish(line, out, names, kinds=kinds)
+    _name_apart(line, out, names)
     return out
 
 
@@ -135,15 +136,15 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
         return None
     if kind in ("step", "epoch", "rank") and text[-1].isalpha():
         return None
-    suffix = grammar.SUFFIX.match(line, number.end("value"))
-    power = grammar.POWERS[suffix[0]] if suffix else 0
+    unit = line[number.end() : _past(line, number.end())]
+    power = grammar.POWERS.get(unit, 0)
     total = of = 0
     if number["total"] and len(number["total"]) < MAX_DIGITS:
         if kind in ("step", "epoch"):
             of = int(number["total"])
         elif not kind and signed and grammar.QUALITY.search(name):
             total = int(number["total"])
-    return Pair(name, text, number.start("value"), kind, preference, power, total, blank=not signed, of=of)
+    return Pair(name, text, number.start("value"), kind, preference, power, total, unit, blank=not signed, of=of)
 
 
 def _is_word(key: re.Match[str], name: str, number: re.Match[str]) -> bool:
@@ -193,6 +194,18 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.metrics.append(pair)
         known = bool(pair.role) and pair.role not in with_role(LABEL)
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
+
+
+def _name_apart(line: str, out: Line, names: Names) -> None:
+    """Give a name that comes again on its line the name of its group: `loss[loss=7.5], tot_loss[loss=7.4]`."""
+    met: set[str] = set()
+    for index, pair in enumerate(out.metrics):
+        name = pair.name
+        if name in met:
+            group = grammar.GROUP.search(line, max(0, pair.start - grammar.MAX_KEY), pair.start)
+            name = f"{group[1]}/{name}" if group else f"{name} ({index + 1})"
+            out.metrics[index] = replace(_named(name, pair.text, names), start=pair.start, unit=pair.unit)
+        met.add(name)
 
 
 def _take_epoch(pair: Pair, out: Line) -> None:
