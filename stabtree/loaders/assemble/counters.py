@@ -44,8 +44,8 @@ def settle(table: Table, names: Names) -> Table:
         within = _within(table, name, steps, epochs, names)
         if within:
             return within
-        others = [other for other in (*epochs, *candidates) if other[0] != name]
-        if not _is_length(steps, others):
+        others = [column for other, column in (*epochs, *candidates) if other != name]
+        if not _is_length(table, steps, others, names):
             return replace(table, counter=name)
         shown = clean(name, 40)
         notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
@@ -83,11 +83,13 @@ def _within(
     return None
 
 
-def _is_length(steps: Floats, others: list[tuple[str, Column]]) -> bool:
-    """Return whether a column goes up and down, while one of the others counts or by itself."""
-    if any(_is_full(column) and is_length(steps, column.values) for _, column in others):
+def _is_length(table: Table, steps: Floats, others: list[Column], names: Names) -> bool:
+    """Return whether a column goes up and down in the rows with the loss, while another one counts or by itself."""
+    loss = _loss(table, names)
+    rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
+    if any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others):
         return True
-    return is_no_count(steps)
+    return is_no_count(steps[rows])
 
 
 def axis_of(table: Table, names: Names) -> Floats | None:

@@ -19,6 +19,8 @@ APART, BEYOND_DOUBT = 4.0, 3.0
 SECOND_DIFFERENCE = 1.65
 # How far back from the last level to the first one a value is: nearer to the first, or beyond doubt.
 BACK, SURELY_BACK = 0.5, 0.75
+# What goes on from the last level moves by no larger share of the way back, if by more than from row to row.
+GOES_ON = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +68,28 @@ class Level:
             return 0
         if np.isfinite(now).all() and np.isfinite(start).all() and not np.isfinite(last).any():
             return 2  # what goes on from a NaN stays one
+        # A steep start is seen in its first value alone.
+        if self._compare(now[:1], start[:1], last) > 1:
+            return 2
+        return self._compare(now, start, last)
+
+    def _compare(self, now: Floats, start: Floats, last: Floats) -> int:
         now, start, last = (part[np.isfinite(part)] for part in (now, start, last))
         if not (len(now) and len(start) and len(last)):
             return 0
-        return self._compare(median(now), median(start), median(last), len(now))
-
-    def _compare(self, now: float, start: float, last: float, rows: int) -> int:
-        apart = APART * self.noise / rows**0.5
-        gap = abs(start - last)
-        if gap <= apart or not np.isfinite(gap):
+        apart = APART * self.noise / len(now) ** 0.5
+        before = median(last)
+        gap = median(start) - before
+        if abs(gap) <= apart or not np.isfinite(gap):
             return 0
-        back = (now - last) / (start - last)
-        certain = 2 if gap > BEYOND_DOUBT * apart else 1
-        if back >= BACK:
-            return certain if back >= SURELY_BACK else 1
-        return -certain if back <= 1 - SURELY_BACK else -1
+        moved = median(now) - before
+        certain = 2 if abs(gap) > BEYOND_DOUBT * apart else 1
+        if moved / gap >= BACK:
+            return certain if moved / gap >= SURELY_BACK else 1
+        usual = float(np.abs(np.diff(last)).max(initial=0.0))
+        if abs(moved) <= max(apart, 2 * usual, GOES_ON * abs(gap)):
+            return -certain
+        return -1 if moved / gap > -BACK else 0  # elsewhere than both
 
 
 def _noise(values: Floats) -> float:

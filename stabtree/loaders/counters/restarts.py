@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.loaders.counters.levels import Level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stabtree.common.lazy import Floats
-    from stabtree.loaders.counters.levels import Level
 
 SURE, LIKELY, GUESS = "sure", "likely", "guess"
 # More restarts than this are no runs of one file.
@@ -28,6 +28,8 @@ LATE = 1.5
 INTERVAL_ROWS = 50
 # No question is answered for a run with fewer rows.
 MIN_JUDGED = 8
+# An attempt that was given up is followed by a run of so many times its rows; two of about one length both ended.
+MUCH_LONGER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +146,38 @@ def _epochs(evidence: Evidence, stretches: list[int]) -> Restarts | None:
     votes = [_outcome(evidence, 0, *triple) for triple in asked]
     if votes and 2 * sum(vote > 0 for vote in votes) >= len(votes):
         return None
-    runs = [0]
-    for stretch, row, end in triples if len(triples) <= MAX_RUNS else ():
-        if _outcome(evidence, runs[-1], stretch, row, end) > 1:
-            runs.append(row)
+    runs = _runs_of_epochs(evidence, triples) if len(triples) <= MAX_RUNS else [0]
     epochs = tuple(row for row in stretches[1:-1] if row not in set(runs))
     sure = SURE if all(votes) else LIKELY if any(votes) else GUESS
     why = "the loss goes on" if any(votes) else "all are of one length"
     return Restarts(tuple(runs), epochs, _meaning(len(runs) - 1, len(epochs), sure, why))
+
+
+def _runs_of_epochs(evidence: Evidence, triples: list[tuple[int, int, int]]) -> list[int]:
+    """Return the rows at which runs begin that have the same number of epochs, but the last one, which may be cut."""
+    runs, epochs = [0], [0]
+    usual = _by_stretch(evidence, triples)
+    for index, (stretch, row, end) in enumerate(triples, 1):
+        back = usual is None or usual.vote(epochs[-1], index - 1, index, index + 1) > 0
+        if back and _outcome(evidence, runs[-1], stretch, row, end) > 1:
+            runs.append(row)
+            epochs.append(index)
+    counts = np.diff([*epochs, len(triples) + 1])
+    if len(counts) > 1 and (counts[:-1] == counts[0]).all() and counts[-1] <= counts[0] > 1:
+        return runs
+    return [0]
+
+
+def _by_stretch(evidence: Evidence, triples: list[tuple[int, int, int]]) -> Level | None:
+    """Return the level of each stretch, whose scatter is that from epoch to epoch; None for too few."""
+    if len(triples) < MIN_JUDGED or not evidence.outcomes:
+        return None
+    edges = [0, *(row for _, row, _ in triples), len(evidence.axis)]
+    level = evidence.outcomes[0]
+    bounds = np.searchsorted(level.rows, edges).tolist()
+    parts = [level.values[begin:end] for begin, end in pairwise(bounds)]
+    medians = np.array([median(part) if len(part) else np.nan for part in parts])
+    return Level.of(medians, np.isfinite(medians))
 
 
 def _outcome(evidence: Evidence, begin: int, stretch: int, row: int, end: int) -> int:
@@ -168,8 +194,10 @@ def _each(evidence: Evidence, stretches: list[int]) -> Restarts:
     votes: dict[int, int] = {}
     begin = 0
     for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
-        votes[row] = _vote(evidence, begin, stretch, row, end)
-        if votes[row] >= 0:
+        vote = _vote(evidence, begin, stretch, row, end)
+        # Another run is what a counter usually starts again for; that it is none must be beyond doubt.
+        votes[row] = 0 if vote == -1 else vote
+        if vote > -2:
             begin = row
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     usual = 1 if fresh >= on else -1
@@ -210,7 +238,7 @@ def _meaning(runs: int, epochs: int, sure: str, why: str) -> str:
 
 
 def abandoned(evidence: Evidence, runs: Sequence[int]) -> tuple[int, ...]:
-    """Return which runs are attempts that were given up: too short to judge, and done again by the next run.
+    """Return which runs are attempts that were given up: too short to judge, and done again by a far longer one.
 
     What is not finite in them is evidence, so that such an attempt is none.
 
@@ -219,12 +247,15 @@ def abandoned(evidence: Evidence, runs: Sequence[int]) -> tuple[int, ...]:
         runs: the rows at which the runs begin.
     """
     axis, found = evidence.axis, []
-    edges = [*runs, len(axis)]
-    for index, ((begin, end), (_, after)) in enumerate(pairwise(pairwise(edges))):
-        again = axis[end] <= axis[begin] and axis[end:after].max() >= axis[begin:end].max()
+    later = (len(axis), len(axis))
+    for index, (begin, end) in reversed([*enumerate(pairwise([*runs, len(axis)]))]):
+        after = axis[slice(*later)]
+        again = MUCH_LONGER * (end - begin) <= len(after) and axis[begin] >= after[0] and axis[end - 1] <= after.max()
         finite = all(level.is_finite(begin, end) for level in evidence.outcomes)
         if end - begin < MIN_JUDGED and again and finite:
             found.append(index)
+        else:
+            later = (begin, end)
     return tuple(found)
 
 
@@ -247,5 +278,5 @@ def running_on(steps: Floats, epochs: Sequence[int], runs: Sequence[int]) -> Flo
         else:
             added = previous - float(part[0])
         counted[begin:end] = part + added
-        previous = float(counted[begin:end].max()) + (_interval(part) or 1.0)
+        previous = float(counted[begin:end].max()) + max(1.0, np.ceil(_interval(part)))
     return counted

@@ -83,17 +83,17 @@ def is_length(values: Floats, other: Floats) -> bool:
 
     Args:
         values: float64 (n,), the column.
-        other: float64 (n,), the one that may count.
+        other: float64 (n,), the one that may count rows.
     """
     if len(values) < LENGTH_ROWS or not np.isfinite(other).all() or (other != np.floor(other)).any():
         return False
-    rises = np.diff(other)
+    rises = np.diff(other) > 0
     # An appended run begins again.
-    if np.count_nonzero(rises <= 0) > (1 - MIN_SHARE) * len(rises):
+    if np.count_nonzero(~rises) > (1 - MIN_SHARE) * len(rises):
         return False
-    back = np.diff(values) <= 0
-    inside = back[rises > 0]
-    return bool(np.count_nonzero(inside) > LENGTH_SHARE * len(inside))
+    changes = np.diff(values)[rises]
+    falls = np.count_nonzero(changes < 0) > LENGTH_SHARE * len(changes)
+    return bool(falls or not changes.any())
 
 
 def is_no_count(values: Floats) -> bool:
@@ -125,7 +125,7 @@ def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
     if epoch is None or (step[1:] >= step[:-1]).all():
         return step
     with np.errstate(over="ignore", invalid="ignore"):
-        ordered = step + epoch * (step.max() + 1.0)
+        ordered = step + (epoch - min(epoch.min(), 1.0)) * (step.max() + 1.0)
     return ordered if np.isfinite(ordered).all() else step
 
 
