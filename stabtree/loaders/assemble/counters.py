@@ -77,7 +77,7 @@ def _within(
             table,
             columns={**table.columns, name: replace(column, values=counted)},
             counter=name,
-            restarts=f"starts again in each {shown!r} = epochs, sure; not runs: {shown!r} goes on",
+            restarts="; ".join(filter(None, (f"starts again in each {shown!r} = epochs, sure", table.restarts))),
             notes=(*table.notes, text),
         )
     return None

@@ -122,7 +122,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     gone = frozenset(abandoned(evidence, found.runs))
     if len(runs) == 1:
         return (table,)
-    return _attempts(table, axis, runs, gone)
+    return _attempts(table, axis, runs, gone, names)
 
 
 def _counted_on(table: Table, epochs: list[int], runs: list[int]) -> Table:
@@ -138,7 +138,9 @@ def _counted_on(table: Table, epochs: list[int], runs: list[int]) -> Table:
     return replace(table, columns=columns, notes=(*table.notes, note))
 
 
-def _attempts(table: Table, axis: Floats, runs: list[int], gone: frozenset[int]) -> tuple[Table, ...]:
+def _attempts(
+    table: Table, axis: Floats, runs: list[int], gone: frozenset[int], names: Names
+) -> tuple[Table, ...]:
     """Return a table for each run that begins at one of some rows but those that were given up."""
     tables: list[Table] = []
     notes: list[str] = []
@@ -151,7 +153,8 @@ def _attempts(table: Table, axis: Floats, runs: list[int], gone: frozenset[int])
         keep[begin:end] = True
         number = len(tables) + 1
         own = _rows_of(table, keep, str(number) if count > 1 else "")
-        tables.append(replace(own, notes=(*own.notes, *attempt(number, count, begin), *notes)))
+        own = replace(own, notes=(*own.notes, *attempt(number, count, begin), *notes), counter=None)
+        tables.append(settle(own, names))
         notes = []
     return tuple(tables)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from stabtree.loaders.counters.levels import Level
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.common.lazy import Floats
+    from stabtree.common.lazy import Floats, Ints
 
 SURE, LIKELY, GUESS = "sure", "likely", "guess"
 # More restarts than this are no runs of one file.
@@ -24,6 +24,8 @@ MIN_EPOCHS = 3
 MAX_ASKED = 200
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
 LATE = 1.5
+# An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
+MAX_REPEATED = 0.1
 # An interval is known from so many rows.
 INTERVAL_ROWS = 50
 # No question is answered for a run with fewer rows.
@@ -67,21 +69,31 @@ class Restarts:
 def classify(evidence: Evidence) -> Restarts:
     """Decide for a file what it means where its counter goes back."""
     axis = evidence.axis
-    back = np.flatnonzero(axis[1:] < axis[:-1]) + 1
+    back = _back(evidence)
     if not len(back):
         return Restarts()
     starts = _starts(evidence, back.tolist())
     if not starts:
         return Restarts(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
     stretches = [0, *starts, len(axis)]
-    regular = len(starts) == len(back) and _is_regular(axis, stretches)
-    if regular and not evidence.passes:
-        found = _epochs(evidence, stretches)
+    if len(starts) == len(back) and not evidence.passes:
+        begun = _attempts_before(axis, stretches)
+        found = _epochs(evidence, stretches[begun:]) if _is_regular(axis, stretches[begun:]) else None
         if found:
-            return found
+            return replace(found, runs=(*stretches[:begun], *found.runs))
     if len(starts) > MAX_RUNS:
         return Restarts(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
     return _each(evidence, stretches)
+
+
+def _back(evidence: Evidence) -> Ints:
+    """Return the rows at which the counter goes back, or stays at its start where each row should be another epoch."""
+    changes = np.diff(evidence.axis)
+    back = changes < 0
+    again = changes == 0
+    if evidence.passes and np.count_nonzero(again) <= MAX_REPEATED * len(again):
+        back |= again
+    return np.flatnonzero(back) + 1
 
 
 def _starts(evidence: Evidence, back: list[int]) -> list[int]:
@@ -131,6 +143,17 @@ def _repeats(axis: Floats, begin: int, stretch: int, row: int) -> bool:
     return bool(np.isin(axis[stretch:row], axis[row : 2 * row - stretch + INTERVAL_ROWS]).any())
 
 
+def _attempts_before(axis: Floats, stretches: list[int]) -> int:
+    """Return how many stretches at the start are attempts of a few rows, shorter than the next one."""
+    count = 0
+    while count + MIN_EPOCHS < len(stretches) - 1:
+        begin, end, after = stretches[count : count + 3]
+        if end - begin >= MIN_JUDGED or axis[end - 1] >= axis[after - 1]:
+            break
+        count += 1
+    return count
+
+
 def _is_regular(axis: Floats, stretches: list[int]) -> bool:
     """Return whether all stretches cover the same steps but the last one, which may be cut short."""
     if len(stretches) - 1 < MIN_EPOCHS:
@@ -143,10 +166,10 @@ def _epochs(evidence: Evidence, stretches: list[int]) -> Restarts | None:
     """Return the epochs of stretches of one length, and the runs among them; None where they are all runs."""
     triples = list(zip(stretches, stretches[1:], stretches[2:], strict=False))
     asked = triples[:: 1 + len(triples) // MAX_ASKED]
-    votes = [_outcome(evidence, 0, *triple) for triple in asked]
+    votes = [_outcome(evidence, stretches[0], *triple) for triple in asked]
     if votes and 2 * sum(vote > 0 for vote in votes) >= len(votes):
         return None
-    runs = _runs_of_epochs(evidence, triples) if len(triples) <= MAX_RUNS else [0]
+    runs = _runs_of_epochs(evidence, triples) if len(triples) <= MAX_RUNS else [stretches[0]]
     epochs = tuple(row for row in stretches[1:-1] if row not in set(runs))
     sure = SURE if all(votes) else LIKELY if any(votes) else GUESS
     why = "the loss goes on" if any(votes) else "all are of one length"
@@ -155,24 +178,27 @@ def _epochs(evidence: Evidence, stretches: list[int]) -> Restarts | None:
 
 def _runs_of_epochs(evidence: Evidence, triples: list[tuple[int, int, int]]) -> list[int]:
     """Return the rows at which runs begin that have the same number of epochs, but the last one, which may be cut."""
-    runs, epochs = [0], [0]
-    usual = _by_stretch(evidence, triples)
+    first = triples[0][0]
+    runs, epochs = [first], [0]
     for index, (stretch, row, end) in enumerate(triples, 1):
-        back = usual is None or usual.vote(epochs[-1], index - 1, index, index + 1) > 0
-        if back and _outcome(evidence, runs[-1], stretch, row, end) > 1:
+        if _outcome(evidence, runs[-1], stretch, row, end) > 1:
             runs.append(row)
             epochs.append(index)
     counts = np.diff([*epochs, len(triples) + 1])
-    if len(counts) > 1 and (counts[:-1] == counts[0]).all() and counts[-1] <= counts[0] > 1:
-        return runs
-    return [0]
+    if len(runs) == 1 or (counts[:-1] != counts[0]).any() or counts[-1] > counts[0] or counts[0] == 1:
+        return [first]
+    # Two may be one that jumped by chance; what is back by the scatter from epoch to epoch is none.
+    usual = _by_stretch(evidence, triples) if len(runs) == 2 else None
+    if usual and usual.vote(0, 0, epochs[1], len(triples) + 1) <= 0:
+        return [first]
+    return runs
 
 
 def _by_stretch(evidence: Evidence, triples: list[tuple[int, int, int]]) -> Level | None:
     """Return the level of each stretch, whose scatter is that from epoch to epoch; None for too few."""
     if len(triples) < MIN_JUDGED or not evidence.outcomes:
         return None
-    edges = [0, *(row for _, row, _ in triples), len(evidence.axis)]
+    edges = [triples[0][0], *(row for _, row, _ in triples), len(evidence.axis)]
     level = evidence.outcomes[0]
     bounds = np.searchsorted(level.rows, edges).tolist()
     parts = [level.values[begin:end] for begin, end in pairwise(bounds)]
@@ -193,16 +219,19 @@ def _each(evidence: Evidence, stretches: list[int]) -> Restarts:
     """Decide for each restart by itself; those that can't be decided are like the others."""
     votes: dict[int, int] = {}
     begin = 0
+    lasts, counts = np.unique(evidence.axis[np.array(stretches[1:]) - 1], return_counts=True)
+    usual = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
     for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
         vote = _vote(evidence, begin, stretch, row, end)
-        # Another run is what a counter usually starts again for; that it is none must be beyond doubt.
-        votes[row] = 0 if vote == -1 else vote
-        if vote > -2:
+        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
+        # many steps as elsewhere.
+        votes[row] = 0 if vote == -1 and evidence.axis[row - 1] not in usual else vote
+        if votes[row] >= 0:
             begin = row
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
-    usual = 1 if fresh >= on else -1
-    runs = (0, *(row for row, vote in votes.items() if (vote or usual) > 0))
-    epochs = tuple(row for row, vote in votes.items() if (vote or usual) < 0)
+    other = 1 if fresh >= on else -1
+    runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))
+    epochs = tuple(row for row, vote in votes.items() if (vote or other) < 0)
     sure = LIKELY
     if not fresh + on:
         sure = GUESS

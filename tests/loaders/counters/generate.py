@@ -211,7 +211,7 @@ def logs(seed: int, count: int) -> list[Log]:
     found = []
     for _ in range(count):
         found += [appended(random, counter) for counter in COUNTERS]
-        found += [given_up(random, counter) for counter in COUNTERS]
+        found += [given_up(random, counter) for counter in COUNTERS if counter is not by_rows_of_epoch]
         found += [resumed(random, counter) for counter in RESUMED]
         found.append(episodes(random))
     return found
