@@ -69,6 +69,7 @@ class FileUse:
         skipped: the first lines that could not be read (at most 20).
         skipped_count: the number of all such lines.
         steps_from: what the steps were read from.
+        restarts: what it means where that starts again, how sure this is, and what was rejected.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
         unread: the lines of a text log that hold numbers and were not read, by kind.
     """
@@ -80,6 +81,7 @@ class FileUse:
     skipped: tuple[Skipped, ...] = ()
     skipped_count: int = 0
     steps_from: str = ""
+    restarts: str = ""
     lost_share: float = 0.0
     unread: tuple[UnreadKind, ...] = ()
 

@@ -154,6 +154,8 @@ def _steps(page: Page, run: Run) -> None:
         origin = ", ".join(dict.fromkeys(source.steps_from for source in run.sources))
         span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
         _fact(page, "range", [(span, "number"), (f", from {clean(origin, 60)}", "")])
+        for meaning in dict.fromkeys(source.restarts for source in run.sources if source.restarts):
+            _fact(page, "restarts", [(f"{clean(origin, 60)} {clean(meaning, 200)}", "")])
     by_interval: dict[str, dict[str, None]] = {}
     for metric, series in run.series.items():
         group, slash, _ = metric.partition("/")
@@ -281,7 +283,7 @@ def _series(metric: str, series: Series) -> dict[str, Any]:
 def _source_dict(source: FileUse) -> dict[str, Any]:
     columns = ("name", "metric", "why", "logged", "first", "last", "nonfinite", "misread")
     return {
-        **picked(source, "path", "format", "rows", "steps_from"),
+        **picked(source, "path", "format", "rows", "steps_from", "restarts"),
         "columns": [picked(use, *columns) for use in source.columns],
         "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
         **picked(source, "skipped_count", "lost_share"),

@@ -104,7 +104,7 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
     """Return why a column with a known name was not used; nothing if it was."""
     if not column.count:
         return "never logged"
-    used = plan.used[role]
+    used = plan.used.get(role, name)
     if used != name:
         names = plan.columns[role]
         why = ", which has far more values" if names.index(used) > names.index(name) else ""
