@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
+from stabtree.metrics.ranking import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -160,6 +161,7 @@ class Run:
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
         others: the series of numbers that no metric names, by the name of their column; questions ask for metrics
             and never see them.
+        loss_ranking: the columns that could be the training loss, the one that was taken first.
     """
 
     name: str
@@ -181,6 +183,7 @@ class Run:
     places: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Series] = field(default_factory=dict)
     goes_on: bool = False
+    loss_ranking: Ranking = field(default_factory=Ranking)
 
     def has(self, name: str) -> bool:
         """Return whether a metric was logged, whole or by group, or whether there are any `lines` or a `rerun`.
