@@ -159,8 +159,7 @@ class Run:
         places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
         goes_on: whether it is a stretch of a log that has later rows.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
-        others: the series of numbers that no metric names, by the name of their column; questions ask for metrics
-            and never see them.
+        others: the series that no metric names, by the name of their column; no question sees them.
         loss_ranking: the columns that could be the training loss, the one that was taken first.
     """
 
