@@ -16,10 +16,10 @@ from stabtree.loaders.text.lines.parse import held_out, parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
-from stabtree.loaders.text.plan import Plan
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
+from stabtree.loaders.text.totals import Totals
 from stabtree.loaders.text.training import Training
 from stabtree.loaders.text.unread import HARMLESS, UNITS, Unread
 from stabtree.metrics.metric import Role
@@ -63,7 +63,7 @@ class LogReader:
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
         self._code = False
-        self.plan = Plan()
+        self.totals = Totals()
         self._printed = PrintedSettings(names)
         self._skipped = 0
         self._used = False
@@ -211,7 +211,7 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if line.words <= 1 and self._is_header(line):
             self.rows.header(line)
-            self.plan.saw(line)
+            self.totals.saw(line)
             self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
@@ -260,7 +260,7 @@ class LogReader:
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
-        self.plan.saw(line)
+        self.totals.saw(line)
         self._forms.learn(text, line)
         return True
 
