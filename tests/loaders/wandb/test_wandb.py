@@ -151,7 +151,7 @@ def test_a_summary_with_a_nan_is_one(tmp_path: Path) -> None:
     for path in (place, place / "files" / "wandb-summary.json", write(tmp_path, final, "copied.json")):
         found = diagnose(load_run(path))
         assert found.verdict == "critical"
-        assert found.findings[0].evidence[0].text == "final train/loss: NaN"
+        assert found.findings[0].evidence[0].text.lower() == "final train/loss: nan"
 
 
 def linked(folder: Path) -> Path:
