@@ -12,6 +12,7 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
 from stabtree.loaders.assemble.counters import settle
 from stabtree.loaders.assemble.misread import misread
+from stabtree.loaders.assemble.placeholders import with_written_nan
 from stabtree.loaders.assemble.roles.choice import choose
 from stabtree.loaders.assemble.roles.loss_parts import with_total
 from stabtree.loaders.assemble.roles.uses import Plan, column_uses
@@ -87,6 +88,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
+    table = with_written_nan(table, names)
     table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:

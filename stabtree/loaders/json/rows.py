@@ -16,7 +16,7 @@ from stabtree.run import NEW_RUN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
@@ -59,6 +59,7 @@ class JsonRows:
         keys: every key that was met and whether its cells are kept, in the order of first appearance.
         config: configuration found among the rows.
         notes: settings of the wrong kind.
+        written: whether a None was written as null; in memory it is nothing.
         others: how many rows each earlier run of the file had, which are left out.
     """
 
@@ -69,6 +70,7 @@ class JsonRows:
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
+    written: bool = True
     _begins: bool = False
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
@@ -188,7 +190,7 @@ class JsonRows:
     def _held(self, name: str) -> _Cells:
         if name not in self._cells:
             progress = self.names.role(name) == "step"
-            self._cells[name] = _Cells(builder_of(name, self.names), progress)
+            self._cells[name] = _Cells(replace(builder_of(name, self.names), nulls=self.written), progress)
         return self._cells[name]
 
     def columns(self) -> dict[str, Column | None]:
@@ -245,16 +247,21 @@ class JsonRows:
         if len(indices) == self.count and (indices[1:] > indices[:-1]).all():
             return sparse
         values = np.zeros(self.count)
-        logged = np.zeros(self.count, dtype=np.bool_)
         # Of a key that a row holds twice, flat and nested, the later cell is kept.
         values[indices] = sparse.values
-        logged[indices] = sparse.mask
-        found = replace(sparse, values=values, logged=logged)
-        if sparse.garbled is None:
-            return found
-        garbled = np.zeros(self.count, dtype=np.bool_)
-        garbled[indices] = sparse.garbled
-        return replace(found, garbled=garbled)
+        return replace(
+            sparse,
+            values=values,
+            logged=self._spread(sparse.mask, indices),
+            garbled=None if sparse.garbled is None else self._spread(sparse.garbled, indices),
+            blank=None if sparse.blank is None else self._spread(sparse.blank, indices),
+        )
+
+    def _spread(self, cells: Bools, indices: Ints) -> Bools:
+        """Return flags of the cells of one key over all rows, false elsewhere."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[indices] = cells
+        return found
 
 
 def _by_keys(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:

@@ -190,7 +190,8 @@ class LogReader:
 
     def _parsed(self, text: str, *, cut: bool) -> Line:
         line = parse(text, self._names, kinds=self.rows.kinds)
-        if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:
+        nan = "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss
+        if nan or self._training.breaks_off(text, line, self.losses):
             line.metrics.append(Pair(self._training.name, "nan", role="loss"))
             line.known, line.problem = True, ""
         if cut:

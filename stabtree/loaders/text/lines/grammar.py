@@ -136,7 +136,11 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
+# A word for nothing in place of a number; behind a blank alone a dash is none, and nowhere one before a number.
+NOTHING = r"(?:\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)|\s+(?:none|null|n/a|na))(?![\w.]|\s*[-\d.])"
+LOSS_WITHOUT_NUMBER = re.compile(
+    rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
+)
 
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
