@@ -89,7 +89,8 @@ def _without_course(table: Table, names: Names) -> Table:
 
 def _named_apart(others: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
     """Return the series of no metric under names that no metric has: a second `loss` is `loss (column)`."""
-    return {f"{name} (column)" if name in series else name: one for name, one in others.items()}
+    named = {f"{name} (column)" if name in series else name: one for name, one in others.items()}
+    return {name: one if one.metric == name else replace(one, metric=name) for name, one in named.items()}
 
 
 def _ranks(made: Assembled, settings: Mapping[str, Setting]) -> dict[str, Mapping[str, Series]]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, compress
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
+from stabtree.loaders.json.plain import by_keys, holds_boolean, numbers
 from stabtree.loaders.json.settings_row import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, affordable, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text, may_be_misread
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text
 from stabtree.run import NEW_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 # Deeper than any logger nests its keys.
 MAX_DEPTH = 8
 PENDING = 16384
-# Up to here every whole number is a float64, so it does not matter which parser read it.
-EXACT = 2.0**53
 
 
 @dataclass(slots=True)
@@ -111,7 +108,7 @@ class JsonRows:
             False if they are not; then nothing was appended.
         """
         parts = []
-        for keys, indices in _by_keys(rows):
+        for keys, indices in by_keys(rows):
             alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
             known = [key for key in keys if self._is_known(key)]
             values = self._plain_values(alike, keys, known, texts=texts)
@@ -132,7 +129,7 @@ class JsonRows:
 
     def _add_others(self, rows: Sequence[Mapping[str, Any]], keys: list[str], own: Ints) -> None:
         """Append the cells of keys that nobody knows, of rows with the same keys at these indices of a block."""
-        values = _numbers(rows, keys, texts=True)
+        values = numbers(rows, keys, texts=True)
         for column, key in enumerate(keys):
             held = self._held(key)
             held.flush()
@@ -154,8 +151,8 @@ class JsonRows:
         if any(isinstance(value, list) for value in rows[0].values()):
             # Not a cell, so that its key is none of a column unless another row has one there.
             return None
-        values = _numbers(rows, wanted, texts=texts)
-        if values is None or _holds_boolean(rows, wanted, values):
+        values = numbers(rows, wanted, texts=texts)
+        if values is None or holds_boolean(rows, wanted, values):
             return None
         return values
 
@@ -262,45 +259,6 @@ class JsonRows:
         found = np.zeros(self.count, dtype=np.bool_)
         found[indices] = cells
         return found
-
-
-def _by_keys(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
-    """Return the indices of the rows with the same keys, for each set of keys in the order of its first row."""
-    kinds = set(map(tuple, rows))
-    if len(kinds) == 1:
-        return [(kinds.pop(), range(len(rows)))]
-    indices: dict[tuple[str, ...], list[int]] = {}
-    for index, row in enumerate(rows):
-        indices.setdefault(tuple(row), []).append(index)
-    return indices.items()
-
-
-def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool) -> Floats | None:
-    """Return the values of the rows as (rows, keys); None if not all are plain numbers."""
-    if not keys:
-        return np.zeros((len(rows), 0))
-    get = itemgetter(*keys)
-    try:
-        cells: Iterable[Any] = map(get, rows)
-        if len(keys) > 1:
-            cells = chain.from_iterable(cells)
-        if texts:
-            cells = list(cells)
-            if str in set(map(type, cells)) and may_be_misread(cells):
-                return None
-        values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    # A null comes as NaN here, and beyond EXACT two parsers may differ.
-    with np.errstate(invalid="ignore"):
-        plain = bool((np.abs(values) <= EXACT).all())
-    return values.reshape(len(rows), len(keys)) if plain else None
-
-
-def _holds_boolean(rows: Sequence[Mapping[str, Any]], keys: list[str], values: Floats) -> bool:
-    """Return whether a 0 or a 1 of the rows is a boolean."""
-    suspects = compress(keys, ((values == 0) | (values == 1)).any(axis=0))
-    return any(bool in set(map(type, map(itemgetter(key), rows))) for key in suspects)
 
 
 def _done(cell: Cell) -> Cell:
