@@ -170,11 +170,23 @@ class _UnitReader:
             if not error.names:
                 self.found.append(Loaded(path, error, path))
         except StabtreeError as error:
+            end = None if named else self._ending(path)
             reason = "" if named else self._harmless(path, error)
-            if reason:
+            if end:
+                self.found.append(Loaded(path, end, path, (path,)))
+            elif reason:
                 self.ignored.append(Ignored(path, reason))
             else:
                 self.found.append(Loaded(path, error, path))
+
+    def _ending(self, path: str) -> Run | None:
+        """Return the end of a printed log without its rows, which hold too little, where it ends in an error."""
+        found = self.cache.get(path)
+        last = found.tables[-1] if found and found.tables else None
+        if found is None or last is None or not last.ended_in_error:
+            return None
+        silent = replace(last, rows=0, columns={}, skipped=(), skipped_count=0)
+        return run_found(replace(found, tables=(silent,)), self.options, [path])
 
     def _run_of(self, path: str, name: str) -> Run:
         return read_run([path], replace(self.options, run=name), self.cache)
