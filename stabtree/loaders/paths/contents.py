@@ -98,17 +98,18 @@ def named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
     found = list(found)
     runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
-    named = (_named(item, _home(item), alone=runs[_home(item)] == 1) for item in found)
+    paths = Counter(item.path for item in found if item.name == item.path)
+    named = (_named(item, _home(item), alone=runs[_home(item)] == 1, shared=paths[item.path] > 1) for item in found)
     return [replace(item, name=clean(item.name)) for item in named]
 
 
-def _named(item: Loaded, home: str, *, alone: bool) -> Loaded:
+def _named(item: Loaded, home: str, *, alone: bool, shared: bool) -> Loaded:
     if isinstance(item.run, StabtreeError) or item.name != item.path:
         return item
     if alone:
         return replace(item, name=home, path=home)
-    if item.path == home and item.run.sources:  # two loggers used one folder
-        return replace(item, name=f"{home} {item.run.sources[0].format.partition(',')[0]}")
+    if shared and item.run.sources:  # two loggers used one folder
+        return replace(item, name=f"{item.path} {item.run.sources[0].format.partition(',')[0]}")
     return item
 
 
