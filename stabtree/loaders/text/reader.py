@@ -12,7 +12,8 @@ from stabtree.loaders.text.forms import NO_FORM, Forms
 from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.blocks import Blocks
 from stabtree.loaders.text.lines.line import Line, Pair
-from stabtree.loaders.text.lines.parse import held_out, parse
+from stabtree.loaders.text.lines.parse import parse
+from stabtree.loaders.text.lines.phase import held_out
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
@@ -177,7 +178,8 @@ class LogReader:
             return False
         if line.words > 1 and error_words().search(text):
             return False
-        pairs = [pair for pair in line.metrics if pair.role not in (*with_role(LABEL), *self._training.role)]
+        no_values = {*with_role(LABEL), *self._training.role, "step", "epoch"}
+        pairs = [pair for pair in line.metrics if pair.role not in no_values]
         if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
             return False
         if any(pair.name in self._training.names for pair in pairs):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.loaders.text.cells import Block, Cells, Dense
+from stabtree.loaders.text.cells import Block, Cells, Dense, OpenRow
 from stabtree.loaders.text.lines.grammar import may_train
 from stabtree.loaders.text.lines.line import Line, Pair
 
@@ -24,22 +24,6 @@ MAX_NAMES = 20_000
 MAX_CELLS = 50_000_000
 ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share", "share_of")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
-
-
-@dataclass(slots=True)
-class OpenRow:
-    """A row that following lines may still join."""
-
-    row: int
-    step: float | None = None
-    epoch: float | None = None
-    names: set[str] = field(default_factory=set)
-
-    def is_of(self, step: float | None, epoch: float | None) -> bool:
-        """Return whether a line of this step and epoch, each None if it names none, may belong to the row."""
-        if step is not None and step != self.step and (self.step is not None or self.names):
-            return False
-        return epoch is None or self.epoch in (None, epoch)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
 
 if TYPE_CHECKING:
-    from stabtree.loaders.text.rows import OpenRow
+    from stabtree.loaders.text.cells import OpenRow
 
 
 class Training:

@@ -87,13 +87,15 @@ POWERS = {"K": 3, "k": 3, "M": 6, "B": 9}
 WORD = re.compile(r"[^\W\d][\w./%@-]*")
 _PREPOSITIONS = "at in to of for is was by with from after than over about took under until every per and or"
 NO_NAMES = frozenset(_PREPOSITIONS.split())
+ORDINALS = ("st", "nd", "rd", "th")
+DATE = re.compile(r"-\d\d?-\d|:\d\d:\d")  # the rest of a date or of a time of day
 SOURCES = (".py", ".cc", ".cpp", ".cu")  # `train.py:96` is where a line was printed
 FRACTION = re.compile(r"[.eEnN]")
 # Names of a step that may be alone on a line, above or below the lines of metrics.
 HEADER_STEPS = frozenset(
     (
         *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch"),
-        *("num_updates", "learning_iteration", "starting_iteration"),
+        *("num_updates", "learning_iteration", "starting_iteration", "current_step"),
     )
 )
 

@@ -11,6 +11,7 @@ from stabtree.common.text import clean, plain
 from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines.phase import mark_evaluated, name_apart
 from stabtree.metrics.load import LABEL
 from stabtree.metrics.table import normalize, with_role
 
@@ -69,7 +70,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     _settle_counts(counts, out)
     _take_blank(blank, out)
     _finish(line, out, names, kinds=kinds)
-    _name_apart(line, out, names)
+    name_apart(line, out, names)
     return out
 
 
@@ -134,7 +135,10 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     signed = ":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)
     if not name or not (signed or _is_word(key, name, number)) or name.endswith(grammar.SOURCES):
         return None
-    if kind in ("step", "epoch", "rank") and text[-1].isalpha():
+    if kind in ("step", "epoch", "rank"):
+        if text[-1].isalpha():
+            return None
+    elif grammar.DATE.match(line, number.end("value")):
         return None
     unit = line[number.end() : _past(line, number.end())]
     power = grammar.POWERS.get(unit, 0)
@@ -196,18 +200,6 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
 
 
-def _name_apart(line: str, out: Line, names: Names) -> None:
-    """Give a name that comes again on its line the name of its group: `loss[loss=7.5], tot_loss[loss=7.4]`."""
-    met: set[str] = set()
-    for index, pair in enumerate(out.metrics):
-        name = pair.name
-        if name in met:
-            group = grammar.GROUP.search(line, max(0, pair.start - grammar.MAX_KEY), pair.start)
-            name = f"{group[1]}/{name}" if group else f"{name} ({index + 1})"
-            out.metrics[index] = replace(_named(name, pair.text, names), start=pair.start, unit=pair.unit)
-        met.add(name)
-
-
 def _take_epoch(pair: Pair, out: Line) -> None:
     before = out.epoch
     if not before:
@@ -242,7 +234,7 @@ def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
         # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
         out.step, out.problem = None, ""
     if out.metrics:
-        _mark_evaluated(line, out, names)
+        mark_evaluated(line, out, names)
     if not out.epoch:
         out.epoch = _glued_epoch(line)
     if out.step:
@@ -264,12 +256,13 @@ def _glued_epoch(line: str) -> Pair | None:
 def _check_step(line: str, out: Line, step: Pair) -> None:
     """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
     value = step.value
+    counted = step.power or step.unit in grammar.ORDINALS
     after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
     if not abs(value) < MAX_STEP:
         out.problem = out.problem or "names a step that is impossible"
     elif step.text[0] == "-" and step.text[1:].isdecimal():
         out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
-    elif value < 0 or not value.is_integer() or (after.isalpha() and not step.power) or after == "%":
+    elif value < 0 or not value.is_integer() or (after.isalpha() and not counted) or after == "%":
         out.metrics.append(step)
         out.step = None
 
@@ -297,37 +290,6 @@ def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
     return False
 
 
-def _mark_evaluated(line: str, out: Line, names: Names) -> None:
-    """Rename the metrics after a word such as `eval`, as measured on held-out data."""
-    begins = [pair.start - len(pair.name) for pair in out.metrics]
-    # What is printed behind a bar does not belong to the name of the bar.
-    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= max(begins)]
-    scope = max(bars, default=0)
-    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, max(0, scope - 1))]
-    out.held = any(held for _, held in tags)
-    if not out.held:
-        return
-    for index, (pair, begin) in enumerate(zip(out.metrics, begins, strict=True)):
-        before = [held for start, held in tags if start < begin]
-        if before and before[-1] and pair.role not in ("eval_loss", "lr"):
-            out.metrics[index] = held_out(pair, names)
-
-
-def held_out(pair: Pair, names: Names) -> Pair:
-    """Return a pair by the name of the same metric on held-out data."""
-    if not pair.role and grammar.HELD_OUT.search(pair.name):
-        return pair
-    name = f"valid/{pair.name}"
-    if pair.role and not role(name, names).role:
-        name = f"valid/{pair.role}"
-    kind, preference = role(name, names)
-    return replace(pair, name=name, role=kind, preference=preference)
-
-
-def _named(name: str, text: str, names: Names) -> Pair:
-    return Pair(name, text, -1, *role(name, names))
-
-
 def _mllog(text: str, names: Names) -> Line:
     """Read an event of MLPerf: its number is in `value` or beside it in `metadata`, the step in `metadata`."""
     out = Line()
@@ -345,7 +307,7 @@ def _mllog(text: str, names: Names) -> Line:
         cells = cells | meta
     for name, cell in cells.items():
         if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
-            _take(_named(name, str(cell), names), out)
+            _take(Pair(name, str(cell), -1, *role(name, names)), out)
     # Events of the set-up name rates and sizes too, but no step.
     out.known = out.known and out.step is not None
     return out
