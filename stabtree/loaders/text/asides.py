@@ -35,6 +35,23 @@ class Placed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def is_aside(rows: LogRows) -> Bools:
+    """Return which rows are asides, bool (n,)."""
+    found = np.zeros(rows.count, dtype=np.bool_)
+    found[rows.asides.tolist()] = True
+    return found
+
+
+def steps(rows: LogRows) -> Dense:
+    """Return the step of each row, of asides those that are spelled like those of the other rows."""
+    values, logged = rows.dense("step")
+    beside = rows.aside_steps.get(rows.step_name())
+    if beside and (logged.any() or not rows.own):
+        at = np.frombuffer(beside.rows, dtype=np.int64)
+        values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
+    return Dense(values, logged)
+
+
 def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools) -> Placed:
     """Write the values of asides into the row of training before them, or that of the step or epoch that they name.
 
@@ -49,7 +66,7 @@ def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, 
         event: bool (n,), the rows that are overflows.
     """
     keep = np.ones(rows.count, dtype=np.bool_)
-    aside = rows.is_aside()
+    aside = is_aside(rows)
     main = np.flatnonzero(~aside & ~event)
     if not aside.any() or not len(main):
         return Placed(step, epoch, keep)
@@ -135,7 +152,7 @@ def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: list[int]) -
         dense: its columns.
         starts: the row at which each run begins.
     """
-    place_of = np.cumsum(~rows.is_aside())
+    place_of = np.cumsum(~is_aside(rows))
     found = []
     for name in rows.printed_at.keys() & dense.keys():
         if grammar.QUALITY.search(name) or grammar.HELD_OUT.search(name):

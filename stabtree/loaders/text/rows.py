@@ -15,7 +15,6 @@ from stabtree.loaders.text.lines.line import Line, Pair
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.common.lazy import Bools
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
@@ -73,12 +72,6 @@ class LogRows:
     def own(self) -> int:
         """The number of rows that are neither overflows nor asides."""
         return self.count - len(self.asides) - len(self.events)
-
-    def is_aside(self) -> Bools:
-        """Return which rows are asides, bool (n,)."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[self.asides.tolist()] = True
-        return found
 
     def wanted(self, name: str) -> bool:
         """Return whether there is room for a column; remember that it was met."""
@@ -267,15 +260,6 @@ class LogRows:
         if names:
             return names.most_common(1)[0][0]
         return "step"
-
-    def steps(self) -> Dense:
-        """Return the step of each row, of asides those that are spelled like those of the other rows."""
-        values, logged = self.dense("step")
-        beside = self.aside_steps.get(self.step_name())
-        if beside and (logged.any() or not self.own):
-            at = np.frombuffer(beside.rows, dtype=np.int64)
-            values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
-        return Dense(values, logged)
 
     @property
     def located(self) -> bool:

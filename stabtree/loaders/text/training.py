@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines.phase import held_out
+from stabtree.loaders.text.unread import HARMLESS, UNITS
+from stabtree.metrics.load import LABEL
+from stabtree.metrics.table import with_role
 
 if TYPE_CHECKING:
     from stabtree.loaders.text.cells import OpenRow
+    from stabtree.metrics.names import Names
 
 
 class Training:
@@ -38,6 +43,17 @@ class Training:
             self.name = line.loss.name
             self.role = ("loss",)
             self.names.update(pair.name for pair in line.metrics if pair is not line.loss)
+
+    def beside(self, line: Line, names: Names) -> list[Pair]:
+        """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
+        no_values = {*with_role(LABEL), *self.role, "step", "epoch"}
+        pairs = [pair for pair in line.metrics if pair.role not in no_values]
+        if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
+            return []
+        if any(pair.name in self.names for pair in pairs):
+            # What each line of training shows beside its loss was measured elsewhere where there is none.
+            return [held_out(pair, names) for pair in pairs]
+        return pairs
 
     def redrawn(self, line: Line) -> bool:
         """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""

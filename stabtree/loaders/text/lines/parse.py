@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, plain
 from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.finish import finish
 from stabtree.loaders.text.lines.grammar import role
-from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
-from stabtree.loaders.text.lines.phase import mark_evaluated, name_apart
+from stabtree.loaders.text.lines.line import Line, Pair
 from stabtree.metrics.load import LABEL
 from stabtree.metrics.table import normalize, with_role
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
 _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
-_AROUND = " '\"[(tensor"  # what may separate a name from its number
 # A line with so many numbers is a table of something, not a step.
 MAX_PAIRS = 2000
 # So many blanks at most stand between a column and the bar before it.
@@ -69,8 +68,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     out.words += _words(line[end:], "")
     _settle_counts(counts, out)
     _take_blank(blank, out)
-    _finish(line, out, names, kinds=kinds)
-    name_apart(line, out, names)
+    finish(line, out, names, kinds=kinds)
     return out
 
 
@@ -223,71 +221,6 @@ def _take_step(pair: Pair, out: Line) -> None:
 def _is_length(name: str, counted: str) -> bool:
     """Return whether steps beside a count of episodes are the length of one: `Episode 12 | Steps: 143`."""
     return normalize(counted) in ("episode", "episodes") and normalize(name) in ("steps", "num_steps")
-
-
-def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
-    """Settle what only the whole line shows: held-out data, bars, numbers that are no steps."""
-    first = kinds and grammar.ITERATION.match(line)
-    if first and not (out.step or out.epoch):
-        out.step = Pair("iteration", first[1], first.start(1), "step")
-    elif out.problem and not out.known:
-        # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
-        out.step, out.problem = None, ""
-    if out.metrics:
-        mark_evaluated(line, out, names)
-    if not out.epoch:
-        out.epoch = _glued_epoch(line)
-    if out.step:
-        _check_step(line, out, out.step)
-    if out.position:
-        out.bar = _bar(line)
-    if not out.problem and _lacks_loss(line, out, kinds=kinds):
-        out.problem = "has no number behind its loss"
-
-
-def _glued_epoch(line: str) -> Pair | None:
-    """Return the epoch of a line such as `12epoch`."""
-    found = grammar.GLUED_EPOCH.search(line)
-    if found:
-        return Pair("epoch", found[1], role="epoch")
-    return None
-
-
-def _check_step(line: str, out: Line, step: Pair) -> None:
-    """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
-    value = step.value
-    counted = step.power or step.unit in grammar.ORDINALS
-    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
-    if not abs(value) < MAX_STEP:
-        out.problem = out.problem or "names a step that is impossible"
-    elif step.text[0] == "-" and step.text[1:].isdecimal():
-        out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
-    elif value < 0 or not value.is_integer() or (after.isalpha() and not counted) or after == "%":
-        out.metrics.append(step)
-        out.step = None
-
-
-def _bar(line: str) -> str:
-    if grammar.KERAS_BAR.search(line):
-        return "keras"
-    if grammar.TQDM_BAR.search(line):
-        return "tqdm"
-    return ""
-
-
-def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
-    """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
-    if not out.step and "'" not in line:
-        return False
-    for pair in out.metrics:
-        if pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()):
-            return False
-    starts = [pair.start for pair in out.metrics]
-    for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
-        end = loss.end()
-        if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
-            return True
-    return False
 
 
 def _mllog(text: str, names: Names) -> Line:
