@@ -152,7 +152,10 @@ def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: list[int]) -
         dense: its columns.
         starts: the row at which each run begins.
     """
-    place_of = np.cumsum(~is_aside(rows))
+    aside = is_aside(rows)
+    if aside.all():
+        return []
+    place_of = np.cumsum(~aside)
     found = []
     for name in rows.printed_at.keys() & dense.keys():
         if grammar.QUALITY.search(name) or grammar.HELD_OUT.search(name):

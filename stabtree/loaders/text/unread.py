@@ -17,10 +17,9 @@ MAX_EXAMPLE = 160
 HARMLESS = re.compile(
     r"time|(?<![a-z])(?:eta|elapsed|took|taken|dur(?:ation)?|secs?|seconds?|minutes?|min|ms|hours?|days?|left|remaining)"
     r"(?![a-z])|speed|throughput|it/s|s/it|(?:per|/)_?sec|/s\b|(?<![a-z])(?:mem(?:ory)?|gpus?|cpus?|cuda|vram|ram|[gmk]i?b"
-    r"|tflops|mfu|fps|pid|port|rank|worker|node|version|v|seed|params?|parameters)(?![a-z])|allocated|reserved|date",
+    r"|tflops|mfu|fps|pid|port|version|seed)(?![a-z])|allocated|reserved|date(?!d)",
     re.IGNORECASE,
 )
-
 UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
 
 

@@ -25,13 +25,13 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?
 # A number, with or without a unit; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` match too, so
 # that `parse` can report them.
 NUMBER = re.compile(
-    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
+    r"(?<![\w.])(?<![A-Za-z]-)(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
     re.IGNORECASE,
 )
 # The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
 KEY = re.compile(
-    r"(?P<name>[^\W\d][\w./()%+\-]*(?: [^\W\d(][\w./()%+\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
+    r"(?P<name>[^\W\d][\w./()%+@\-]*(?: [^\W\d(][\w./()%+@\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
     r"(?P<sep>\s*[:=]\s*|\s*\[\s*|\s+)['\"‘“#]?(?:tensor\()?[\[(]*\s*$"
 )
 
