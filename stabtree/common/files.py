@@ -27,6 +27,7 @@ class ColumnUse:
         nonfinite: cells that hold a NaN or an infinity.
         misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
         filled: cells that hold anything.
+        role: what it holds, in one of the words of `stabtree.metrics.metric.Role`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ColumnUse:
     nonfinite: int = 0
     misread: int = 0
     filled: int = field(default=0, compare=False)
+    role: str = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class FileUse:
         skipped: the first lines that could not be read (at most 20).
         skipped_count: the number of all such lines.
         steps_from: what the steps were read from.
+        restarts: what it means where that starts again, how sure this is, and what was rejected.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
         unread: the lines of a text log that hold numbers and were not read, by kind.
     """
@@ -80,6 +83,7 @@ class FileUse:
     skipped: tuple[Skipped, ...] = ()
     skipped_count: int = 0
     steps_from: str = ""
+    restarts: str = ""
     lost_share: float = 0.0
     unread: tuple[UnreadKind, ...] = ()
 

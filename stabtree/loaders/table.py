@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.common.files import UnreadKind
     from stabtree.common.lazy import Bools, Floats, Ints
@@ -102,6 +101,8 @@ class Table:
         config_from: the file beside this one that `config` is from; empty for this file itself.
         saves: where a text log says that a checkpoint was saved.
         unread: the lines of a text log that hold numbers and were not read, by kind.
+        counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
+        restarts: what it means where that column starts again, and how sure this is.
     """
 
     path: str
@@ -119,6 +120,8 @@ class Table:
     config_from: str = ""
     saves: tuple[Save, ...] = ()
     unread: tuple[UnreadKind, ...] = ()
+    counter: str | None = None
+    restarts: str = ""
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.
@@ -148,92 +151,17 @@ def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
     return others[: max(0, MAX_CELLS // max(rows, 1) - known)]
 
 
-# A run has this many rows at least; a shorter stretch is a stray row, or a restart that failed at once.
-MIN_ROWS = 3
-# So many stretches of one length are epochs; two may as well be two attempts.
-MIN_EPOCHS = 3
-# So many stretches show whether they are epochs.
-MAX_ASKED = 200
-# Two levels differ if they are so many times the change from row to row apart.
-APART = 3.0
-
-
-def beginnings(axis: Ints | Floats, anew: Callable[[int, int], bool], min_after: int = MIN_ROWS) -> list[int]:
-    """Return the rows at which a run begins, 0 among them: its axis goes back, is back at its start, and repeats it.
-
-    Rows that are merely out of order repeat no step.
-
-    Args:
-        axis: (n,), the steps of the rows, or what counts them.
-        anew: whether the second row begins a run in the same way as the first row begins one.
-        min_after: the minimum number of rows from the last beginning on.
-    """
-    starts = [0]
-    for row in (np.flatnonzero(axis[1:] < axis[:-1]) + 1).tolist():
-        begin = starts[-1]
-        if row - begin < MIN_ROWS or len(axis) - row < min_after or not anew(begin, row):
-            continue
-        if np.isin(axis[begin:row], axis[row : 2 * row - begin + MIN_ROWS]).any():
-            starts.append(row)
-    return starts
-
-
-def is_fresh(values: Floats, index: int, *, apart: float = 0.0) -> bool | None:
-    """Whether a metric is back at its first level, rather than at the one just before; None where nothing was logged.
-
-    Args:
-        values: (n,), those that were logged.
-        index: the first of them that may be of another attempt.
-        apart: the minimum distance between the first values and those before `index`.
-    """
-    first, before, after = values[:MIN_ROWS], values[max(0, index - MIN_ROWS) : index], values[index : index + MIN_ROWS]
-    if not len(before) or not len(after):
-        return None
-    if np.isfinite(after).all() and np.isfinite(first).all() and not np.isfinite(before).any():
-        return True  # what goes on from a NaN stays one
-    start, last, now = (median(part) for part in (first, before, after))
-    return abs(now - start) < abs(now - last) and abs(start - last) >= apart
-
-
-def are_epochs(axis: Ints | Floats, starts: Sequence[int], loss: Floats) -> bool:
-    """Whether steps that fall back are counted within epochs: each time after as many, while the loss goes on.
-
-    Args:
-        axis: (n,), the steps of the rows that carry the loss.
-        starts: the rows at which it is back at its start, 0 among them.
-        loss: (n,), the loss.
-    """
-    if len(starts) < MIN_EPOCHS:
-        return False
-    firsts, lasts = axis[list(starts)], axis[[start - 1 for start in starts[1:]]]
-    if (firsts != firsts[0]).any() or (lasts != lasts[0]).any() or axis[-1] > lasts[0]:
-        return False
-    finite = loss[np.isfinite(loss)]
-    apart = APART * median(np.abs(np.diff(finite))) if len(finite) > 1 else 0.0
-    asked = starts[1 :: 1 + len(starts) // MAX_ASKED]
-    return 2 * sum(bool(is_fresh(loss, start, apart=apart)) for start in asked) < len(asked)
-
-
-def running_on(steps: Floats, starts: Sequence[int]) -> Floats:
-    """Return steps that start again at each of `starts`, counted on instead.
-
-    Args:
-        steps: (n,), one or more rows for each step.
-        starts: the rows at which they begin anew, 0 among them.
-    """
-    first = steps[: starts[1]]
-    rises = np.diff(first)
-    whole = first.max() - first.min() + (median(rises[rises > 0]) if (rises > 0).any() else 1.0)
-    epoch = np.zeros(len(steps))
-    epoch[list(starts[1:])] = 1
-    return np.asarray(steps + whole * np.cumsum(epoch), dtype=np.float64)
-
-
 def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
     """Return the note of one of several attempts in a log, from row `begin` on; none where it is the only one."""
     if count > 1:
         return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",)
     return ()
+
+
+def given_up(rows: int, counter: str, last: float) -> str:
+    """Return the note of an attempt of so many rows that was begun anew."""
+    size = f"{rows:,} row{'s' * (rows != 1)}"
+    return f"An attempt of {size}, given up at {counter} {last:,.15g} and begun anew, is not read."
 
 
 def epochs_note(what: str, count: int) -> str:

@@ -10,14 +10,16 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
-from stabtree.loaders.assemble.choice import choose
-from stabtree.loaders.assemble.loss_parts import with_total
+from stabtree.loaders.assemble.counters import settle
 from stabtree.loaders.assemble.misread import misread
-from stabtree.loaders.assemble.steps import MAX_STEP, from_column, steps_of
-from stabtree.loaders.assemble.uses import Plan, column_uses
+from stabtree.loaders.assemble.roles.choice import choose
+from stabtree.loaders.assemble.roles.loss_parts import with_total
+from stabtree.loaders.assemble.roles.uses import Plan, column_uses
+from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.ranking import Ranking
 from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 LISTED = 12
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
-# A count of optimizer steps that many rows lack would give these the step of a row before.
-STEP_DENSER = 1.1
 # A rank column with more empty cells than this does not separate ranks.
 MAX_RANKLESS = 0.01
 
@@ -50,6 +50,7 @@ class MetricRows:
         source: how the file was read.
         notes: what was assumed or ignored.
         loss_kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
+        ranking: the columns that could be the training loss.
         epoch_ends: the epochs that end in a table of steps, by their last step.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         others: the columns of numbers that no metric was read from, by name.
@@ -62,6 +63,7 @@ class MetricRows:
     source: FileUse
     notes: tuple[str, ...]
     loss_kind: str = ""
+    ranking: Ranking = field(default_factory=Ranking)
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Column] = field(default_factory=dict)
@@ -84,15 +86,15 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         raise StabtreeError("holds no rows", where=table.path, hint=NAME_METRICS)
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
-    table, names, summed = with_total(table, names)
+    table = settle(table, names)
+    table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
     names = choice.names
     roles = _roles(table, names)
     used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
-    if "step" in roles:
-        used["step"] = _best_step(table, roles["step"])
+    _use_counter(used, table.counter, names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     wrong = _misread_cells(columns)
     metrics = _metrics(columns, wrong)
@@ -105,9 +107,10 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps.source, wrong, summed.names, steps.lost)),
+        source=_file_use(table, Plan(roles, used, steps.source, wrong, choice, summed.names, steps.lost)),
         notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         loss_kind=choice.kind,
+        ranking=choice.ranking,
         epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
         saved=saved(steps.values, table.saves),
         others=_others(table, names, used),
@@ -124,6 +127,7 @@ def _file_use(table: Table, plan: Plan) -> FileUse:
         skipped=table.skipped,
         skipped_count=table.skipped_count,
         steps_from=clean(plan.steps_from, 80),
+        restarts=table.restarts if plan.steps_from == table.counter else "",
         lost_share=table.lost_share,
         unread=table.unread,
     )
@@ -184,13 +188,12 @@ def _best(table: Table, names: tuple[str, ...], denser: float) -> str:
     return next(name for name, count in counts.items() if count * denser >= max_count)
 
 
-def _best_step(table: Table, names: tuple[str, ...]) -> str:
-    """Return the best step column that holds steps, in nearly every row where another one does."""
-    if len(names) == 1:
-        return names[0]
-    columns = ((name, table.columns[name]) for name in names)
-    usable = [name for name, column in columns if column and not isinstance(from_column(name, column), str)]
-    return _best(table, tuple(usable) or names, STEP_DENSER)
+def _use_counter(used: dict[str, str], counter: str | None, names: Names) -> None:
+    """Let the rows be counted by the column that does, and by no other."""
+    if names.step_column is None:
+        used.pop("step", None)
+    if counter:
+        used[names.role(counter)] = counter
 
 
 def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:

@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
+from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, settle
+from stabtree.loaders.assemble.episodes import per_episode
 from stabtree.loaders.assemble.steps import from_column
-from stabtree.loaders.table import (
-    MIN_ROWS,
-    Column,
-    are_epochs,
-    attempt,
-    beginnings,
-    epochs_note,
-    is_fresh,
-    running_on,
-)
-from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
+from stabtree.loaders.counters.restarts import abandoned, classify, running_on
+from stabtree.loaders.counters.within import Count, first_row
+from stabtree.loaders.table import attempt, epochs_note, given_up
+from stabtree.metrics.names import RUN, in_export
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.loaders.table import Table
+    from stabtree.common.lazy import Bools, Floats
+    from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
 
 MAX_RUNS = 1000
@@ -38,7 +33,7 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
     if table.run:
         return (table,)
     table = _only_run(table, names)
-    return _by_columns(table, names) or _by_name(table, names) or _by_restart(table, names) or (table,)
+    return _by_columns(table, names) or _by_name(table, names) or _by_restart(per_episode(table, names), names)
 
 
 def _run_columns(table: Table, names: Names) -> dict[str, dict[str, str]]:
@@ -84,7 +79,7 @@ def _by_columns(table: Table, names: Names) -> tuple[Table, ...]:
 
 def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
     """Return a table for each name in the column that names the run."""
-    for name, column in _columns(table, RUN, names):
+    for name, column in of_role(table, RUN, names):
         if not table.rows:
             continue
         # A row without a name is of the run of the row before.
@@ -103,136 +98,63 @@ def _label(column: Column, value: float) -> str:
 
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
-    """Return a table for each stretch that begins anew at the first step, its loss or learning rate as at the first."""
-    axis = None if _never_back(table, names) else _axis(table, names)
+    """Return a table for each run that its counter is back at its start for; the steps are counted on in each."""
+    table = settle(table, names)
+    axis = axis_of(table, names)
     if axis is None:
-        return ()
-    name, steps = axis
-    starts = _starts(table, steps, names)
-    if len(starts) < 2:
-        return ()
-    epochs = _epochs(table, name, steps, starts, names)
+        return (table,)
+    rows, evidence = evidence_of(table, axis, names)
+    found = classify(evidence)
+    carries = np.zeros(table.rows, dtype=np.bool_)
+    carries[rows] = True
+    counted = Count(axis, np.ones(table.rows, dtype=np.bool_))
+
+    def first(index: int) -> int:
+        return first_row(int(rows[index]), counted, carries) if index else 0
+
+    runs, epochs = [*map(first, found.runs)], [*map(first, found.epochs)]
+    meaning = found.meaning
+    if table.restarts:
+        meaning = f"{table.restarts}; {meaning}" if len(found.runs) + len(found.epochs) > 1 else table.restarts
+    table = replace(table, restarts=meaning)
     if epochs:
-        return (epochs,)
-    if len(starts) > MAX_RUNS or not _are_fresh(table, steps, starts, names):
-        return ()
-    tables = []
-    for number, (begin, end) in enumerate(pairwise([*starts, table.rows]), 1):
-        keep = np.zeros(table.rows, dtype=np.bool_)
-        keep[begin:end] = True
-        own = _rows_of(table, keep, str(number))
-        tables.append(replace(own, notes=(*own.notes, *attempt(number, len(starts), begin))))
-    return tuple(tables)
+        table = _counted_on(table, epochs, runs)
+    gone = frozenset(abandoned(evidence, found.runs))
+    if len(runs) == 1:
+        return (table,)
+    return _attempts(table, axis, runs, gone, names)
 
 
-def _epochs(table: Table, axis: str, steps: Ints, starts: list[int], names: Names) -> Table | None:
-    """Return the table with its steps counted on, where they are counted within epochs that no column numbers."""
-    loss = _first(table, "loss", names)
-    if loss is None:
-        return None
-    rows = np.flatnonzero(loss.mask)
-    if not are_epochs(steps[rows], np.searchsorted(rows, starts).tolist(), loss.values[rows]):
-        return None
-    note = epochs_note(f"The steps in column {clean(axis, 40)}", len(starts))
-    columns = {**table.columns, axis: Column(running_on(steps.astype(np.float64), starts))}
+def _counted_on(table: Table, epochs: list[int], runs: list[int]) -> Table:
+    """Return the table with its counter counted on from each of the epochs."""
+    name = table.counter or ""
+    column = table.columns[name]
+    if column is None:
+        return table
+    found = from_column(name, column)
+    steps = column.values if isinstance(found, str) else found.values
+    columns = {**table.columns, name: replace(column, values=running_on(np.asarray(steps, np.float64), epochs, runs))}
+    note = epochs_note(f"The steps in column {clean(name, 40)}", len(epochs) + 1)
     return replace(table, columns=columns, notes=(*table.notes, note))
 
 
-def _never_back(table: Table, names: Names) -> bool:
-    """Whether neither steps nor epochs ever go back, which is checked before any of them is copied."""
-    axes = [*_columns(table, STEP, names), *_columns(table, EPOCH, names)]
-    return all(c.logged is None and bool((c.values[1:] >= c.values[:-1]).all()) for _, c in axes)
-
-
-def _axis(table: Table, names: Names) -> tuple[str, Ints] | None:
-    """Return the column of the steps, else of the epochs, and its values; None for several ranks, or where both lack.
-
-    Steps that are counted within epochs are no axis either.
-    """
-    if _columns(table, RANK, names):
-        return None
-    epochs = _columns(table, EPOCH, names)
-    for name, column in _columns(table, STEP, names):
-        steps = _all_steps(name, column)
-        if steps is not None:
-            within = any(c.logged is None and _rises_where(steps, c.values) for _, c in epochs)
-            return None if within else (name, steps)
-    for name, column in epochs:
-        steps = _all_steps(name, column)
-        if steps is not None and _one_a_row(steps):
-            return name, steps
-    return None
-
-
-def _all_steps(name: str, column: Column) -> Ints | None:
-    """Return the steps that a column holds, None where some row has none."""
-    found = from_column(name, column)
-    if isinstance(found, str) or found.keep is not None:
-        return None
-    return found.values
-
-
-def _one_a_row(epochs: Ints) -> bool:
-    """Whether each row is an epoch, allowing restarts after the first one."""
-    again = np.diff(epochs) == 0
-    return not again.all() and bool((epochs[1:][again] == epochs[0]).all())
-
-
-def _rises_where(steps: Ints, epochs: Floats) -> bool:
-    """Whether the epoch rises wherever the steps go back: then they are counted within the epoch."""
-    back = np.flatnonzero(np.diff(steps) < 0)
-    return len(back) > 0 and bool((epochs[back + 1] > epochs[back]).all())
-
-
-def _starts(table: Table, steps: Ints, names: Names) -> list[int]:
-    """Return the rows at which the log is at its first step anew; eval rows before one belong to the run before."""
-    loss = _first(table, "loss", names)
-    if loss is None or loss.logged is None:
-        return _beginnings(steps)
-    rows = np.flatnonzero(loss.logged)
-    starts = _beginnings(steps[rows])
-    return starts and [0, *rows[starts[1:]].tolist()]
-
-
-def _beginnings(steps: Ints) -> list[int]:
-    if len(steps) < 2 * MIN_ROWS:
-        return []
-    return beginnings(steps, lambda _, index: bool(steps[index] <= steps[0]))
-
-
-def _are_fresh(table: Table, steps: Ints, starts: list[int], names: Names) -> bool:
-    """Whether at each start loss or learning rate are nearer to their first values than to those just before.
-
-    Where neither was logged, one stretch that gets further than the one before it is that one resumed.
-    """
-    columns = filter(None, (_first(table, metric, names) for metric in ("lr", "loss")))
-    held = [(np.flatnonzero(column.mask), column.held) for column in columns]
-    fresh = [_is_fresh(held, begin) for begin in starts[1:]]
-    if fresh.count(None) == len(fresh):
-        return len(starts) > 2 or bool(steps[: starts[1]].max() >= steps[starts[1] :].max())
-    return False not in fresh
-
-
-def _is_fresh(held: list[tuple[Ints, Floats]], begin: int) -> bool | None:
-    """Whether one of some columns begins anew at a row; None where none was logged there."""
-    answers = [is_fresh(values, int(np.searchsorted(rows, begin))) for rows, values in held]
-    if answers.count(None) == len(answers):
-        return None
-    return any(answers)
-
-
-def _first(table: Table, metric: str, names: Names) -> Column | None:
-    return next((column for _, column in _columns(table, metric, names)), None)
-
-
-def _columns(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
-    """Return the columns of a role that were read, the best first."""
-    found = []
-    for name, column in table.columns.items():
-        meaning = names.match(name)
-        if meaning.role == role and column:
-            found.append((meaning.priority, name, column))
-    return [(name, column) for _, name, column in sorted(found, key=lambda item: item[:2])]
+def _attempts(table: Table, axis: Floats, runs: list[int], gone: frozenset[int], names: Names) -> tuple[Table, ...]:
+    """Return a table for each run that begins at one of some rows but those that were given up."""
+    tables: list[Table] = []
+    notes: list[str] = []
+    count = len(runs) - len(gone)
+    for index, (begin, end) in enumerate(pairwise([*runs, table.rows])):
+        if index in gone:
+            notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
+            continue
+        keep = np.zeros(table.rows, dtype=np.bool_)
+        keep[begin:end] = True
+        number = len(tables) + 1
+        own = _rows_of(table, keep, str(number) if count > 1 else "")
+        own = replace(own, notes=(*own.notes, *attempt(number, count, begin), *notes), counter=None)
+        tables.append(settle(own, names))
+        notes = []
+    return tuple(tables)
 
 
 def _rows_of(table: Table, keep: Bools, run: str) -> Table:

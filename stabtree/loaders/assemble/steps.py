@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MAX_STEP = 2.0**53
 # A column of steps may hold some broken cells; one with more fractions than this holds no steps.
 MAX_FRACTIONAL = 0.01
-# Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
-LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
+# An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
+MAX_REPEATED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,6 @@ def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column
             problem = found.replace("column", "--step-column", 1)
             raise StabtreeError(problem, where=table.path, hint="name another one")
         return row_numbers(table.rows, found[0].upper() + found[1:])
-    if asked or epochs is None or found.keep is not None or not _is_full(epochs):
-        return found
-    if _restarts_with(found.values, epochs.values):
-        return row_numbers(table.rows, f"Column {name} starts again in each epoch")
-    if _are_lengths(found.values, epochs.values):
-        count = used["epoch"]
-        note = f"Column {clean(name, 40)} goes up and down, as the length of an episode does: "
-        return Steps(epochs.values.astype(np.int64), None, count, (f"{note}{clean(count, 40)} is used as the step.",))
     return found
 
 
@@ -175,7 +167,7 @@ def _from_epochs(table: Table, used: Mapping[str, str], epochs: Column | None) -
         return row_numbers(table.rows, why)
     name = used["epoch"]
     found = from_column(name, epochs)
-    if isinstance(found, str) or len(np.unique(found.values)) < len(found.values):
+    if isinstance(found, str) or np.count_nonzero(np.diff(found.values) == 0) > MAX_REPEATED * len(found.values):
         return row_numbers(table.rows, f"{why}, and {name} is not another one in every row")
     return replace(found, notes=(f"{why}: {name} is used instead.",))
 
@@ -183,20 +175,3 @@ def _from_epochs(table: Table, used: Mapping[str, str], epochs: Column | None) -
 def _is_full(column: Column) -> bool:
     """Whether every cell holds a finite number."""
     return column.logged is None and bool(np.isfinite(column.values).all())
-
-
-def _restarts_with(steps: Ints, epochs: Floats) -> bool:
-    """Whether the steps are counted within the epoch: back to their start each time the epoch rises."""
-    rises = np.flatnonzero(np.diff(epochs) > 0) + 1
-    if not len(rises) or not (steps[rises] < steps[rises - 1]).all():
-        return False
-    # The last epoch may be cut short, but nothing else may make the steps go back.
-    return np.count_nonzero(np.diff(steps) < 0) == len(rises) and len(set(steps[rises].tolist())) <= 2
-
-
-def _are_lengths(steps: Ints, epochs: Floats) -> bool:
-    """Whether the steps are how long each episode took: they go up and down while the episodes are counted."""
-    if len(steps) < LENGTH_ROWS or (epochs != np.floor(epochs)).any() or (np.diff(epochs) <= 0).any():
-        return False
-    back = np.diff(steps) <= 0
-    return bool(np.count_nonzero(back) > LENGTH_SHARE * len(back))

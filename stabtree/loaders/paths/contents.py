@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean
+from stabtree.loaders.counters.within import MIN_ROWS
 from stabtree.loaders.folder import size_of
 from stabtree.loaders.formats import by_name, picked
 from stabtree.loaders.paths.claims import Claims
@@ -20,7 +21,6 @@ from stabtree.loaders.paths.kinds import OTHERS, PRINTED, ending, holds_rows, is
 from stabtree.loaders.paths.read import Found, select_run
 from stabtree.loaders.paths.run import read_run, run_found
 from stabtree.loaders.source import glimpse, open_source
-from stabtree.loaders.table import MIN_ROWS
 from stabtree.run import Run
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.lines import grammar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.text.rows import LogRows
@@ -144,7 +144,7 @@ def _fold(column: Dense, at: Ints, target: Ints) -> int:
     return several
 
 
-def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: list[int]) -> list[str]:
+def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: Sequence[int]) -> list[str]:
     """Return the columns that began beside the rows, at one place of any run, and are no score: they are no series.
 
     Args:

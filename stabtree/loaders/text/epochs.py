@@ -1,4 +1,4 @@
-"""Steps from epochs: batches that are counted anew in each of them, and rows that name an epoch and no step."""
+"""What rows without a step of their own count: samples, positions of a bar, lines that sum up an epoch."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.loaders.table import MIN_ROWS
+from stabtree.loaders.counters.within import MIN_ROWS
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.lines.grammar import role
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.text.rows import LogRows
 
-# Nearly all epochs, or gaps, are alike; the first and the last may not be.
+# Nearly all gaps are alike; the first and the last may not be.
 MIN_SHARE = 0.9
 # Batches have so many times as many rows as the lines that sum up an epoch.
 DENSER = 3
@@ -23,55 +23,6 @@ BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
 SUMMED = "epoch_loss"
-
-
-def continuous_steps(step: Dense, epoch: Dense, losses: Bools) -> Floats | None:
-    """Return steps over the whole run from rows that count them within each epoch: epoch x batches + batch.
-
-    Args:
-        step: of each row, (n,).
-        epoch: of each row, (n,).
-        losses: bool (n,), the rows that hold a loss, which decide.
-
-    Returns:
-        float64 (n,); None if the rows don't count within epochs.
-    """
-    both = step.logged & epoch.logged
-    at, of = step.values[both & losses], epoch.values[both & losses]
-    if len(at) < MIN_ROWS or not (np.isfinite(at).all() and np.isfinite(of).all() and (of == np.floor(of)).all()):
-        return None
-    before = epoch.values - min(of[0], 1.0)  # epochs
-    starts = np.flatnonzero(np.diff(of) > 0) + 1
-    if len(starts) == len(at) - 1 and not np.ptp(at):
-        # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`; at batch 0 the epoch alone counts.
-        counted = step.values + before * at[0] if at[0] > 0 else epoch.values
-        return np.where(both, counted, step.values)
-    batches = _batches(at, of, starts)
-    if batches is None:
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.where(both, step.values + before * np.ceil(batches), step.values)
-    if np.isfinite(whole).all():
-        return whole
-    return None
-
-
-def _batches(at: Floats, of: Floats, starts: Ints) -> float | None:
-    """Return how many batches an epoch has; None if the steps are not counted within epochs.
-
-    Args:
-        at: float64 (n,), the steps.
-        of: float64 (n,), the epoch of each.
-        starts: the rows that begin another epoch.
-    """
-    if not len(starts) or np.count_nonzero(at[starts] < at[starts - 1]) < MIN_SHARE * len(starts):
-        return None
-    inside = np.diff(at)[np.diff(of) == 0]
-    first = float(at[starts].min())
-    if (inside < 0).any() or (len(starts) == 1 and first > at[0]):
-        return None
-    rises = inside[inside > 0]
-    return float(at.max()) - first + (median(rises) if len(rises) else 1.0)
 
 
 def unrounded(step: Dense, rounded: Dense) -> Floats | None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean
-from stabtree.loaders.table import MIN_ROWS, Table, are_epochs, attempt, beginnings, epochs_note, running_on
+from stabtree.loaders.counters.levels import Level
+from stabtree.loaders.counters.restarts import Evidence, abandoned, classify, running_on
+from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, first_row, is_length, lexicographic
+from stabtree.loaders.table import Table, attempt, epochs_note, given_up
 from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import are_samples, continuous_steps, from_bar, separate_summaries, unrounded
+from stabtree.loaders.text.epochs import are_samples, from_bar, separate_summaries, unrounded
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
-from stabtree.metrics.likely import EPISODES, guess
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
+from stabtree.metrics.vocabulary import EPISODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +32,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows
 
-MIN_NEXT_ROWS = 2
-MAX_RUNS = 500
+MAX_OUTCOMES = 4
 BAR = "progress bar"
 
 
@@ -44,6 +48,7 @@ class _Log:
         epoch: the epoch of each row.
         rank: the rank of each row.
         several_ranks: whether losses of more than one rank are logged.
+        by_episode: whether the rows are the steps of episodes.
         losses: bool (n,), the rows that hold a loss.
         keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
         event: bool (n,), the rows that are overflows.
@@ -58,11 +63,31 @@ class _Log:
     epoch: Dense
     rank: Dense
     several_ranks: bool
+    by_episode: bool
     losses: Bools
     keep: Bools
     event: Bools
     planned: Mapping[str, int]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of a log.
+
+    Attributes:
+        starts: the rows at which they begin, 0 among them.
+        gone: the indexes of those that were given up and begun anew.
+        meaning: what was decided where the count starts again.
+        steps: of each row, counted on where they start again within a run; None where they are as they were logged.
+        notes: that they are.
+    """
+
+    starts: tuple[int, ...] = (0,)
+    gone: frozenset[int] = frozenset()
+    meaning: str = ""
+    steps: Dense | None = None
+    notes: tuple[str, ...] = ()
 
 
 def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
@@ -74,22 +99,24 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         notes: what was changed while decoding it.
     """
     log = _log(reader, notes)
-    starts = [0] if log.several_ranks else _starts(log)
-    if len(starts) > 1 and _are_epochs(starts, log):
-        step = Dense(running_on(log.step.values, starts), log.step.logged)
-        log = replace(log, step=step, notes=(*log.notes, epochs_note("The steps", len(starts))))
-        starts = [0]
-        log = replace(log, planned={})
-    for name in printed_once(log.rows, log.dense, starts):
+    runs = _Runs() if log.several_ranks or log.by_episode else _runs(log)
+    if runs.steps is not None:
+        log = replace(log, step=runs.steps, planned={}, notes=(*log.notes, *runs.notes))
+    for name in printed_once(log.rows, log.dense, runs.starts):
         del log.dense[name], log.rows.columns[name]
         reader.leave(*log.rows.printed_at[name])
-    ends = [*starts[1:], log.rows.count]
-    parts = []
-    for number, (begin, end) in enumerate(zip(starts, ends, strict=True), 1):
-        table = replace(
-            _table(source, reader, log, begin, end), notes=(*log.notes, *attempt(number, len(starts), begin))
-        )
-        parts.append(table if len(starts) == 1 else replace(table, run=str(number)))
+    parts: list[Table] = []
+    given_up_before: list[str] = []
+    count = len(runs.starts) - len(runs.gone)
+    for index, (begin, end) in enumerate(pairwise([*runs.starts, log.rows.count])):
+        if index in runs.gone and not reader.chatter.errors.between(begin, end):
+            given_up_before.append(_given_up(log, begin, end))
+            continue
+        number = len(parts) + 1
+        table = _table(source, reader, log, begin, end)
+        own = (*log.notes, *attempt(number, count, begin), *given_up_before)
+        parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
+        given_up_before = []
     # Nobody can tell which run a line that was not read belongs to: the first one names them all.
     parts[0] = replace(
         parts[0],
@@ -135,7 +162,11 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     if exact is not None:
         notes.append("The steps are printed rounded: rows are placed evenly between them.")
         step = Dense(exact, step.logged)
-    continuous = continuous_steps(step, epoch, losses)
+    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
+    by_episode = bool(episode) and _counts_steps_of(step, dense[episode])
+    if episode and not by_episode and _is_length(step, dense[episode]):
+        step_name, step = episode, dense[episode]
+    continuous = None if by_episode else count_on(Count(*step), Count(*epoch), losses)
     if continuous is not None:
         notes.append("The steps start again in each epoch: they are counted on.")
         step = Dense(continuous, step.logged)
@@ -154,8 +185,32 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
     planned = reader.plan.settings(step, epoch, counted_on=continuous is not None)
     return _Log(
-        rows, dense, step_name, step, epoch, rank, several_ranks, losses, placed.keep, event, planned, tuple(notes)
+        rows=rows,
+        dense=dense,
+        step_name=step_name,
+        step=step,
+        epoch=epoch,
+        rank=rank,
+        several_ranks=several_ranks,
+        by_episode=by_episode,
+        losses=losses,
+        keep=placed.keep,
+        event=event,
+        planned=planned,
+        notes=tuple(notes),
     )
+
+
+def _counts_steps_of(step: Dense, episode: Dense) -> bool:
+    """Return whether steps begin again with each episode, and nowhere else."""
+    both = step.logged & episode.logged
+    begins = np.diff(episode.values[both]) != 0
+    return bool(begins.any() and not begins.all() and (begins == (np.diff(step.values[both]) <= 0)).all())
+
+
+def _is_length(step: Dense, episode: Dense) -> bool:
+    both = step.logged & episode.logged
+    return is_length(step.values[both], episode.values[both])
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
@@ -165,8 +220,8 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
         return known
     likely = []
     for name in dense:
-        like = None if role(name, rows.names).role else guess(name)
-        if like and like.metric == "loss" and not like.held_out:
+        like = describe_name(name)
+        if not role(name, rows.names).role and like.loss and not like.held_out:
             likely.append(name)
     return likely
 
@@ -247,53 +302,44 @@ def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
     return Dense.empty(rows.count)
 
 
-def _starts(log: _Log) -> list[int]:
-    """Return the rows at which a run begins: where the log is back at its first step, or before it."""
+def _runs(log: _Log) -> _Runs:
+    """Return the runs of a log: where what counts its rows is back at its start, and training begins anew."""
     step, epoch, losses = log.step, log.epoch, log.losses
     at = np.flatnonzero(losses & step.logged)
-    if not len(at):
+    passes = not len(at)
+    if passes:
         at = np.flatnonzero(losses & epoch.logged)
-    if len(at) < MIN_ROWS + MIN_NEXT_ROWS or not np.isfinite(epoch.values[at]).all():
-        return [0]
-    all_steps = step.logged[at].all()
-    axis = step.values[at] if all_steps else epoch.values[at]
-    if not np.isfinite(axis).all():
-        return [0]
-    if all_steps and epoch.logged[at].all():
-        # Steps that are counted in each epoch go back without being a restart.
-        with np.errstate(over="ignore"):
-            axis = axis + epoch.values[at] * (axis.max() + 1.0)
-        if not np.isfinite(axis).all():
-            return [0]
-    # A log that goes back before its first line, but not to the start, was resumed from a checkpoint.
-    early = 2.0 * median(np.abs(np.diff(axis)))
-
-    def anew(begin: int, index: int) -> bool:
-        back = axis[index] == axis[begin] or axis[index] <= min(early, axis[begin])
-        return bool(back and axis[index] <= axis[index + 1] <= axis[index - 1])
-
-    starts = beginnings(axis, anew, MIN_NEXT_ROWS)
-    if len(starts) <= MAX_RUNS:
-        return [0, *(_first_row(int(at[index]), step, losses) for index in starts[1:])]
-    return [0]
-
-
-def _are_epochs(starts: list[int], log: _Log) -> bool:
-    """Return whether what looks like several runs are the epochs of one, by its steps and its loss."""
-    at = np.flatnonzero(log.step.logged & log.losses)
-    begins = np.searchsorted(at, starts).tolist()
-    if begins[-1] >= len(at):
-        return False
-    for name in _losses(log.dense, log.rows):
-        values, logged = log.dense[name]
-        if logged[at].all():
-            return are_epochs(log.step.values[at], begins, values[at])
-    return False
+    all_epochs = bool(epoch.logged[at].all() and np.isfinite(epoch.values[at]).all())
+    axis = epoch.values[at] if passes else step.values[at]
+    if not passes and all_epochs:
+        axis = lexicographic(axis, epoch.values[at])
+    if len(at) < MIN_ROWS or not np.isfinite(axis).all():
+        return _Runs()
+    outcomes = [log.dense[name] for name in _losses(log.dense, log.rows)]
+    rates = [log.dense[name] for name in log.dense if role(name, log.rows.names).role == "lr"]
+    evidence = Evidence(
+        axis=axis,
+        outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes[:MAX_OUTCOMES]],
+        rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
+        passes=passes or normalize(log.step_name) in EPISODES,
+    )
+    found = classify(evidence)
+    counter = Count(*(epoch if passes else step))
+    runs, epochs = (
+        [row and first_row(int(at[row]), counter, losses) for row in rows] for rows in (found.runs, found.epochs)
+    )
+    gone = frozenset(abandoned(evidence, found.runs))
+    if not epochs or passes:
+        return _Runs(tuple(runs), gone, found.meaning)
+    rows = np.flatnonzero(step.logged)
+    values = step.values.copy()
+    values[rows] = running_on(values[rows], *(np.searchsorted(rows, starts).tolist() for starts in (epochs, runs)))
+    notes = (epochs_note("The steps", len(epochs) + 1),)
+    return _Runs(tuple(runs), gone, found.meaning, Dense(values, step.logged), notes)
 
 
-def _first_row(row: int, step: Dense, losses: Bools) -> int:
-    """Return the first row of the run whose first loss is in `row`."""
-    first = step.values[row]
-    while row and not losses[row - 1] and (not step.logged[row - 1] or step.values[row - 1] <= first):
-        row -= 1
-    return row
+def _given_up(log: _Log, begin: int, end: int) -> str:
+    """Return the note of an attempt that was begun anew."""
+    counter = log.step if log.step.logged[begin:end].any() else log.epoch
+    held = counter.values[begin:end][counter.logged[begin:end]]
+    return given_up(int(np.count_nonzero(log.losses[begin:end])), log.step_name, float(held.max(initial=0.0)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
 from stabtree.loaders.text.lines.phase import held_out
 from stabtree.loaders.text.unread import HARMLESS, UNITS
-from stabtree.metrics.load import LABEL
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Training:
 
     def beside(self, line: Line, names: Names) -> list[Pair]:
         """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
-        no_values = {*with_role(LABEL), *self.role, "step", "epoch"}
+        no_values = {*with_role(Role.LABEL), *self.role, "step", "epoch"}
         pairs = [pair for pair in line.metrics if pair.role not in no_values]
         if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
             return []

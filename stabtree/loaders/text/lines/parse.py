@@ -12,7 +12,7 @@ from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.finish import finish
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.lines.line import Line, Pair
-from stabtree.metrics.load import LABEL
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.rank = pair
     else:
         out.metrics.append(pair)
-        known = bool(pair.role) and pair.role not in with_role(LABEL)
+        known = bool(pair.role) and pair.role not in with_role(Role.LABEL)
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
 
 
@@ -210,17 +210,26 @@ def _take_epoch(pair: Pair, out: Line) -> None:
 
 def _take_step(pair: Pair, out: Line) -> None:
     before = out.step
-    if before and _is_length(pair.name, before.name):
-        out.metrics.append(Pair(pair.name, pair.text, pair.start))
-    elif not before or pair.preference < before.preference:
+    if not before:
+        out.step = pair
+    elif _is_episode(before) != _is_episode(pair):
+        _take_episode(pair, before, out)
+    elif pair.preference < before.preference:
         out.step = pair
     elif pair.text != before.text and pair.preference == before.preference:
         out.problem = "names several steps"
 
 
-def _is_length(name: str, counted: str) -> bool:
-    """Return whether steps beside a count of episodes are the length of one: `Episode 12 | Steps: 143`."""
-    return normalize(counted) in ("episode", "episodes") and normalize(name) in ("steps", "num_steps")
+def _take_episode(pair: Pair, before: Pair, out: Line) -> None:
+    """Keep both of an episode and a step as numbers: `Episode 12 | Steps: 143` gives the length of one."""
+    episode, step = (pair, before) if _is_episode(pair) else (before, pair)
+    counts, other = (episode, step) if normalize(step.name) in ("steps", "num_steps") else (step, episode)
+    out.step = counts
+    out.metrics.append(Pair(other.name, other.text, other.start))
+
+
+def _is_episode(pair: Pair) -> bool:
+    return normalize(pair.name) in ("episode", "episodes")
 
 
 def _mllog(text: str, names: Names) -> Line:
