@@ -157,7 +157,7 @@ class LogReader:
     def _line(self, text: str, number: int, *, cut: bool) -> bool:
         """Read one line or block; return whether any line like it would hold nothing."""
         self._used = self._overflow(text, number) or grammar.MODULE.match(text) is not None
-        if self._used or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
+        if self._used or grammar.NO_ROW.search(text) or self._is_code(text):
             return False
         line = self._parsed(text, cut=cut)
         self._used = True
@@ -172,6 +172,9 @@ class LogReader:
             self._used = False
             return not line.metrics or line.words > MAX_WORDS
         return False
+
+    def _is_code(self, text: str) -> bool:
+        return grammar.CODE.match(text) is not None and (self._code or not grammar.PRINTED.match(text))
 
     def _aside(self, text: str, line: Line, number: int) -> bool:
         """Read a line with values beside those of training; return whether it is one."""

@@ -72,6 +72,7 @@ class Blocks:
             words = (word.rstrip(":") for word in line.partition("%|")[0].split()[1:])
             self._measured = [word for word in words if not word.isdigit()]
         elif self._measured and line.lstrip().startswith("all "):
+            yield from self._last_row()
             yield self._of_all(line), number
         elif _BARS.search(line):
             yield from self._bars(line, number)

@@ -26,7 +26,7 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?
 # A number, with or without a unit; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` match too, so
 # that `parse` can report them.
 NUMBER = re.compile(
-    r"(?<![\w.])(?<![A-Za-z]-)(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
+    r"(?<![\w.@])(?<![A-Za-z]-)(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
     re.IGNORECASE,
 )
@@ -130,6 +130,8 @@ CODE = re.compile(
 )
 # A part of a model as PyTorch prints it: `(conv1): Conv2d(3, 64, kernel_size=(7, 7))`.
 MODULE = re.compile(r"\s*\([\w.-]{1,60}\):? ?(?:\d+ x )?[A-Z]\w*\(")
+# But for a number that is printed with its name: `mIoU = 0.41`.
+PRINTED = re.compile(r"\s*[\w./-]+\s+=\s+[-+]?(?:\.?\d|nan\b|inf\b)[^\s,;()]*\s*$", re.IGNORECASE)
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 
 # Every line of metrics contains one of these.
