@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.loaders.counters.within import MIN_ROWS
+from stabtree.loaders.text.cells import Dense
+from stabtree.loaders.text.lines.grammar import role
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
-    from stabtree.loaders.text.cells import Dense
+    from stabtree.loaders.text.rows import LogRows
 
 # Nearly all gaps are alike; the first and the last may not be.
 MIN_SHARE = 0.9
@@ -20,6 +22,7 @@ DENSER = 3
 BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
+SUMMED = "epoch_loss"
 
 
 def unrounded(step: Dense, rounded: Dense) -> Floats | None:
@@ -100,7 +103,7 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     return None
 
 
-def summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
+def _summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
     """Return which rows sum up an epoch whose batches are logged too: they name it, and no step; None if none do."""
     batches = loss & step_logged
     sums = loss & ~step_logged & epoch_logged
@@ -108,3 +111,19 @@ def summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | N
     if few and np.count_nonzero(batches) >= DENSER * few:
         return sums
     return None
+
+
+def separate_summaries(
+    dense: dict[str, Dense], rows: LogRows, losses: list[str], step_logged: Bools, epoch_logged: Bools
+) -> dict[str, Dense]:
+    """Separate the loss of lines that sum up an epoch from that of its batches, where both have one name."""
+    separate: dict[str, Dense] = {}
+    for name in losses:
+        values, logged = dense[name]
+        sums = _summaries(logged, step_logged, epoch_logged)
+        # A column of a known name would come before those of its batches.
+        summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
+        if sums is not None and summed not in dense:
+            rows.wanted(summed)
+            separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
+    return separate

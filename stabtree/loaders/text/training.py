@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.text.lines.grammar import NOTHING
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines.phase import held_out
+from stabtree.loaders.text.unread import HARMLESS, UNITS
+from stabtree.metrics.metric import Role
+from stabtree.metrics.table import with_role
 
 if TYPE_CHECKING:
-    from stabtree.loaders.text.rows import OpenRow
+    from stabtree.loaders.text.cells import OpenRow
+    from stabtree.metrics.names import Names
 
 
 # So many numbers in a row before a word for nothing: a loss that is printed at intervals has fewer.
@@ -60,6 +65,17 @@ class Training:
             return False
         self._sparse |= rows < MIN_BEFORE
         return not self._sparse
+
+    def beside(self, line: Line, names: Names) -> list[Pair]:
+        """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
+        no_values = {*with_role(Role.LABEL), *self.role, "step", "epoch"}
+        pairs = [pair for pair in line.metrics if pair.role not in no_values]
+        if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
+            return []
+        if any(pair.name in self.names for pair in pairs):
+            # What each line of training shows beside its loss was measured elsewhere where there is none.
+            return [held_out(pair, names) for pair in pairs]
+        return pairs
 
     def redrawn(self, line: Line) -> bool:
         """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
