@@ -99,7 +99,7 @@ SPREAD = _words("std stdev stddev var variance min max best lowest diff delta le
 NUMBER = _words("num nums n nb number count counts counter")
 COUNTED = _words(
     "steps iter iters iteration iterations epochs episode episodes tokens samples batches seqs sequences images frames "
-    "updates update idx index seen consumed processed trajs trajectories turns calls parameters params"
+    "updates update idx index seen consumed processed done trajs trajectories turns calls parameters params"
 )
 COUNTED_ALONE = (["step"], ["epoch"], ["batch"], ["iter"], ["iteration"])
 

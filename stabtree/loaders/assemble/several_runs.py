@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
+from stabtree.loaders.assemble.roles.phases import by_phase
 from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.table import (
     MIN_ROWS,
@@ -37,7 +38,7 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
     """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    table = _only_run(table, names)
+    table = by_phase(_only_run(table, names), names)
     return _by_columns(table, names) or _by_name(table, names) or _by_restart(table, names) or (table,)
 
 
