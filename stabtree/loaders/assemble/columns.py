@@ -19,7 +19,7 @@ from stabtree.loaders.assemble.roles.uses import Plan, column_uses
 from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
-from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
 from stabtree.metrics.ranking import Ranking
 from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
@@ -178,7 +178,7 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
         role, place = names.match(name)
-        if role and role != RUN:
+        if role and role not in (RUN, PHASE):
             found.setdefault(role, []).append((place, name))
     return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
 

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.names import EPOCH, PHASE, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, is_time, normalize
 
@@ -236,7 +236,7 @@ def _role(name: str, names: Names) -> Meaning:
         return axis
     if is_time(found.role):
         return UNKNOWN  # a line with the time alone holds no metrics
-    if found.role and found.role != RUN:
+    if found.role and found.role not in (RUN, PHASE):
         return found
     return _counter(name, key, names)
 
