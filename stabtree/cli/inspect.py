@@ -20,7 +20,8 @@ def inspect(
 ) -> None:
     """Show how a run's files are read: columns, steps, gaps, and what a full diagnosis would still need."""
     from stabtree.loaders import load_run
-    from stabtree.report.inspect import inspect_json, inspect_text
+    from stabtree.report.inspect import inspect_text
+    from stabtree.report.json.inspection import inspect_json
 
     settings = effective_settings(read).settings.for_reading()
     with Busy(wanted=not out.json).doing(f"reading {', '.join(paths)}"):
