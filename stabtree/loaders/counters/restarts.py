@@ -42,12 +42,14 @@ class Evidence:
         axis: float64 (m,), what counts them.
         outcomes: the loss first, then what else shows how far training has come.
         rate: the learning rate.
+        epochs: float64 (m,), the epochs beside the steps that the axis counts; None where there are none.
         passes: whether the axis counts epochs, rounds or episodes, which none counts within another.
     """
 
     axis: Floats
     outcomes: Sequence[Level] = ()
     rate: Level | None = None
+    epochs: Floats | None = None
     passes: bool = False
 
 
@@ -219,17 +221,25 @@ def _outcome(evidence: Evidence, begin: int, stretch: int, row: int, end: int) -
 
 def _each(evidence: Evidence, stretches: list[int]) -> Restarts:
     """Decide for each restart by itself; those that can't be decided are like the others."""
+    axis = evidence.axis
+    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
+    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
     votes: dict[int, int] = {}
     begin = 0
-    lasts, counts = np.unique(evidence.axis[np.array(stretches[1:]) - 1], return_counts=True)
-    usual = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
     for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
         vote = _vote(evidence, begin, stretch, row, end)
         # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
         # many steps as elsewhere.
-        votes[row] = 0 if vote == -1 and evidence.axis[row - 1] not in usual else vote
-        if votes[row] >= 0:
+        if vote == -1 and axis[row - 1] not in full:
+            vote = 0
+        if evidence.epochs is not None and evidence.epochs[row] < evidence.epochs[row - 1]:
+            vote = max(vote, 1)  # both counters start again
+        if vote > 0 or end - row > 1 or end < len(axis):
+            votes[row] = vote
+        if vote >= 0:
             begin = row
+    if not votes:
+        return Restarts(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     other = 1 if fresh >= on else -1
     runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))

@@ -335,6 +335,7 @@ def _runs(log: _Log) -> _Runs:
         axis=axis,
         outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes[:MAX_OUTCOMES]],
         rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
+        epochs=epoch.values[at] if all_epochs and not passes else None,
         passes=passes or normalize(log.step_name) in EPISODES,
     )
     found = classify(evidence)
