@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
+from stabtree.metrics.ranking import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,8 +154,8 @@ class Run:
         places: the lines of its log in which steps were logged, by step, of those that somebody asked for.
         goes_on: whether it is a stretch of a log that has later rows.
         inputs: the files of `sources` with their hashes; empty where nobody asked for them.
-        others: the series of numbers that no metric names, by the name of their column; questions ask for metrics
-            and never see them.
+        others: the series that no metric names, by the name of their column; no question sees them.
+        loss_ranking: the columns that could be the training loss, the one that was taken first.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Run:
     places: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Series] = field(default_factory=dict)
     goes_on: bool = False
+    loss_ranking: Ranking = field(default_factory=Ranking)
 
     def has(self, name: str) -> bool:
         """Return whether a metric was logged, whole or by group, or whether there are any `lines` or a `rerun`.

@@ -27,6 +27,7 @@ class ColumnUse:
         nonfinite: cells that hold a NaN or an infinity.
         misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
         filled: cells that hold anything.
+        role: what it holds, in one of the words of `stabtree.metrics.metric.Role`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ColumnUse:
     nonfinite: int = 0
     misread: int = 0
     filled: int = field(default=0, compare=False)
+    role: str = "other"
 
 
 @dataclass(frozen=True, slots=True)

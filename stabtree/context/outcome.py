@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.context import model
 from stabtree.context.model import INFERRED, LOGGED, Known
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import by_name
 
 if TYPE_CHECKING:
     from stabtree.run import Run
 
+_OUTCOMES = (Role.REWARD, Role.QUALITY)
 _FIRST, _LAST = ("reward",), ("eval_loss", "loss")
 _PAIRS = ("dpo", "ipo", "reward-model", "simpo")  # their loss is that of a guess between two answers
 
@@ -31,7 +33,7 @@ class Purpose(NamedTuple):
 def outcome_of(run: Run) -> Purpose:
     """Return the outcome: the reward, else the quality on held-out data, else the held-out or the training loss."""
     metrics = by_name()
-    quality = [name for name in run.series if name in metrics and metrics[name].role == "outcome"]
+    quality = [name for name in run.series if name in metrics and metrics[name].role in _OUTCOMES]
     names = (*_FIRST, *(name for name in quality if name not in (*_FIRST, *_LAST)), *_LAST)
     name = next((name for name in names if name in run.series), "")
     if not name:

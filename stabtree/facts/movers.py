@@ -10,7 +10,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
-from stabtree.metrics.load import LABEL, TIME
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import by_name, with_role
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Movers:
     """
 
     def __init__(self, run: Run, limits: Limits, after_steps: int, scale_factor: float) -> None:
-        aside = with_role(LABEL, TIME)  # these say nothing about learning
+        aside = with_role(Role.LABEL, Role.CLOCK)  # these say nothing about learning
         self._series = [
             series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
         ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.data import DataFile, flag, one_of, text, words
-from stabtree.metrics.metric import Metric
+from stabtree.metrics.metric import Metric, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from stabtree.common.data import Reader
 
 FILE = Path(__file__).with_name("metrics.yaml")
-OBJECTIVE, OUTCOME, TIME, LABEL = "objective", "outcome", "time", "label"
 _AXES: Mapping[str, Reader] = dict.fromkeys(("run", "rank", "epoch", "step"), words)
 _METRIC: Mapping[str, Reader] = {
     "meaning": text,
-    "role": one_of(OBJECTIVE, OUTCOME, TIME, LABEL),
+    "role": one_of(*Role),
     "better": one_of("lower", "higher"),
     "aliases": words,
     "train": flag,
@@ -72,4 +71,4 @@ def _metric(file: DataFile, name: str, value: object) -> Metric:
     aliases = found.pop("aliases", ())
     if found.pop("train", False):
         aliases = (*aliases, *(f"train_{alias}" for alias in aliases))
-    return Metric(name, found.pop("meaning", ""), aliases, **found)
+    return Metric(name, found.pop("meaning", ""), aliases, role=Role(found.pop("role", Role.OTHER)), **found)

@@ -3,6 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a column holds, in the words that `inspect` prints."""
+
+    LOSS = "loss"
+    HELD_OUT_LOSS = "held-out loss"
+    PART = "part of a loss"
+    REWARD = "reward"
+    QUALITY = "quality"
+    GRADIENT = "gradient"
+    NORM = "norm"
+    RATE = "rate"
+    SCALE = "scale"
+    VALUE = "value"
+    POLICY = "policy"
+    ENTROPY = "entropy"
+    COUNTER = "counter"
+    CLOCK = "clock"  # time, speed and memory
+    SETTING = "setting"
+    LABEL = "label"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +37,7 @@ class Metric:
         meaning: what the series holds, with its unit.
         aliases: names seen in real logs, best first; the canonical name comes before them unless it is
             listed among them.
-        role: `objective`, `outcome`, `time`, `label` or nothing.
+        role: what it holds, where the words of its names don't say that already.
         better: `lower`, `higher`, or nothing where it may go either way.
         alone: aliases that carry the metric only when the whole column is called so.
         grouped: whether `name/<group>` (per parameter group or layer) is a series of its own.
@@ -25,7 +48,7 @@ class Metric:
     name: str
     meaning: str
     aliases: tuple[str, ...] = ()
-    role: str = ""
+    role: Role = Role.OTHER
     better: str = ""
     alone: tuple[str, ...] = ()
     grouped: bool = False

@@ -9,19 +9,21 @@ import difflib
 import re
 import shlex
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.metrics.likely import guess
-from stabtree.metrics.load import LABEL, table
+from stabtree.metrics.load import table
+from stabtree.metrics.metric import Role
 from stabtree.metrics.metric import names as names_in
-from stabtree.metrics.table import MAX_NAME, by_name, is_time, match, normalize, with_role, words
+from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import MAX_NAME, axis, by_name, is_time, match, normalize, with_role, words
+from stabtree.metrics.vocabulary import TRAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 STEP, EPOCH, RANK, RUN = "step", "epoch", "rank", "run"
 AXES = frozenset((STEP, EPOCH, RANK, RUN))  # roles that are no metrics: they say which row it is
@@ -37,11 +39,11 @@ _PART = re.compile(r"\s*(train|val)/(box|obj|cls|dfl|seg|sem|pose|kobj|rle|angle
 _PART_OF = {"train": "loss", "val": "eval_loss"}
 # The columns that W&B adds to each series of an export.
 _EXTREMES = ("__MIN", "__MAX")
+MISTYPED = 0.7  # how much of a name is the word loss: `los`, `lloss`
+SHOWN = 80  # of the name of a column, wherever it is printed to be typed
 NAMELESS = "value"  # the column of an export that holds one series
-# What else a training loss is called, and what is logged beside one.
-_LIKE_A_LOSS = re.compile(r"loss|nll|ce$|xent|entropy|cost|objective|obj$|err|mse|bce|criterion|ppl|perplexity|elbo")
-_HELD_OUT = ("val_", "valid", "eval", "test_", "dev_")
-_BESIDE = re.compile(r"time|speed|sec|memory|mem$|tokens|samples|throughput|eta|date|fps|tflops|batch|size|norm|lr|acc")
+# What the values are needed of, whatever the name.
+_WANTED = (Role.REWARD, Role.QUALITY, Role.GRADIENT)
 
 
 class Meaning(NamedTuple):
@@ -100,12 +102,12 @@ class Names:
 
     def counts(self, column: str) -> bool:
         """Return whether a column counts the steps or the epochs of the run."""
-        return column == self.step_column or _axis(column)[0] in (STEP, EPOCH)
+        return column == self.step_column or axis(column)[0] in (STEP, EPOCH)
 
     def is_label(self, column: str) -> bool:
         """Return whether a column's cells are labels, compared for equality only, so that text is valid in them."""
         role = _meaning(self, column).role
-        return role in (RANK, RUN) or role in with_role(LABEL)
+        return role in (RANK, RUN) or role in with_role(Role.LABEL)
 
     def is_flag(self, column: str) -> bool:
         """Return whether a column's cells may be true or false; elsewhere these are no numbers."""
@@ -116,7 +118,8 @@ class Names:
         """Return whether the values of a column may be needed; others need not be parsed."""
         inner = in_export(column)
         known = _meaning(self, column).role or part_of(column) or (inner and self.wanted(inner))
-        return bool(known or guess(column) or normalize(column) == NAMELESS)
+        reading = describe_name(column)
+        return bool(known or reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS)
 
     def column(self, metric: str) -> str:
         """Return the name for a column of a metric that a loader makes itself."""
@@ -125,6 +128,12 @@ class Names:
     def with_column(self, metric: str, column: str) -> Names:
         """Return these names with `column` for `metric`."""
         return replace(self, columns=(*self.columns, (metric, column)))
+
+    def spelled_as_in(self, columns: Collection[str]) -> Names:
+        """Return these names with the columns that the user gave as `inspect` shows them, as the file spells them."""
+        shown = {clean(column, SHOWN): column for column in columns}
+        given = tuple((metric, name if name in columns else shown.get(name, name)) for metric, name in self.columns)
+        return self if given == self.columns else replace(self, columns=given)
 
     def naming_a_loss(self, columns: Iterable[str]) -> str:
         """Return the option that reads one of these columns as the loss; nothing if none can be one."""
@@ -168,34 +177,18 @@ def _meaning(names: Names, column: str) -> Meaning:
 def _remembered(names: Names, column: str) -> Meaning:
     asked = names.asked
     for role, name in asked.items():
-        if name == column:
+        if name in (column, clean(column, SHOWN)):
             return Meaning(role, -1)
-    found = _axis(column)
+    found = axis(column)
     if not found[0]:
         found = match(column) or UNKNOWN
     return UNKNOWN if found[0] in asked else Meaning(*found)
-
-
-def _axis(column: str) -> tuple[str, int]:
-    """Return the axis that a column is, and its priority among the names of it; no axis for a metric."""
-    if len(column) > MAX_NAME:
-        return UNKNOWN
-    return _axes().get(normalize(column)) or _axes().get("_".join(words(column)), UNKNOWN)
 
 
 def known_names() -> Iterator[str]:
     """Return all names of metrics and of the columns that say which row it is."""
     yield from chain.from_iterable(metric.names for metric in by_name().values())
     yield from chain.from_iterable(table().axes.values())
-
-
-@cache
-def _axes() -> Mapping[str, tuple[str, int]]:
-    """Return (axis, index among its names) by name."""
-    found: dict[str, tuple[str, int]] = {}
-    for axis, aliases in table().axes.items():
-        found |= {alias: (axis, index) for index, alias in enumerate(aliases)}
-    return found
 
 
 def counts_optimizer_steps(column: str) -> bool:
@@ -221,13 +214,16 @@ def in_export(column: str) -> str:
 
 
 def likely_loss(columns: Iterable[str]) -> str:
-    """Return the one of unknown columns that is most likely the training loss; nothing if none can be."""
+    """Return the one of unknown columns that is most likely the training loss; nothing if none can be.
+
+    A column of which nothing is known is offered only where it is of training, or there is no other such column.
+    """
     names = [name for name in columns if clean(name) == name]
+    losses = [name for name in names if describe_name(name).loss or normalize(name) in (NAMELESS, "train")]
+    losses = losses or difflib.get_close_matches("loss", names, n=1, cutoff=MISTYPED)
+    if not losses:
+        others = [name for name in names if describe_name(name).role is Role.OTHER]
+        trained = [name for name in others if not TRAIN.isdisjoint(words(name))]
+        return next(iter(trained or (others if len(others) == 1 else [])), "")
     # `val/box_loss` is no training loss if there is `train/box_loss` as well.
-    names.sort(key=lambda name: normalize(name).startswith(_HELD_OUT))
-    guesses = [name for name in names if "loss" in normalize(name)]
-    guesses += [name for name in names if normalize(name) in ("value", "train", "nll", "cost", "objective")]
-    guesses += difflib.get_close_matches("loss", names, n=1, cutoff=0.5)
-    others = [name for name in names if not _BESIDE.search(normalize(name))]
-    guesses += [name for name in others if _LIKE_A_LOSS.search(normalize(name))]
-    return next(iter([*guesses, *others]), "")
+    return min(losses, key=lambda name: (describe_name(name).held_out, describe_name(name).order), default="")

@@ -10,13 +10,15 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from stabtree.metrics.load import TIME, table
+from stabtree.metrics.load import table
+from stabtree.metrics.metric import Role
 
 if TYPE_CHECKING:
     from stabtree.metrics.metric import Metric
 
 # The names of nested modules, joined, come nowhere near this; what is longer is text.
 MAX_NAME = 300
+NO_AXIS = ("", 0)
 # RLlib logs what each policy learns under its name: `info/learner/default_policy/learner_stats/total_loss`.
 _RLLIB = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=[^/]+$)")
 # TRL logs the mean of each reward function between two words.
@@ -56,14 +58,30 @@ def by_name() -> dict[str, Metric]:
 
 
 @cache
-def with_role(*roles: str) -> frozenset[str]:
+def with_role(*roles: Role) -> frozenset[str]:
     """Return the metrics that have one of these roles."""
     return frozenset(metric.name for metric in all_metrics() if metric.role in roles)
 
 
 def is_time(metric: str) -> bool:
     """Return whether a metric is one of time: a clock, how long a step takes, how much is done in a second."""
-    return metric in with_role(TIME)
+    return metric in with_role(Role.CLOCK)
+
+
+def axis(column: str) -> tuple[str, int]:
+    """Return the axis that a column is (`step`, `epoch`, ...), and its index among the names of it; else nothing."""
+    if len(column) > MAX_NAME:
+        return NO_AXIS
+    return _axes().get(normalize(column)) or _axes().get("_".join(words(column)), NO_AXIS)
+
+
+@cache
+def _axes() -> dict[str, tuple[str, int]]:
+    """Return (axis, index among its names) by name."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, aliases in table().axes.items():
+        found |= {alias: (name, index) for index, alias in enumerate(aliases)}
+    return found
 
 
 @cache

@@ -33,6 +33,7 @@ LIST_SHOWN = 12
 WANTED = ("grad_norm", "lr", "loss_scale", "eval_loss", "weight_norm", "batch_id")
 KEY_WIDTH = 11
 GAPS = "Gaps (an empty cell is often a NaN)"
+LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
 
 
@@ -44,6 +45,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         same = source is not run.sources[0] and _layout(source) == _layout(run.sources[0])
         _source(page, source, same=same)
     _identity(page, context_of(run))
+    _list(page, LOSSES, _candidates(run))
     _steps(page, run)
     _config(page, run)
     resumes = [
@@ -94,7 +96,7 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=QUIET)
-    for title in ("column", "read as"):
+    for title in ("column", "read as", "role"):
         table.add_column(title, overflow="fold")
     numbers = ["values", "first", "last", "not finite"]
     misread = any(use.misread for use in uses)
@@ -106,7 +108,8 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
         counts = [use.nonfinite, use.misread] if misread else [use.nonfinite]
         cells = [
             (use.name, ""),
-            _role(use),
+            _metric(use),
+            (use.role, "dim"),
             (f"{use.logged or 0:,}", ""),
             (_short(use, use.first), ""),
             (_short(use, use.last), ""),
@@ -122,7 +125,7 @@ def _bad(count: int) -> Piece:
     return "·", "dim"
 
 
-def _role(use: ColumnUse) -> Piece:
+def _metric(use: ColumnUse) -> Piece:
     name = "=" if use.metric == use.name else str(use.metric)
     if use.why:
         return f"{name} ({use.why})", "id"
@@ -138,13 +141,23 @@ def _short(use: ColumnUse, value: float | None) -> str:
 
 
 def _ignored(page: Page, uses: Sequence[ColumnUse]) -> None:
-    """Add the ignored columns, grouped by reason; reasons that are worth a look first."""
-    reasons = Counter(use.why for use in uses)
-    for why, count in sorted(reasons.items(), key=lambda item: item[1]):
-        names = ", ".join([use.name for use in uses if use.why == why][:IGNORED_SHOWN])
+    """Add the ignored columns, grouped by role and reason; those that are worth a look first."""
+    groups = Counter((use.role, use.why) for use in uses)
+    for (role, why), count in sorted(groups.items(), key=lambda item: item[1]):
+        names = ", ".join([use.name for use in uses if (use.role, use.why) == (role, why)][:IGNORED_SHOWN])
         if count > IGNORED_SHOWN:
             names += f" and {count - IGNORED_SHOWN:,} more"
-        _fact(page, "ignored", [(names, ""), (f"  ({why})", "dim")])
+        _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
+
+
+def _candidates(run: Run) -> list[str]:
+    """Return the columns that could be the training loss, the one that was taken first."""
+    ranked = run.loss_ranking.candidates
+    if len(ranked) < 2:
+        return []
+    texts = [f"{one.column}, {one.points:.1f} points{f' ({one.why})' if one.why else ''}" for one in ranked]
+    texts[0] += f", {run.loss_ranking.margin:.1f} ahead"
+    return texts
 
 
 def _steps(page: Page, run: Run) -> None:
@@ -253,6 +266,7 @@ def inspect_dict(run: Run) -> dict[str, Any]:
         "name": run.name,
         "context": as_dict(context_of(run)),
         "series": [_series(metric, series) for metric, series in run.series.items()],
+        "loss_candidates": [picked(one, "column", "points", "why") for one in run.loss_ranking.candidates],
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
         "gaps": [picked(gap, *gap.__dataclass_fields__) for gap in run.gaps],
@@ -281,7 +295,7 @@ def _series(metric: str, series: Series) -> dict[str, Any]:
 
 
 def _source_dict(source: FileUse) -> dict[str, Any]:
-    columns = ("name", "metric", "why", "logged", "first", "last", "nonfinite", "misread")
+    columns = ("name", "metric", "role", "why", "logged", "first", "last", "nonfinite", "misread")
     return {
         **picked(source, "path", "format", "rows", "steps_from", "restarts"),
         "columns": [picked(use, *columns) for use in source.columns],

@@ -198,4 +198,4 @@ def test_a_column_beside_the_one_that_was_asked_for_is_told(tmp_path: Path) -> N
     """Of a metric that the user names a column for, the usual column is named as ignored, and why."""
     run = load_run(WRITERS["csv"](tmp_path), columns=COLUMNS)
     why = {use.name: use.why for use in run.sources[0].columns}
-    assert why["loss"] == "another column was asked for"
+    assert why["loss"] == "loss is read from trn_x"

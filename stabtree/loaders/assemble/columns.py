@@ -10,15 +10,16 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
-from stabtree.loaders.assemble.choice import choose
 from stabtree.loaders.assemble.counters import settle
-from stabtree.loaders.assemble.loss_parts import with_total
 from stabtree.loaders.assemble.misread import misread
+from stabtree.loaders.assemble.roles.choice import choose
+from stabtree.loaders.assemble.roles.loss_parts import with_total
+from stabtree.loaders.assemble.roles.uses import Plan, column_uses
 from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
-from stabtree.loaders.assemble.uses import Plan, column_uses
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.ranking import Ranking
 from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
 
@@ -49,6 +50,7 @@ class MetricRows:
         source: how the file was read.
         notes: what was assumed or ignored.
         loss_kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
+        ranking: the columns that could be the training loss.
         epoch_ends: the epochs that end in a table of steps, by their last step.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         others: the columns of numbers that no metric was read from, by name.
@@ -61,6 +63,7 @@ class MetricRows:
     source: FileUse
     notes: tuple[str, ...]
     loss_kind: str = ""
+    ranking: Ranking = field(default_factory=Ranking)
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Column] = field(default_factory=dict)
@@ -84,7 +87,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
-    table, names, summed = with_total(table, names)
+    table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
@@ -104,9 +107,10 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps.source, wrong, summed.names, steps.lost)),
+        source=_file_use(table, Plan(roles, used, steps.source, wrong, choice, summed.names, steps.lost)),
         notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         loss_kind=choice.kind,
+        ranking=choice.ranking,
         epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
         saved=saved(steps.values, table.saves),
         others=_others(table, names, used),

@@ -11,9 +11,9 @@ from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.counters.levels import Level
 from stabtree.loaders.counters.restarts import Evidence
 from stabtree.loaders.counters.within import Count, count_on, is_length, is_no_count, lexicographic
-from stabtree.metrics.likely import guess
+from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, STEP
-from stabtree.metrics.table import with_role
+from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A count of optimizer steps that many rows lack would give these the step of a row before.
 STEP_DENSER = 1.1
+_OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD))
 # So many metrics show whether training begins anew.
 MAX_OUTCOMES = 4
 
@@ -131,12 +132,8 @@ def _outcomes(table: Table, names: Names) -> list[Column]:
     """Return the columns that show how far training has come, the loss first."""
     loss = _loss(table, names)
     found = [] if loss is None else [loss]
-    roles = with_role("objective", "outcome")
     for name, column in table.columns.items():
-        if not column or column is loss or column.coded:
-            continue
-        like = guess(name)
-        if names.role(name) in roles or (like and like.metric == "reward"):
+        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
             found.append(column)
     return found
 
@@ -145,8 +142,8 @@ def _loss(table: Table, names: Names) -> Column | None:
     """Return the column of the training loss: the known one, else the first whose name says so."""
     known = [column for _, column in of_role(table, "loss", names)]
     for name, column in table.columns.items():
-        like = guess(name)
-        if column and not names.role(name) and like and like.metric == "loss" and not like.held_out:
+        like = describe_name(name)
+        if column and not names.role(name) and like.loss and not like.held_out:
             known.append(column)
     return next((column for column in known if column.count), None)
 

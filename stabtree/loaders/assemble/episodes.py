@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.loaders.assemble.counters import of_role
 from stabtree.loaders.table import Column
-from stabtree.metrics.likely import EPISODES, guess
+from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, STEP
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize, words
+from stabtree.metrics.vocabulary import EPISODES
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -45,8 +47,7 @@ def per_episode(table: Table, names: Names) -> Table:
 
 
 def _is_reward(name: str, names: Names) -> bool:
-    like = guess(name)
-    return names.role(name) == "reward" or (like is not None and like.metric == "reward")
+    return names.role(name) == "reward" or describe_name(name).role is Role.REWARD
 
 
 def _counts_within(steps: Floats, begins: Ints) -> bool:

@@ -14,6 +14,7 @@ from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import interpret
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
+from stabtree.metrics.ranking import Ranking
 from stabtree.run import Run, Setting
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def run_of(
         step_size=size,
         epoch_ends=_merged(part.epoch_ends for part in rows),
         saved=_merged(part.saved for part in rows),
+        loss_ranking=next((part.ranking for part in rows if part.ranking.candidates), Ranking()),
         written=_replaced(made.series, series),
         notes=tuple(dict.fromkeys((*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )

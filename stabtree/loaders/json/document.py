@@ -15,7 +15,7 @@ from stabtree.loaders.json.whole import objects, text_of
 from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table, check_width
-from stabtree.metrics.likely import is_named
+from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def _has_known_columns(head: str, names: Names) -> bool:
     """Return whether an object has a known column, and nothing inside that would hold the metrics."""
     if head.startswith("[") or not _MAY_HOLD_KEYS.search(head) or _INNER.search(head):
         return False
-    return any(names.metric(key) or names.role(key) == "step" or is_named(key) for key in _KEY.findall(head))
+    return any(names.metric(key) or names.role(key) == "step" or describe_name(key).named for key in _KEY.findall(head))
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:

@@ -12,7 +12,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.json.columns import columns_table, without_settings
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.json.whole import records
-from stabtree.metrics.likely import is_named
+from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,7 +113,7 @@ def _first(rows: list[Any], key: str) -> object:
 
 
 def _is_judged(key: str, names: Names) -> bool:
-    return names.metric(key) in _JUDGED or is_named(key)
+    return names.metric(key) in _JUDGED or describe_name(key).named
 
 
 def _table(course: _Course, source: Source, names: Names) -> Table:

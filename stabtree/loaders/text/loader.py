@@ -22,14 +22,13 @@ from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.metrics.names import likely_loss
+from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.loaders.source import Lines, Source
     from stabtree.loaders.text.rows import LogRows
-    from stabtree.metrics.names import Names
 
 # Enough to recognise a log by; more only if these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
@@ -135,12 +134,29 @@ def hint(source: Source, names: Names) -> str:
     return ""
 
 
-def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
+def read(source: Source, names: Names) -> tuple[Table, ...]:
     """Read the columns that hold numbers; one table for each run that the log holds.
+
+    A column that the user names and no line spells so is one that reading made, as `epoch` or `valid/loss`: then the
+    log is read as if the user had named none.
 
     Raises:
         StabtreeError: if no line holds a metric.
     """
+    found = _read(source, names)
+    if _lacking(found, names):
+        made = _read(source, Names())
+        if not _lacking(made, names):
+            return made
+    return found
+
+
+def _lacking(found: tuple[Table, ...], names: Names) -> set[str]:
+    """Return the columns that the user named and that no table has."""
+    return set(names.asked.values()).difference(*(table.columns for table in found))
+
+
+def _read(source: Source, names: Names) -> tuple[Table, ...]:
     lines = source.lines()
     reader = _scan(_printed(source, lines), names)
     if not reader.losses:
@@ -151,11 +167,13 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     if errors.dropped:
         notes = (*notes, f"{errors.dropped:,} more lines that look like warnings or errors were not kept.")
     if reader.rows.count:
-        return tables(source, reader, notes)
+        found = tables(source, reader, notes)
+        return found if isinstance(found, tuple) else (found,)
     kept = errors.between(0, 0)
     if ended_in_error(kept):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")
-        return Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)
+        ending = Table(source.path, source.describe("text"), 0, {}, notes=notes, lines=kept, ended_in_error=True)
+        return (ending,)
     raise StabtreeError(
         "no line of it names a step and a metric",
         where=source.path,

@@ -22,7 +22,7 @@ from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.training import Training
 from stabtree.loaders.text.unread import HARMLESS, UNITS, Unread
-from stabtree.metrics.load import LABEL
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class LogReader:
             return False
         if line.words > 1 and error_words().search(text):
             return False
-        pairs = [pair for pair in line.metrics if pair.role not in (*with_role(LABEL), *self._training.role)]
+        pairs = [pair for pair in line.metrics if pair.role not in (*with_role(Role.LABEL), *self._training.role)]
         if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
             return False
         if any(pair.name in self._training.names for pair in pairs):

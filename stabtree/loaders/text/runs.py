@@ -19,8 +19,9 @@ from stabtree.loaders.text.epochs import are_samples, from_bar, summaries, unrou
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
-from stabtree.metrics.likely import EPISODES, guess
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
+from stabtree.metrics.vocabulary import EPISODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -220,8 +221,8 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
         return known
     likely = []
     for name in dense:
-        like = None if role(name, rows.names).role else guess(name)
-        if like and like.metric == "loss" and not like.held_out:
+        like = describe_name(name)
+        if not role(name, rows.names).role and like.loss and not like.held_out:
             likely.append(name)
     return likely
 

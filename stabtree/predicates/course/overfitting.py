@@ -76,8 +76,8 @@ def _turn(steps: Ints, values: Floats, single_rows: int) -> Rebound:
 
 @predicate(source="convergence, overfitting; SFT and RL guide, overfitting", labels=(YES, BETTER, NO), min_points=2)
 def overfits(
-    loss: Series,
     eval_loss: Series,
+    loss: Series | None = None,
     eval_quality: Series | None = None,
     *,
     rise: float,
@@ -106,7 +106,8 @@ def overfits(
     above the low. Noisy evaluations that lie further above the training loss than `gap_factor` times all that this has
     fallen are no luck, whatever their scatter. Fewer than `few_rows` evaluations count only under a training loss
     below `half` of them.
-    A training loss that does not end below where it began has learned nothing, so nothing by heart either. `better`:
+    A training loss that does not end below where it began has learned nothing, so nothing by heart either. Where none
+    is logged, `few_rows` evaluations that last suffice. `better`:
     a quality that was measured beside it is still higher in the last third, by more than `quality_noise` times its
     scatter; a model that grows too sure of its few mistakes loses nats, not answers.
     """
@@ -114,8 +115,10 @@ def overfits(
     if len(values) < max(min_rows, 3):
         return unknown(f"eval_loss has {len(values)} finite values, {max(min_rows, 3)} are needed", "eval_loss")
     turn = _turn(steps, values, max(single_rows, 3))
-    own, trained = finite(loss)
-    began, last = first_level(trained, thrown), median(trained[-max(5, len(trained) // 20) :])
+    own, trained = (steps[:0], values[:0]) if loss is None else finite(loss)
+    began = last = turn.end  # where no training loss is logged it is not apart from the eval loss
+    if len(trained):
+        began, last = first_level(trained, thrown), median(trained[-max(5, len(trained) // 20) :])
     apart = last < half * turn.end
     wide = apart and turn.end - last > gap_factor * (began - last)
     by_nats = turn.rise > min_rise and turn.low < NATS and max(turn.fallen, began - last) < max_nats
@@ -140,26 +143,15 @@ def overfits(
     found = Evidence(text, "eval_loss", (turn.step, int(steps[-1])), *seen)
     if not far or turn.rise <= range_share * turn.fallen or not (lasting or wide):
         return Answer(NO, (found,))
+    if loss is None:
+        return _alone(turn, found, enough=len(values) >= few_rows)
     around = trained[np.abs(own - turn.step) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
     if not len(around):
         return unknown(f"the training loss was not logged around step {turn.step:,}, where eval_loss is lowest", "loss")
-    before = median(around)
-    verdict, text = YES, f"the training loss goes from {before:.4g} to {last:.4g} meanwhile"
-    if last >= began:
-        text = f"the training loss ends at {last:.4g} and began at {began:.4g}: a run that did not learn can't overfit"
-        verdict, before = NO, began
-    elif last > before and (not apart or last - before >= half * turn.rise):
-        verdict, text = NO, f"the training loss rises as well ({before:.4g} to {last:.4g}), which is not overfitting"
-    elif not apart and before - last < min_fall_share * turn.rise:
-        verdict, text = (
-            NO,
-            f"{text}: too little for a memorised training set (limit {min_fall_share:.0%} of the eval's rise)",
-        )
-    elif len(values) < few_rows and not apart:
-        verdict, text = (
-            NO,
-            f"{text}: with {len(values)} evaluations, the training loss must fall below {half:g}× the eval loss",
-        )
+    few = f"with {len(values)} evaluations" if len(values) < few_rows else ""
+    levels = _Trained(began, median(around), last)
+    verdict, text = _learned(turn, levels, half, min_fall_share, few)
+    before = began if last >= began else levels.before
     evidence = [found, Evidence(text, "loss", (turn.step, int(own[-1])), last, before)]
     better = _better(eval_quality, turn.step, quality_noise) if verdict == YES and eval_quality is not None else None
     if better:
@@ -168,6 +160,44 @@ def overfits(
     if verdict == NO:
         return Answer(NO, tuple(evidence))
     return Answer(verdict, tuple(evidence), onset_step=turn.step, last_good_step=turn.step)
+
+
+class _Trained(NamedTuple):
+    """Levels of the training loss: at the start, where the eval loss is lowest, and at the end."""
+
+    began: float
+    before: float
+    last: float
+
+
+def _learned(turn: Rebound, loss: _Trained, half: float, min_fall_share: float, few: str) -> tuple[str, str]:
+    """Judge by the training loss whether an eval loss that rises is overfitting, and describe what it does.
+
+    `few` says how many evaluations there are, where these are so few that more is asked of the training loss.
+    """
+    apart = loss.last < half * turn.end
+    if loss.last >= loss.began:
+        text = f"the training loss ends at {loss.last:.4g} and began at {loss.began:.4g}"
+        return NO, f"{text}: a run that did not learn can't overfit"
+    text = f"the training loss goes from {loss.before:.4g} to {loss.last:.4g} meanwhile"
+    if loss.last > loss.before and (not apart or loss.last - loss.before >= half * turn.rise):
+        text = f"the training loss rises as well ({loss.before:.4g} to {loss.last:.4g})"
+        return NO, f"{text}, which is not overfitting"
+    if not apart and loss.before - loss.last < min_fall_share * turn.rise:
+        share = f"(limit {min_fall_share:.0%} of the eval's rise)"
+        return NO, f"{text}: too little for a memorised training set {share}"
+    if few and not apart:
+        return NO, f"{text}: {few}, the training loss must fall below {half:g}× the eval loss"
+    return YES, text
+
+
+def _alone(turn: Rebound, found: Evidence, *, enough: bool) -> Answer:
+    """Answer for an eval loss that rises where no training loss is logged."""
+    if not enough:
+        return unknown("the training loss is not logged, and the evaluations are few", "loss")
+    text = "no training loss is logged, so that it fell meanwhile is likely and not proved"
+    evidence = (found, Evidence(text, "eval_loss", (turn.step,), turn.end, turn.low))
+    return Answer(YES, evidence, onset_step=turn.step, last_good_step=turn.step)
 
 
 @predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)

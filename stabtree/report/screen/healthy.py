@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.loaders.assemble.choice import ENOUGH
+from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
 from stabtree.report.screen.path import chain

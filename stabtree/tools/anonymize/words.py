@@ -29,7 +29,7 @@ _ROOMS = {
     "loaders.tables": "cells",
     "tools.check.configs": "trainers precision spelled",
     "loaders": "config",
-    "metrics": "likely names table final_values",
+    "metrics": "vocabulary role names table final_values",
 }
 # Of a pattern the letters that stand for themselves.
 _ESCAPED = re.compile(r"\\[a-zA-Z]|\(\?[a-zA-Z]+\)|\(\?P<\w+>")

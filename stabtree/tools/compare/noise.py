@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import Tail, change_noise, median, span, trailing_moments, upper_tail
-from stabtree.metrics.load import OBJECTIVE, OUTCOME
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare.seed import parting
 from stabtree.tools.compare.series import SCHEDULED, scaled
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.align import Rows
     from stabtree.tools.compare.result import Parting
 
+# How well a run learns is much the same on all seeds.
+_LEARNING = (Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD)
 CHANCE = 0.01  # that two healthy runs are reported to part, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
 MIN_ROWS = 40  # common rows needed to measure noise
@@ -93,8 +95,7 @@ def by_history(rows: Rows, chance: float) -> Parting | None:
             index = _beyond_before(scored, chance / len(OVER))
             if index is not None:
                 found.append(_parting_at(rows, kept, apart, scored, index))
-    # How well a run learns is much the same on all seeds.
-    if rows.metric in with_role(OBJECTIVE, OUTCOME) and not found:
+    if rows.metric in with_role(*_LEARNING) and not found:
         level = _level_change(good[0][keep], apart)
         if level is not None:
             found.append(replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS))

@@ -38,8 +38,8 @@ def test_columns_are_named_metrics(tmp_path: Path) -> None:
         "weight_norm/head",
     ]
     found = uses(run)
-    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0)
-    assert found["vram"] == ColumnUse("vram", None, "not a known metric")
+    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0, role="loss")
+    assert found["vram"] == ColumnUse("vram", None, "not a known metric", role="clock")
     assert run.series["loss"].origin == "train/loss"
 
 
@@ -69,7 +69,7 @@ def test_a_column_that_was_never_logged_gives_way(tmp_path: Path) -> None:
 def test_nonfinite_values_are_counted(tmp_path: Path) -> None:
     """First and last are of the finite values; the others are counted."""
     run = load_run(write(tmp_path, "step,loss\n0,nan\n1,4\n2,3\n3,inf\n4,nan\n"))
-    assert uses(run)["loss"] == ColumnUse("loss", "loss", "", 5, 4.0, 3.0, 3)
+    assert uses(run)["loss"] == ColumnUse("loss", "loss", "", 5, 4.0, 3.0, 3, role="loss")
 
 
 def test_a_column_can_be_named(tmp_path: Path) -> None:

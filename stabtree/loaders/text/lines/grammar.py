@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from stabtree.metrics.likely import guess
+from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, is_time, normalize
 
 # A longer line is no line of metrics: the rest is not read.
@@ -259,8 +260,7 @@ def is_loss(name: str, *, kinds: bool) -> bool:
 
 def is_reward(name: str) -> bool:
     """Return whether an unknown name may be that of a reward."""
-    found = guess(name)
-    return found is not None and found.metric == "reward"
+    return describe_name(name).role is Role.REWARD
 
 
 def may_train(name: str, *, kinds: bool) -> bool:

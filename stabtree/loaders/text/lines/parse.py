@@ -11,7 +11,7 @@ from stabtree.common.text import clean, plain
 from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
-from stabtree.metrics.load import LABEL
+from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.rank = pair
     else:
         out.metrics.append(pair)
-        known = bool(pair.role) and pair.role not in with_role(LABEL)
+        known = bool(pair.role) and pair.role not in with_role(Role.LABEL)
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
 
 

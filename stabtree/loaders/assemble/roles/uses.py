@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.metrics.names import RUN, Names
+from stabtree.metrics.metric import Role
+from stabtree.metrics.names import RUN, SHOWN, Names
+from stabtree.metrics.ranking import FAR_MORE
+from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import by_name
 from stabtree.run import ColumnUse
 
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Floats
     from stabtree.loaders.assemble.misread import Misread
+    from stabtree.loaders.assemble.roles.choice import Choice
     from stabtree.loaders.table import Column, Table
 
 PART = 1 << 15
@@ -29,6 +34,7 @@ class Plan:
         used: by role the column that does.
         steps_from: the column that the steps were read from, or `row number`.
         wrong: by role the cells that are proved to be misread.
+        choice: what the run is judged by.
         parts: columns that were summed up to a loss.
         lost: rows without a step that hide a loss.
     """
@@ -37,6 +43,7 @@ class Plan:
     used: Mapping[str, str]
     steps_from: str
     wrong: Mapping[str, Misread]
+    choice: Choice
     parts: frozenset[str] = frozenset()
     lost: int = 0
 
@@ -46,11 +53,25 @@ def column_uses(table: Table, plan: Plan) -> tuple[ColumnUse, ...]:
     roles: dict[str, str] = {}
     for role, names in plan.columns.items():
         roles.update(dict.fromkeys(names, role))
-    return tuple(_use(name, roles.get(name), column, plan) for name, column in table.columns.items())
+    return tuple(
+        replace(_use(name, roles.get(name), column, plan), role=_role(name, roles.get(name), plan))
+        for name, column in table.columns.items()
+    )
+
+
+def _role(name: str, metric: str | None, plan: Plan) -> str:
+    """Return what a column holds: what it is read as, unless its name is more exact."""
+    reading = plan.choice.readings.get(name) or describe_name(name)
+    known = by_name().get((metric or "").partition("/")[0])
+    if name in plan.parts:
+        return Role.PART
+    if known is None or known.role is Role.OTHER or (reading.loss and reading.kind):
+        return reading.role
+    return known.role
 
 
 def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
-    shown = clean(name, 80)
+    shown = clean(name, SHOWN)
     if role is None or column is None:
         return ColumnUse(shown, None, _unknown(name, plan, known=role is not None))
     ignored = _ignored(name, role, column, plan)
@@ -95,9 +116,15 @@ def _unknown(name: str, plan: Plan, *, known: bool) -> str:
         return "a part of the loss"
     if known:
         return "left out to save memory"
-    if role:
-        return "another column was asked for"
+    if role in plan.used:
+        return f"{role} is read from {clean(plan.used[role], 40)}{_far_more(name, plan)}"
     return "not a known metric"
+
+
+def _far_more(name: str, plan: Plan) -> str:
+    """Return that the column which was taken instead has far more values, if it has."""
+    own = (one for one in plan.choice.ranking.candidates if one.column == name)
+    return f", {FAR_MORE}" if any(one.why == FAR_MORE for one in own) else ""
 
 
 def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:

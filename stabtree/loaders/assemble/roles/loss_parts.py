@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.table import Column
-from stabtree.metrics.names import part_of
+from stabtree.metrics.names import SHOWN, part_of
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Table
@@ -35,10 +35,14 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, Summed]:
     for metric in ("loss", "eval_loss"):
         parts = [name for name in table.columns if part_of(name) == metric]
         held = [*filter(None, (table.columns[name] for name in parts))]
-        if len(held) < 2 or metric in known:
-            continue
         total = " + ".join(name.strip() for name in parts)
+        asked = clean(total, SHOWN) in names.asked.values()
+        if len(held) < 2 or (metric in known and not asked):
+            continue
         table = replace(table, columns={**table.columns, total: _sum(held)})
+        if asked:
+            names = names.spelled_as_in(table.columns)
+            continue
         names = names.with_column(metric, total)
         summed += parts
         notes.append(f"No column holds the {metric}: it is the sum of its parts, {clean(total, 120)}.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.metrics.likely import guess
+from stabtree.metrics.metric import Role
 from stabtree.metrics.names import Names
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
 
 
@@ -31,25 +32,21 @@ from stabtree.metrics.table import words
 )
 def test_losses_by_the_words_of_their_names(name: str, kind: str, order: int) -> None:
     """Whatever the spelling, with the kind of those that move by nature, and the total before the parts."""
-    found = guess(name)
-    assert found is not None
-    assert (found.metric, found.kind, found.order, found.held_out) == ("loss", kind, order, False)
+    found = describe_name(name)
+    assert (found.loss, found.kind, found.order, found.held_out) == (True, kind, order, False)
 
 
 @pytest.mark.parametrize("name", ["eval_wikitext_loss", "validation_loss_nats_per_byte", "test/mse"])
 def test_held_out_losses_are_told_apart(name: str) -> None:
     """A loss on held-out data is no training loss."""
-    found = guess(name)
-    assert found is not None
-    assert found.held_out
+    found = describe_name(name)
+    assert (found.role, found.loss) == (Role.HELD_OUT_LOSS, True)
 
 
 @pytest.mark.parametrize("name", ["AverageEpRet", "env/0/reward", "eval/return", "Train_AverageReturn", "rewards"])
 def test_rewards_by_the_words_of_their_names(name: str) -> None:
     """Rewards and returns of any spelling."""
-    found = guess(name)
-    assert found is not None
-    assert found.metric == "reward"
+    assert describe_name(name).role is Role.REWARD
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,9 @@ def test_rewards_by_the_words_of_their_names(name: str) -> None:
 )
 def test_what_is_no_loss_is_none(name: str) -> None:
     """Ratios, counts, times, accuracies, perplexities, spreads, money: neither a loss nor a reward."""
-    assert guess(name) is None
+    found = describe_name(name)
+    assert not found.loss
+    assert found.role is not Role.REWARD
 
 
 def test_known_metrics_in_camel_case() -> None:

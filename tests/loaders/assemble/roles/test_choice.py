@@ -60,11 +60,12 @@ def test_its_eval_loss_goes_with_it(tmp_path: Path) -> None:
     assert run.series["eval_loss"].origin == "validation_loss_per_byte"
 
 
-def test_an_eval_loss_alone_is_judged_as_the_loss(tmp_path: Path) -> None:
-    """With a note."""
+def test_an_eval_loss_alone_is_no_training_loss(tmp_path: Path) -> None:
+    """What asks for the training loss has no answer, and a note says so."""
     run = load_run(write(tmp_path, table(step=AT, val_loss=FALLING)))
-    assert "No training loss is logged: the loss on held-out data, val_loss, is judged as the loss." in run.notes
-    assert diagnose(run, TREES).verdict == "ok"
+    assert list(run.series) == ["eval_loss"]
+    assert "No training loss is logged: the run is judged by eval_loss." in run.notes
+    assert diagnose(run, TREES).verdict == "unknown"
 
 
 def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_loss_that_moves_by_nature_raises_no_alarm_for_it(
     [
         ("run-x-tag-train_loss.csv", "loss"),
         ("sac_reward.csv", "reward"),
-        ("run-a-tag-epoch_val_loss.csv", "loss"),
+        ("run-a-tag-epoch_val_loss.csv", "eval_loss"),
         ("a.csv", "loss"),
     ],
 )

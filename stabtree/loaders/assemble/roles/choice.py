@@ -1,0 +1,273 @@
+"""Which series a run is judged by: the training loss with what is logged beside it, or what there is without one."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, first_few
+from stabtree.loaders.assemble.roles.evidence import is_constant, readings
+from stabtree.loaders.assemble.roles.nameless import MIN_ROWS, one_series
+from stabtree.metrics.metric import Role
+from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
+from stabtree.metrics.role import ADVERSARIAL, HIGHER, PLAIN, POLICY, VALUE, ColumnRole
+from stabtree.metrics.table import normalize, words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree.common.lazy import Floats
+    from stabtree.loaders.table import Column, Table
+    from stabtree.metrics.names import Names
+
+LISTED = 4
+# By these alone some of the questions can be answered.
+ENOUGH = ("reward", "eval_loss", "eval_quality", "grad_norm", "loss_scale")
+CLOCKS = frozenset(("time", "wall_time", "walltime", "timestamp", "elapsed", "time_elapsed", "total_time", "t"))
+# Two columns whose values differ by less in every row are one loss under two names.
+ALIKE = 1e-2
+# A sum of printed numbers differs from the printed total by their rounding.
+ROUNDING = 5e-3
+SUMMED_SHARE = 0.95
+# More gradient norms than this are those of layers.
+MAX_NORMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a run is judged by.
+
+    Attributes:
+        names: what the columns mean, with what was chosen.
+        notes: what was chosen, of what, and how to choose another one.
+        kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
+        enough: whether something of the run can be judged.
+        ranking: the candidates for the training loss.
+        readings: what each column holds.
+    """
+
+    names: Names
+    notes: tuple[str, ...] = ()
+    kind: str = ""
+    enough: bool = True
+    ranking: Ranking = field(default_factory=Ranking)
+    readings: Mapping[str, ColumnRole] = field(default_factory=dict)
+
+    def reading_as(self, metric: str, column: str, note: str = "") -> Choice:
+        """Return this choice with a column for a metric."""
+        notes = (*self.notes, note) if note else self.notes
+        return replace(self, names=self.names.with_column(metric, column), notes=notes)
+
+
+def choose(table: Table, names: Names, *, alone: bool) -> Choice:
+    """Choose what to judge a run by: the training loss, and the reward, the held-out measures and the gradient's norm.
+
+    `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
+    """
+    choice = Choice(names, readings=readings(table, names))
+    one = one_series(table, names)
+    if one:
+        choice = choice.reading_as(one.metric, one.column, one.note)
+        return replace(choice, kind=one.kind, enough=one.metric in ("loss", *ENOUGH))
+    choice = _with_reward(table, choice)
+    asked = names.asked.get("loss")
+    if asked is not None:
+        choice = replace(choice, kind=_kind(choice.readings.get(asked), choice.readings))
+        return _with_measures(table, choice, asked)
+    choice = replace(choice, ranking=rank(_losses(table, choice)))
+    if any(names.role(name) == "loss" for name in table.columns):
+        return _with_known_loss(table, choice)
+    return _with_unknown_loss(table, choice, alone=alone)
+
+
+def _with_known_loss(table: Table, choice: Choice) -> Choice:
+    """Choose among columns with known names of the training loss."""
+    ranked = [one.column for one in choice.ranking.candidates]
+    if not ranked:
+        return choice
+    known = [name for name in ranked if choice.names.role(name)]
+    if known and ranked[0] != min(known, key=lambda name: choice.names.match(name).priority):
+        choice = choice.reading_as("loss", ranked[0])
+    if choice.ranking.is_close and not _are_alike(table, *ranked[:2]):
+        taken, other = (clean(name, 60) for name in ranked[:2])
+        note = f"The training loss is read from {taken}; it could be {other} as well: {_option('loss', ranked[1])}."
+        choice = replace(choice, notes=(*choice.notes, note))
+    return _with_measures(table, choice, ranked[0])
+
+
+def _with_unknown_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
+    """Choose the column that is most like a training loss, if there is one."""
+    ranked = choice.ranking.candidates
+    held = table.columns[ranked[0].column] if ranked else None
+    if held is None or ("reward" in _known(table, choice.names) and held.count < MIN_ROWS):
+        return _without_loss(table, choice, alone=alone)
+    best = ranked[0].column
+    choice = choice.reading_as("loss", best, _note("loss", [one.column for one in ranked]))
+    choice = replace(choice, kind=_kind(choice.readings[best], choice.readings))
+    return _with_measures(table, choice, best)
+
+
+def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
+    """Choose what else can be judged where no training loss is logged."""
+    choice = _with_measures(table, replace(choice, ranking=Ranking()), "")
+    others = [metric for metric in ENOUGH if metric in _known(table, choice.names)]
+    if not alone or not others or not _has_course(table, choice.names):
+        return replace(choice, enough=False)
+    what = "training loss" if {"eval_loss", "eval_quality"} & set(others) else "loss"
+    note = f"No {what} is logged: the run is judged by {', '.join(others)}."
+    return replace(choice, notes=(*choice.notes, note))
+
+
+def _losses(table: Table, choice: Choice) -> list[Sighting]:
+    """Return the columns that could be the training loss."""
+    course = _has_course(table, choice.names)
+    held = {}
+    for name, reading in choice.readings.items():
+        column = table.columns[name]
+        role = choice.names.role(name)
+        if not can_be_loss(reading) or not column or not column.count or role not in ("", "loss"):
+            continue
+        if role or (not column.coded and (course or reading.named)):
+            held[name] = column
+    total = _total(held)
+    summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
+    return [_sighting(name, column, choice, summed[name]) for name, column in held.items()]
+
+
+def _sighting(name: str, column: Column, choice: Choice, summed: int = 0) -> Sighting:
+    meaning = choice.names.match(name)
+    alias = meaning.priority if meaning.role else None
+    return Sighting(name, choice.readings[name], alias, column.count, not is_constant(column), summed)
+
+
+def _total(held: Mapping[str, Column]) -> str:
+    """Return the column that is the sum of all others in nearly every row; nothing if there is none."""
+    if len(held) < 3 or len({column.count for column in held.values()}) > 1:
+        return ""
+    values = np.array([column.held for column in held.values()])
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(values.sum(axis=0) - 2 * values)
+        fits = np.mean(apart <= ROUNDING * np.abs(values).max(axis=0), axis=1)
+    best = int(np.argmax(fits))
+    return list(held)[best] if fits[best] >= SUMMED_SHARE else ""
+
+
+def _with_reward(table: Table, choice: Choice) -> Choice:
+    """Add the column that is most like a reward, if none has a known name."""
+    if "reward" in choice.names.asked or "reward" in _known(table, choice.names):
+        return choice
+    found = _unknown(table, choice, Role.REWARD)
+    known_loss = any(choice.names.role(name) == "loss" for name in table.columns)
+    if not _has_course(table, choice.names) or (known_loss and all(choice.readings[name].held_out for name in found)):
+        return choice
+    ranked = rank([_sighting(name, column, choice) for name, column in found.items()]).candidates
+    if not ranked:
+        return choice
+    return choice.reading_as("reward", ranked[0].column, _note("reward", [one.column for one in ranked]))
+
+
+def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
+    """Add what is logged beside the training loss under unknown names: held-out data and the gradient's norm."""
+    known = {*_known(table, choice.names), *choice.names.asked}
+    if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
+        choice = choice.reading_as("eval_loss", beside)
+    if "eval_quality" not in known and (quality := _quality(table, choice)):
+        choice = choice.reading_as("eval_quality", quality)
+    if "grad_norm" not in known and (norm := _grad_norm(table, choice)):
+        choice = choice.reading_as("grad_norm", norm)
+    return choice
+
+
+def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
+    """Return the same loss on held-out data: its name is that of the training loss but for the side, or a plain one."""
+    found = [
+        name
+        for name, reading in choice.readings.items()
+        if reading.loss and reading.held_out and name in _unknown(table, choice, reading.role)
+    ]
+    # Data to validate on come before data to test on.
+    found.sort(key=lambda name: ("test" in words(name), choice.readings[name].order))
+    same = [name for name in found if loss and core(name) == core(loss)]
+    plain = [name for name in found if choice.readings[name].order <= PLAIN or not loss]
+    return next(iter([*same, *plain]), "")
+
+
+def _quality(table: Table, choice: Choice) -> str:
+    """Return the measure of quality on held-out data that says most; nothing if there is none."""
+    found = [
+        name
+        for name in _unknown(table, choice, Role.QUALITY)
+        if choice.readings[name].held_out and choice.readings[name].better == HIGHER
+    ]
+    return min(found, key=lambda name: choice.readings[name].order, default="")
+
+
+def _grad_norm(table: Table, choice: Choice) -> str:
+    """Return the norm of the whole gradient; nothing where there are those of layers only."""
+    found = [
+        name
+        for name, column in _unknown(table, choice, Role.GRADIENT).items()
+        if choice.readings[name].named and not is_constant(column)
+    ]
+    return min(found, key=lambda name: len(words(name))) if 0 < len(found) <= MAX_NORMS else ""
+
+
+def _unknown(table: Table, choice: Choice, role: Role) -> dict[str, Column]:
+    """Return the columns of a role that hold values and carry no metric yet."""
+    return {
+        name: column
+        for name, column in table.columns.items()
+        if choice.readings[name].role is role
+        and column
+        and column.count
+        and not column.coded
+        and not choice.names.role(name)
+    }
+
+
+def _known(table: Table, names: Names) -> frozenset[str]:
+    """Return the metrics of which a column with a known name holds anything."""
+    return frozenset(names.role(name) for name, column in table.columns.items() if column is None or column.count)
+
+
+def _has_course(table: Table, names: Names) -> bool:
+    """Whether rows follow each other in time, unlike those of results or of samples."""
+    # A list is a series by itself, and a text was written line by line.
+    in_time = table.format.startswith(("json columns", "text"))
+    return in_time or any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns)
+
+
+def _kind(best: ColumnRole | None, found: Mapping[str, ColumnRole]) -> str:
+    """Return how a loss moves by nature, by its own name, or as one of the losses of adversaries or of an actor."""
+    kinds = {reading.kind for reading in found.values() if reading.loss}
+    if ADVERSARIAL in kinds:
+        return ADVERSARIAL
+    if best and best.kind:
+        return best.kind
+    return POLICY if {POLICY, VALUE} <= kinds else ""
+
+
+def _are_alike(table: Table, first: str, second: str) -> bool:
+    """Whether two columns hold the same values wherever both were logged."""
+    one, other = table.columns[first], table.columns[second]
+    if not one or not other:
+        return False
+    both = one.mask & other.mask
+    values: tuple[Floats, Floats] = one.values[both], other.values[both]
+    return bool(np.allclose(*values, rtol=ALIKE, equal_nan=True))
+
+
+def _note(metric: str, ranked: Sequence[str]) -> str:
+    """Return the note on a choice: which column, and how to take another."""
+    best, *others = ranked
+    text = f"No column has a known name of the {metric}: {clean(best, 60)} is read as it"
+    if not others:
+        return f"{text}. If it is another one, name it: --column {metric}=NAME."
+    listed = first_few([clean(name, 60) for name in others], LISTED)
+    return f"{text}, not {listed}. To take another one: {_option(metric, others[0])}."
+
+
+def _option(metric: str, column: str) -> str:
+    return f"--column {shlex.quote(f'{metric}={clean(column, 60)}')}"

@@ -1,0 +1,155 @@
+"""Which of several columns is the one to judge a run by: points for each, and how far the best is ahead."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.metrics import vocabulary as of
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import ADVERSARIAL, AUXILIARY, PART, PLAIN, TOTAL
+from stabtree.metrics.table import words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.metrics.role import ColumnRole
+
+# What each piece of evidence is worth. One point is one class of names (a total, a plain loss, a part), so that a lead
+# of less than one is open to doubt; whether a series moves and how often it is logged outweigh every unknown name.
+KNOWN = 20.0  # a name in metrics.yaml
+EARLIER_ALIAS = 0.02  # for each place in its list, which has up to 50
+SPECIFIC = 1.0  # a known name of one term of a loss, such as `nll_loss`
+BY_ORDER = {TOTAL: 6.0, PLAIN: 5.0, PART: 4.0, 3: 3.0, 4: 2.0, AUXILIARY: 0.0}
+UNCONFIRMED = 0.5  # the name itself says neither loss nor reward
+HELD_OUT = 30.0
+STILL = 20.0
+RARE = 8.0
+SUMMED = 2.0  # the total that others add up to gains it, each of these loses it
+BATCH = 3.0  # the value of one batch where its mean over more is logged beside it
+BESIDE_PLAYERS = 2.5  # what is neither of two adversaries nor compares with the input: a classifier
+# A series that is logged so many times as often as another one is looked at first.
+DENSER = 5
+CLOSE = 1.0
+FAR_MORE = "which has far more values"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A column that could be what is looked for.
+
+    Attributes:
+        column: its name.
+        points: the higher, the more likely.
+        why: what lowered them; empty for what had only its name to go by.
+    """
+
+    column: str
+    points: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All columns that could be the training loss, the most likely one first."""
+
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def margin(self) -> float:
+        """How many points the first is ahead of the second; infinite for one alone."""
+        if len(self.candidates) < 2:
+            return math.inf
+        return self.candidates[0].points - self.candidates[1].points
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the second could as well be the first."""
+        return self.margin < CLOSE
+
+
+class Sighting(NamedTuple):
+    """What is known of a candidate.
+
+    Attributes:
+        name: the column.
+        reading: what its name and position say.
+        alias: the index among the known names of the metric; None for an unknown one.
+        logged: how many values were logged.
+        moves: whether they are not all the same.
+        summed: 1 for the proven total of others, -1 for one of its parts, else 0.
+    """
+
+    name: str
+    reading: ColumnRole
+    alias: int | None
+    logged: int
+    moves: bool
+    summed: int = 0
+
+
+def rank(found: Sequence[Sighting]) -> Ranking:
+    """Rank candidates for one role, best first; equal ones keep the order of the file."""
+    scored = [_score(one, found) for one in found]
+    return Ranking(tuple(sorted(scored, key=lambda one: -one.points)))
+
+
+def _score(one: Sighting, found: Sequence[Sighting]) -> Candidate:
+    peers = [other for other in found if (other.alias is None) == (one.alias is None)]
+    points, why = _by_name(one), ""
+    for lost, reason, applies in (
+        (HELD_OUT, "measured on held-out data", one.reading.held_out),
+        (BESIDE_PLAYERS, "beside a generator and a discriminator", _is_bystander(one, found)),
+        (BATCH, "of one batch", _has_mean(one, peers)),
+        (STILL, "constant", one.alias is None and not one.moves and any(other.moves for other in peers)),
+        (RARE, FAR_MORE, any(one.logged * DENSER < other.logged for other in peers)),
+        (SUMMED, "a part of the total", one.summed < 0),
+    ):
+        if applies:
+            points, why = points - lost, reason
+    return Candidate(one.name, points + SUMMED * (one.summed > 0), why)
+
+
+def _by_name(one: Sighting) -> float:
+    """Return the points of a name alone."""
+    reading = one.reading
+    if one.alias is not None:
+        return KNOWN - EARLIER_ALIAS * one.alias - SPECIFIC * (reading.order >= PART)
+    points = -float(reading.order)
+    if reading.loss:
+        points = BY_ORDER.get(reading.order, 0.0)
+    return points - UNCONFIRMED * (not reading.named)
+
+
+def _is_bystander(one: Sighting, found: Sequence[Sighting]) -> bool:
+    """Whether a candidate is a term beside two adversaries that neither of them plays for."""
+    if one.alias is not None or one.reading.kind == ADVERSARIAL or one.reading.order != PART:
+        return False
+    sides = {other.reading.order for other in found if other.reading.kind == ADVERSARIAL}
+    return len(sides) > 1 and not of.MIRRORED & set(words(one.name))
+
+
+def _has_mean(one: Sighting, peers: Sequence[Sighting]) -> bool:
+    """Whether this is the value of one batch, and the mean of the same over more is logged often enough."""
+    if not of.BATCHES & set(words(one.name)):
+        return False
+    return any(
+        of.MEANS & set(words(other.name)) and core(other.name) == core(one.name) and other.logged * DENSER >= one.logged
+        for other in peers
+        if other is not one
+    )
+
+
+def core(name: str) -> frozenset[str]:
+    """Return the words that say which loss it is: without the side, and without how it was averaged.
+
+    >>> core("train_loss_epoch") == core("val/loss"), sorted(core("eval_c4_loss"))
+    (True, ['c4'])
+    """
+    return frozenset(words(name)) - of.FILLER - of.HELD_OUT
+
+
+def can_be_loss(reading: ColumnRole) -> bool:
+    """Return whether a column can be what training minimises."""
+    return reading.loss and not reading.held_out and reading.role is not Role.SETTING
