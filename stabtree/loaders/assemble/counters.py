@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.counters.levels import Level
-from stabtree.loaders.counters.restarts import Evidence
+from stabtree.loaders.counters.starts import Counted
 from stabtree.loaders.counters.within import Count, count_on, is_length, is_no_count, lexicographic
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, STEP
@@ -111,7 +111,7 @@ def _full_epochs(table: Table, names: Names) -> Floats | None:
     return next((column.values for _, column in of_role(table, EPOCH, names) if _is_full(column)), None)
 
 
-def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Evidence]:
+def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted]:
     """Return the rows of a table that carry the loss, and what they show of where training begins anew."""
     loss = _loss(table, names)
     rows = np.arange(table.rows) if loss is None else np.flatnonzero(loss.mask)
@@ -119,7 +119,7 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Evidenc
     epochs = _full_epochs(table, names)
     rate = next((column for _, column in of_role(table, "lr", names)), None)
     levels = [Level.of(column.values[rows], column.mask[rows]) for column in _outcomes(table, names)]
-    return rows, Evidence(
+    return rows, Counted(
         axis=axis[rows],
         outcomes=levels[:MAX_OUTCOMES],
         rate=Level.of(rate.values[rows], rate.mask[rows]) if rate else None,
