@@ -35,11 +35,28 @@ class Placed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools) -> Placed:
-    """Give the rows of asides the step of the row before; without steps, write their values into that row.
+def is_aside(rows: LogRows) -> Bools:
+    """Return which rows are asides, bool (n,)."""
+    found = np.zeros(rows.count, dtype=np.bool_)
+    found[rows.asides.tolist()] = True
+    return found
 
-    Rows that are counted are those of training: what was printed several times between two of them is one value, of
-    which the later counts, or one that is not finite.
+
+def steps(rows: LogRows) -> Dense:
+    """Return the step of each row, of asides those that are spelled like those of the other rows."""
+    values, logged = rows.dense("step")
+    beside = rows.aside_steps.get(rows.step_name())
+    if beside and (logged.any() or not rows.own):
+        at = np.frombuffer(beside.rows, dtype=np.int64)
+        values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
+    return Dense(values, logged)
+
+
+def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools) -> Placed:
+    """Write the values of asides into the row of training before them, or that of the step or epoch that they name.
+
+    What finds its cell taken stays a row of its own where steps are logged. Without steps rows are counted, which are
+    those of training: of several values between two of them the later counts, or one that is not finite.
 
     Args:
         rows: the rows of the log.
@@ -49,14 +66,20 @@ def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, 
         event: bool (n,), the rows that are overflows.
     """
     keep = np.ones(rows.count, dtype=np.bool_)
-    aside = rows.is_aside()
+    aside = is_aside(rows)
     main = np.flatnonzero(~aside & ~event)
     if not aside.any() or not len(main):
         return Placed(step, epoch, keep)
     at = np.flatnonzero(aside)
+    before = np.maximum(np.searchsorted(main, at) - 1, 0)
     if step.logged[main].any():
+        after = np.minimum(before + 1, len(main) - 1)
+        target = _of_step(step, epoch, at, main[before], main[after])
+        keep[at] = target < 0
+        for column in dense.values():
+            _fold_free(column, at, target, keep)
         return Placed(_filled(step, main, at), _filled(epoch, main, at), keep)
-    target = main[np.maximum(np.searchsorted(main, at) - 1, 0)]
+    target = main[before]
     if epoch.logged[main].all():
         target = _of_epoch(epoch, main, at, target)
     replaced = sum(_fold(column, at, target) for column in dense.values())
@@ -77,6 +100,17 @@ def _filled(axis: Dense, main: Ints, at: Ints) -> Dense:
     return Dense(values, logged)
 
 
+def _of_step(step: Dense, epoch: Dense, at: Ints, before: Ints, after: Ints) -> Ints:
+    """Return the row that each aside belongs to, of those around it: of its step, or the one before; -1 for neither."""
+    named = step.logged[at]
+    found = np.where(named, -1, before)
+    for row in (after, before):
+        same = named & step.logged[row] & (step.values[row] == step.values[at])
+        other = epoch.logged[row] & epoch.logged[at] & (epoch.values[row] != epoch.values[at])
+        found = np.where(same & ~other, row, found)
+    return found
+
+
 def _of_epoch(epoch: Dense, main: Ints, at: Ints, target: Ints) -> Ints:
     """Return the only row of the epoch that an aside names, else the row before it."""
     epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
@@ -85,8 +119,19 @@ def _of_epoch(epoch: Dense, main: Ints, at: Ints, target: Ints) -> Ints:
     return np.where(named, main[first[found]], target)
 
 
+def _fold_free(column: Dense, at: Ints, target: Ints, keep: Bools) -> None:
+    """Move the first value for each target row into it if its cell is free; mark the rows of the others."""
+    values, logged = column
+    held = logged[at] & (target >= 0)
+    cells, into = at[held], target[held]
+    rows, first = np.unique(into, return_index=True)
+    first = first[~logged[rows]]
+    values[into[first]], logged[into[first]], logged[cells[first]] = values[cells[first]], True, False
+    keep[cells[logged[cells]]] = True
+
+
 def _fold(column: Dense, at: Ints, target: Ints) -> int:
-    """Move the cells of asides into their target rows; return how many values gave way to another one."""
+    """Move the values of asides into their target rows; return how many gave way to another one."""
     values, logged = column
     held = logged[at]
     cells, into = at[held], target[held]
@@ -100,18 +145,24 @@ def _fold(column: Dense, at: Ints, target: Ints) -> int:
 
 
 def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: Sequence[int]) -> list[str]:
-    """Return the columns that began beside the rows, hold one value in any run, and are no score: they are no series.
+    """Return the columns that began beside the rows, at one place of any run, and are no score: they are no series.
 
     Args:
         rows: the rows of the log.
         dense: its columns.
         starts: the row at which each run begins.
     """
+    aside = is_aside(rows)
+    if aside.all():
+        return []
+    place_of = np.cumsum(~aside)
     found = []
     for name in rows.printed_at.keys() & dense.keys():
         if grammar.QUALITY.search(name) or grammar.HELD_OUT.search(name):
             continue
         at = np.flatnonzero(dense[name].logged)
-        if not len(at) or np.bincount(np.searchsorted(starts, at, side="right")).max() <= 1:
+        runs = np.searchsorted(starts, at, side="right")
+        places = np.unique(np.stack((runs, place_of[at])), axis=1)
+        if not len(at) or np.bincount(places[0]).max() <= 1:
             found.append(name)
-    return found
+    return sorted(found)

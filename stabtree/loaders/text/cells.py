@@ -58,6 +58,22 @@ class Cells:
 
 
 @dataclass(slots=True)
+class OpenRow:
+    """A row that following lines may still join."""
+
+    row: int
+    step: float | None = None
+    epoch: float | None = None
+    names: set[str] = field(default_factory=set)
+
+    def is_of(self, step: float | None, epoch: float | None) -> bool:
+        """Return whether a line of this step and epoch, each None if it names none, may belong to the row."""
+        if step is not None and step != self.step and (self.step is not None or self.names):
+            return False
+        return epoch is None or self.epoch in (None, epoch)
+
+
+@dataclass(slots=True)
 class Block:
     """Rows of lines that share one layout, read together.
 

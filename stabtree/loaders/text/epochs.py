@@ -12,6 +12,7 @@ from stabtree.loaders.counters.runs import Runs, divide
 from stabtree.loaders.counters.starts import Counted
 from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, is_length, lexicographic
 from stabtree.loaders.text.cells import Dense
+from stabtree.loaders.text.lines.grammar import role
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ DENSER = 3
 BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
+SUMMED = "epoch_loss"
 
 
 def place_rounded(step: Dense, rounded: Dense) -> Dense:
@@ -108,7 +110,7 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     return None
 
 
-def summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
+def _summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
     """Return which rows sum up an epoch whose batches are logged too: they name it, and no step; None if none do."""
     batches = loss & step_logged
     sums = loss & ~step_logged & epoch_logged
@@ -116,6 +118,22 @@ def summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | N
     if few and np.count_nonzero(batches) >= DENSER * few:
         return sums
     return None
+
+
+def separate_summaries(
+    dense: dict[str, Dense], rows: LogRows, losses: list[str], step_logged: Bools, epoch_logged: Bools
+) -> dict[str, Dense]:
+    """Separate the loss of lines that sum up an epoch from that of its batches, where both have one name."""
+    separate: dict[str, Dense] = {}
+    for name in losses:
+        values, logged = dense[name]
+        sums = _summaries(logged, step_logged, epoch_logged)
+        # A column of a known name would come before those of its batches.
+        summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
+        if sums is not None and summed not in dense:
+            rows.wanted(summed)
+            separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
+    return separate
 
 
 def bar_steps(rows: LogRows, losses: Bools) -> Dense:

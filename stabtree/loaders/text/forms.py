@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.text.cells import FLUSH_ROWS, Block
+from stabtree.loaders.text.cells import FLUSH_ROWS, Block, OpenRow
 from stabtree.loaders.text.lines.line import to_float
-from stabtree.loaders.text.rows import OpenRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

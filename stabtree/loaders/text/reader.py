@@ -12,18 +12,17 @@ from stabtree.loaders.text.forms import NO_FORM, Forms
 from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.blocks import Blocks
 from stabtree.loaders.text.lines.line import Line, Pair
-from stabtree.loaders.text.lines.parse import held_out, parse
+from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
-from stabtree.loaders.text.plan import Plan
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
+from stabtree.loaders.text.totals import Totals
 from stabtree.loaders.text.training import Training
-from stabtree.loaders.text.unread import HARMLESS, UNITS, Unread
-from stabtree.metrics.metric import Role
-from stabtree.metrics.table import normalize, with_role
+from stabtree.loaders.text.unread import Unread
+from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +62,7 @@ class LogReader:
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
         self._code = False
-        self.plan = Plan()
+        self.totals = Totals()
         self._printed = PrintedSettings(names)
         self._skipped = 0
         self._used = False
@@ -107,16 +106,19 @@ class LogReader:
             if self._is_chatter(text, number, form):
                 return
         self._forms.settle()
+        unused = []
         for part, start in self._blocks.feed(text, number):
             empty = not part or self._line(part, start, cut=cut)
+            if not self._used:
+                unused.append((start, part))
             if empty and form and part == text:
                 if self.chatter.keep_error(text, number, form, self.rows.count):
                     return
                 self.chatter.ignore(form)
-            if not self._used:
-                self.leave(start, part)
-        if self.rows.count == before:
-            self.chatter.keep_error(text, number, "", before)
+        if self.rows.count == before and self.chatter.keep_error(text, number, "", before):
+            return
+        for start, part in unused:
+            self.leave(start, part)
 
     def leave(self, number: int, text: str) -> None:
         """Count a line that was not read."""
@@ -126,7 +128,7 @@ class LogReader:
         """Return whether a line holds no metrics; keep it if it is one of settings or errors."""
         row = self.rows.count
         if self.chatter.knows(form, text, number, row):
-            self.unread.add(form, text, number)
+            self.unread.count_again(form)
             return True
         self._code = self._code or bool(grammar.STATEMENT.match(text))
         setting = self.config.look(text, row, code=self._code)
@@ -155,7 +157,7 @@ class LogReader:
     def _line(self, text: str, number: int, *, cut: bool) -> bool:
         """Read one line or block; return whether any line like it would hold nothing."""
         self._used = self._overflow(text, number) or grammar.MODULE.match(text) is not None
-        if self._used or grammar.NO_ROW.search(text) or grammar.CODE.match(text):
+        if self._used or grammar.NO_ROW.search(text) or self._is_code(text):
             return False
         line = self._parsed(text, cut=cut)
         self._used = True
@@ -171,18 +173,18 @@ class LogReader:
             return not line.metrics or line.words > MAX_WORDS
         return False
 
+    def _is_code(self, text: str) -> bool:
+        return grammar.CODE.match(text) is not None and (self._code or not grammar.PRINTED.match(text))
+
     def _aside(self, text: str, line: Line, number: int) -> bool:
         """Read a line with values beside those of training; return whether it is one."""
         if not (line.step or line.epoch or self.rows.own or self.rows.head) or line.words > MAX_WORDS:
             return False
         if line.words > 1 and error_words().search(text):
             return False
-        pairs = [pair for pair in line.metrics if pair.role not in (*with_role(Role.LABEL), *self._training.role)]
-        if all(HARMLESS.search(pair.name) or UNITS.fullmatch(pair.unit) for pair in pairs):
+        pairs = self._training.beside(line, self._names)
+        if not pairs:
             return False
-        if any(pair.name in self._training.names for pair in pairs):
-            # What each line of training shows beside its loss was measured elsewhere where there is none.
-            pairs = [held_out(pair, self._names) for pair in pairs]
         if line.is_located:
             self._progress(line)
         self.rows.aside(line, pairs, (number, text[:MAX_FORM]))
@@ -190,7 +192,8 @@ class LogReader:
 
     def _parsed(self, text: str, *, cut: bool) -> Line:
         line = parse(text, self._names, kinds=self.rows.kinds)
-        if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:
+        nan = "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss
+        if nan or self._training.breaks_off(text, line, self.losses):
             line.metrics.append(Pair(self._training.name, "nan", role="loss"))
             line.known, line.problem = True, ""
         if cut:
@@ -211,7 +214,7 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if line.words <= 1 and self._is_header(line):
             self.rows.header(line)
-            self.plan.saw(line)
+            self.totals.saw(line)
             self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
@@ -260,7 +263,7 @@ class LogReader:
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
-        self.plan.saw(line)
+        self.totals.saw(line)
         self._forms.learn(text, line)
         return True
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.loaders.text.cells import Block, Cells, Dense
+from stabtree.loaders.text.cells import Block, Cells, Dense, OpenRow
 from stabtree.loaders.text.lines.grammar import may_train
 from stabtree.loaders.text.lines.line import Line, Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.common.lazy import Bools
     from stabtree.metrics.names import Names
 
 # A log with more names than this prints something else than metrics.
@@ -24,22 +23,6 @@ MAX_NAMES = 20_000
 MAX_CELLS = 50_000_000
 ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share", "share_of")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
-
-
-@dataclass(slots=True)
-class OpenRow:
-    """A row that following lines may still join."""
-
-    row: int
-    step: float | None = None
-    epoch: float | None = None
-    names: set[str] = field(default_factory=set)
-
-    def is_of(self, step: float | None, epoch: float | None) -> bool:
-        """Return whether a line of this step and epoch, each None if it names none, may belong to the row."""
-        if step is not None and step != self.step and (self.step is not None or self.names):
-            return False
-        return epoch is None or self.epoch in (None, epoch)
 
 
 @dataclass(slots=True)
@@ -89,12 +72,6 @@ class LogRows:
     def own(self) -> int:
         """The number of rows that are neither overflows nor asides."""
         return self.count - len(self.asides) - len(self.events)
-
-    def is_aside(self) -> Bools:
-        """Return which rows are asides, bool (n,)."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[self.asides.tolist()] = True
-        return found
 
     def wanted(self, name: str) -> bool:
         """Return whether there is room for a column; remember that it was met."""
@@ -283,15 +260,6 @@ class LogRows:
         if names:
             return names.most_common(1)[0][0]
         return "step"
-
-    def steps(self) -> Dense:
-        """Return the step of each row, of asides those that are spelled like those of the other rows."""
-        values, logged = self.dense("step")
-        beside = self.aside_steps.get(self.step_name())
-        if beside and (logged.any() or not self.own):
-            at = np.frombuffer(beside.rows, dtype=np.int64)
-            values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
-        return Dense(values, logged)
 
     @property
     def located(self) -> bool:

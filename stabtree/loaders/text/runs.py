@@ -11,9 +11,17 @@ from stabtree.common.text import clean
 from stabtree.loaders.counters.runs import Runs, counted_on
 from stabtree.loaders.counters.within import Count
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
-from stabtree.loaders.text.asides import place, printed_once
+from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import Counters, are_samples, bar_steps, count_rows, place_rounded, runs_of, summaries
+from stabtree.loaders.text.epochs import (
+    Counters,
+    are_samples,
+    bar_steps,
+    count_rows,
+    place_rounded,
+    runs_of,
+    separate_summaries,
+)
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
 MAX_OUTCOMES = 4
 BAR = "progress bar"
 ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
-SUMMED = "epoch_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     notes += [ROUNDED] * (exact is not step)
     counted = count_rows(step_name, exact, epoch, dense, losses)
     step_name, step = counted.name, counted.step
-    dense |= _summaries(dense, rows, step.logged, epoch.logged)
+    dense |= separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
     placed = place(rows, dense, step, epoch, event)
     step, epoch = placed.step, placed.epoch
     notes += [*counted.notes, *placed.notes]
@@ -174,7 +181,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         losses=losses,
         keep=placed.keep,
         event=event,
-        planned=reader.plan.settings(step, epoch, counted_on=counted.on),
+        planned=reader.totals.settings(step, epoch, counted_on=counted.on),
         notes=tuple(notes),
     )
 
@@ -201,7 +208,7 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
 
 def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row."""
-    step = rows.steps()
+    step = steps(rows)
     if not step.logged.any():
         return BAR, bar_steps(rows, losses)
     share, percent = rows.dense("share")
@@ -209,7 +216,7 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, 
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
     values, logged = step
-    last = np.flatnonzero(~rows.is_aside())[-3:]
+    last = np.flatnonzero(~is_aside(rows))[-3:]
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
         # The line that names the step of the last row was never written.
         values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
@@ -237,20 +244,6 @@ def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
     between = np.diff(np.cumsum(rows)[at])
     rises = np.diff(step.values[at])
     return len(rises) > 0 and bool((rises >= between).all())
-
-
-def _summaries(dense: dict[str, Dense], rows: LogRows, step_logged: Bools, epoch_logged: Bools) -> dict[str, Dense]:
-    """Separate the loss of lines that sum up an epoch from that of its batches, where both have one name."""
-    separate: dict[str, Dense] = {}
-    for name in _losses(dense, rows):
-        values, logged = dense[name]
-        sums = summaries(logged, step_logged, epoch_logged)
-        # A column of a known name would come before those of its batches.
-        summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
-        if sums is not None and summed not in dense:
-            rows.wanted(summed)
-            separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
-    return separate
 
 
 def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:

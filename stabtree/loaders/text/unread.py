@@ -17,10 +17,9 @@ MAX_EXAMPLE = 160
 HARMLESS = re.compile(
     r"time|(?<![a-z])(?:eta|elapsed|took|taken|dur(?:ation)?|secs?|seconds?|minutes?|min|ms|hours?|days?|left|remaining)"
     r"(?![a-z])|speed|throughput|it/s|s/it|(?:per|/)_?sec|/s\b|(?<![a-z])(?:mem(?:ory)?|gpus?|cpus?|cuda|vram|ram|[gmk]i?b"
-    r"|tflops|mfu|fps|pid|port|rank|worker|node|version|v|seed|params?|parameters)(?![a-z])|allocated|reserved|date",
+    r"|tflops|mfu|fps|pid|port|version|seed)(?![a-z])|allocated|reserved|date(?!d)",
     re.IGNORECASE,
 )
-
 UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
 
 
@@ -38,33 +37,30 @@ class Unread:
 
     def add(self, form: str, text: str, number: int) -> None:
         """Count a line of a form, its text without digits, if it holds a number."""
-        known = self._kinds.get(form)
-        if known:
-            known[0] += 1
-        elif known is None and not _holds_number(text):
+        if form in self._kinds:
+            self.count_again(form)
+        elif grammar.NUMBER.search(text, grammar.past_prefix(text)):
             if len(self._kinds) < MAX_KINDS:
-                self._kinds[form] = []
-        elif known is None and len(self._kinds) < MAX_KINDS:
-            self._kinds[form] = [1, number]
-            self._examples[form] = text[: 2 * MAX_EXAMPLE]
-        elif known is None:
-            self.others += 1
+                self._kinds[form] = [1, number]
+                self._examples[form] = text[: 2 * MAX_EXAMPLE]
+            else:
+                self.others += 1
+
+    def count_again(self, form: str) -> None:
+        """Count a line of a form that was counted before; others hold no number, or were kept as errors."""
+        counted = self._kinds.get(form)
+        if counted:
+            counted[0] += 1
 
     def kinds(self) -> tuple[UnreadKind, ...]:
         """Return the kinds, those that may matter and are frequent first; the last counts all that are not listed."""
         found = []
-        for form, counted in self._kinds.items():
-            if counted:
-                text = self._examples[form]
-                harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
-                found.append(UnreadKind(counted[0], counted[1], clean(text.strip(), MAX_EXAMPLE), harmless))
+        for form, (count, line) in self._kinds.items():
+            text = self._examples[form]
+            harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
+            found.append(UnreadKind(count, line, clean(text.strip(), MAX_EXAMPLE), harmless))
         found.sort(key=lambda kind: (kind.harmless, -kind.count, kind.line))
         rest = sum(kind.count for kind in found[SHOWN:]) + self.others
         if rest:
             return (*found[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
         return tuple(found)
-
-
-def _holds_number(text: str) -> bool:
-    """Return whether a line holds a number behind its time stamp."""
-    return grammar.NUMBER.search(text, grammar.past_prefix(text)) is not None

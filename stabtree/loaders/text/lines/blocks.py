@@ -45,6 +45,7 @@ class Blocks:
         self._names_below: list[str] | None = None
         self._ruled: list[Numbered] = []
         self._columns: list[str] = []
+        self._measured: list[str] = []
         self._row: Numbered = "", 0
         self._others = 0
 
@@ -67,6 +68,12 @@ class Blocks:
             yield line, number
         elif line.startswith(("{", "    {", "  {")) and "}" not in line:
             self._dict = [(line, number)]
+        elif line.lstrip().startswith("Class "):
+            words = (word.rstrip(":") for word in line.partition("%|")[0].split()[1:])
+            self._measured = [word for word in words if not word.isdigit()]
+        elif self._measured and line.lstrip().startswith("all "):
+            yield from self._last_row()
+            yield self._of_all(line), number
         elif _BARS.search(line):
             yield from self._bars(line, number)
         elif self._box and set(line.strip()) <= set("-+="):
@@ -152,9 +159,18 @@ class Blocks:
         if len(words) < MIN_COLUMNS or role(words[0], self._names).role not in ("step", "epoch"):
             return []
         words = [_full_name(word) for word in words]
+        if "total" in words and any(part_of(word) for word in words):
+            words[words.index("total")] = "total_loss"
         if any(part_of(word) or role(word, self._names).role == "loss" for word in words):
             return words
         return []
+
+    def _of_all(self, line: str) -> str:
+        """Return what a detector prints below `Class Images P R mAP@0.5` of all classes, with its names."""
+        cells = line.split()[1:]
+        if len(cells) != len(self._measured) or not all(grammar.CELL.fullmatch(cell) for cell in cells):
+            return line
+        return _joined([f"valid/{name}" for name in self._measured], cells)
 
     def _in_columns(self, line: str) -> bool:
         """Return whether a line is a row below the names of columns; end the table after too many other lines."""

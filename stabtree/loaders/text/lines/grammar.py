@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.names import EPOCH, PHASE, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, is_time, normalize
 
@@ -26,13 +26,13 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?
 # A number, with or without a unit; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` match too, so
 # that `parse` can report them.
 NUMBER = re.compile(
-    r"(?<![\w.])(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
+    r"(?<![\w.@])(?<![A-Za-z]-)(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
     r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
     re.IGNORECASE,
 )
 # The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
 KEY = re.compile(
-    r"(?P<name>[^\W\d][\w./()%+\-]*(?: [^\W\d(][\w./()%+\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
+    r"(?P<name>[^\W\d][\w./()%+@\-]*(?: [^\W\d(][\w./()%+@\-]*| \([\w/%]+\)){0,6})(?P<quote>['\"’”]?)"
     r"(?P<sep>\s*[:=]\s*|\s*\[\s*|\s+)['\"‘“#]?(?:tensor\()?[\[(]*\s*$"
 )
 
@@ -88,13 +88,15 @@ POWERS = {"K": 3, "k": 3, "M": 6, "B": 9}
 WORD = re.compile(r"[^\W\d][\w./%@-]*")
 _PREPOSITIONS = "at in to of for is was by with from after than over about took under until every per and or"
 NO_NAMES = frozenset(_PREPOSITIONS.split())
+ORDINALS = ("st", "nd", "rd", "th")
+DATE = re.compile(r"-\d\d?-\d|:\d\d:\d")  # the rest of a date or of a time of day
 SOURCES = (".py", ".cc", ".cpp", ".cu")  # `train.py:96` is where a line was printed
 FRACTION = re.compile(r"[.eEnN]")
 # Names of a step that may be alone on a line, above or below the lines of metrics.
 HEADER_STEPS = frozenset(
     (
         *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch"),
-        *("num_updates", "learning_iteration", "starting_iteration"),
+        *("num_updates", "learning_iteration", "starting_iteration", "current_step"),
     )
 )
 
@@ -128,6 +130,8 @@ CODE = re.compile(
 )
 # A part of a model as PyTorch prints it: `(conv1): Conv2d(3, 64, kernel_size=(7, 7))`.
 MODULE = re.compile(r"\s*\([\w.-]{1,60}\):? ?(?:\d+ x )?[A-Z]\w*\(")
+# But for a number that is printed with its name: `mIoU = 0.41`.
+PRINTED = re.compile(r"\s*[\w./-]+\s+=\s+[-+]?(?:\.?\d|nan\b|inf\b)[^\s,;()]*\s*$", re.IGNORECASE)
 STATEMENT = re.compile(r"(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
 
 # Every line of metrics contains one of these.
@@ -136,7 +140,11 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
+# A word for nothing in place of a number; behind a blank alone a dash is none, and nowhere one before a number.
+NOTHING = r"(?:\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)|\s+(?:none|null|n/a|na))(?![\w.]|\s*[-\d.])"
+LOSS_WITHOUT_NUMBER = re.compile(
+    rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
+)
 
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
@@ -228,7 +236,7 @@ def _role(name: str, names: Names) -> Meaning:
         return axis
     if is_time(found.role):
         return UNKNOWN  # a line with the time alone holds no metrics
-    if found.role and found.role != RUN:
+    if found.role and found.role not in (RUN, PHASE):
         return found
     return _counter(name, key, names)
 

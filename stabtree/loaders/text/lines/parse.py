@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, plain
 from stabtree.loaders.text.lines import grammar
+from stabtree.loaders.text.lines.finish import finish
 from stabtree.loaders.text.lines.grammar import role
-from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
+from stabtree.loaders.text.lines.line import Line, Pair
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
 _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
-_AROUND = " '\"[(tensor"  # what may separate a name from its number
 # A line with so many numbers is a table of something, not a step.
 MAX_PAIRS = 2000
 # So many blanks at most stand between a column and the bar before it.
@@ -68,8 +68,7 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     out.words += _words(line[end:], "")
     _settle_counts(counts, out)
     _take_blank(blank, out)
-    _finish(line, out, names, kinds=kinds)
-    _name_apart(line, out, names)
+    finish(line, out, names, kinds=kinds)
     return out
 
 
@@ -134,7 +133,10 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     signed = ":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)
     if not name or not (signed or _is_word(key, name, number)) or name.endswith(grammar.SOURCES):
         return None
-    if kind in ("step", "epoch", "rank") and text[-1].isalpha():
+    if kind in ("step", "epoch", "rank"):
+        if text[-1].isalpha():
+            return None
+    elif grammar.DATE.match(line, number.end("value")):
         return None
     unit = line[number.end() : _past(line, number.end())]
     power = grammar.POWERS.get(unit, 0)
@@ -196,18 +198,6 @@ def _take(pair: Pair, out: Line, *, kinds: bool = False) -> None:
         out.known = out.known or known or grammar.may_train(pair.name, kinds=kinds)
 
 
-def _name_apart(line: str, out: Line, names: Names) -> None:
-    """Give a name that comes again on its line the name of its group: `loss[loss=7.5], tot_loss[loss=7.4]`."""
-    met: set[str] = set()
-    for index, pair in enumerate(out.metrics):
-        name = pair.name
-        if name in met:
-            group = grammar.GROUP.search(line, max(0, pair.start - grammar.MAX_KEY), pair.start)
-            name = f"{group[1]}/{name}" if group else f"{name} ({index + 1})"
-            out.metrics[index] = replace(_named(name, pair.text, names), start=pair.start, unit=pair.unit)
-        met.add(name)
-
-
 def _take_epoch(pair: Pair, out: Line) -> None:
     before = out.epoch
     if not before:
@@ -242,101 +232,6 @@ def _is_episode(pair: Pair) -> bool:
     return normalize(pair.name) in ("episode", "episodes")
 
 
-def _finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
-    """Settle what only the whole line shows: held-out data, bars, numbers that are no steps."""
-    first = kinds and grammar.ITERATION.match(line)
-    if first and not (out.step or out.epoch):
-        out.step = Pair("iteration", first[1], first.start(1), "step")
-    elif out.problem and not out.known:
-        # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
-        out.step, out.problem = None, ""
-    if out.metrics:
-        _mark_evaluated(line, out, names)
-    if not out.epoch:
-        out.epoch = _glued_epoch(line)
-    if out.step:
-        _check_step(line, out, out.step)
-    if out.position:
-        out.bar = _bar(line)
-    if not out.problem and _lacks_loss(line, out, kinds=kinds):
-        out.problem = "has no number behind its loss"
-
-
-def _glued_epoch(line: str) -> Pair | None:
-    """Return the epoch of a line such as `12epoch`."""
-    found = grammar.GLUED_EPOCH.search(line)
-    if found:
-        return Pair("epoch", found[1], role="epoch")
-    return None
-
-
-def _check_step(line: str, out: Line, step: Pair) -> None:
-    """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
-    value = step.value
-    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
-    if not abs(value) < MAX_STEP:
-        out.problem = out.problem or "names a step that is impossible"
-    elif step.text[0] == "-" and step.text[1:].isdecimal():
-        out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
-    elif value < 0 or not value.is_integer() or (after.isalpha() and not step.power) or after == "%":
-        out.metrics.append(step)
-        out.step = None
-
-
-def _bar(line: str) -> str:
-    if grammar.KERAS_BAR.search(line):
-        return "keras"
-    if grammar.TQDM_BAR.search(line):
-        return "tqdm"
-    return ""
-
-
-def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
-    """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
-    if not out.step and "'" not in line:
-        return False
-    for pair in out.metrics:
-        if pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()):
-            return False
-    starts = [pair.start for pair in out.metrics]
-    for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
-        end = loss.end()
-        if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
-            return True
-    return False
-
-
-def _mark_evaluated(line: str, out: Line, names: Names) -> None:
-    """Rename the metrics after a word such as `eval`, as measured on held-out data."""
-    begins = [pair.start - len(pair.name) for pair in out.metrics]
-    # What is printed behind a bar does not belong to the name of the bar.
-    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= max(begins)]
-    scope = max(bars, default=0)
-    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, max(0, scope - 1))]
-    out.held = any(held for _, held in tags)
-    if not out.held:
-        return
-    for index, (pair, begin) in enumerate(zip(out.metrics, begins, strict=True)):
-        before = [held for start, held in tags if start < begin]
-        if before and before[-1] and pair.role not in ("eval_loss", "lr"):
-            out.metrics[index] = held_out(pair, names)
-
-
-def held_out(pair: Pair, names: Names) -> Pair:
-    """Return a pair by the name of the same metric on held-out data."""
-    if not pair.role and grammar.HELD_OUT.search(pair.name):
-        return pair
-    name = f"valid/{pair.name}"
-    if pair.role and not role(name, names).role:
-        name = f"valid/{pair.role}"
-    kind, preference = role(name, names)
-    return replace(pair, name=name, role=kind, preference=preference)
-
-
-def _named(name: str, text: str, names: Names) -> Pair:
-    return Pair(name, text, -1, *role(name, names))
-
-
 def _mllog(text: str, names: Names) -> Line:
     """Read an event of MLPerf: its number is in `value` or beside it in `metadata`, the step in `metadata`."""
     out = Line()
@@ -354,7 +249,7 @@ def _mllog(text: str, names: Names) -> Line:
         cells = cells | meta
     for name, cell in cells.items():
         if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
-            _take(_named(name, str(cell), names), out)
+            _take(Pair(name, str(cell), -1, *role(name, names)), out)
     # Events of the set-up name rates and sizes too, but no step.
     out.known = out.known and out.step is not None
     return out
