@@ -131,7 +131,7 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
     """Return the rows from `begin` to `end` as a table."""
     kept, columns = _columns(log, np.arange(begin, end))
     first = np.flatnonzero(log.losses[begin:end])[:1] + begin
-    lines = reader.chatter.errors.between(begin, end)
+    lines = reader.chatter.errors.between(begin, end, _over(log, begin, end))
     return Table(
         path=source.path,
         format=source.describe("text"),
@@ -142,6 +142,14 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
         ended_in_error=ended_in_error(lines),
         saves=reader.saves.within(begin, end, kept),
     )
+
+
+def _over(log: _Log, begin: int, end: int) -> int:
+    """Return the row after the last one of a run; what is printed after its last loss may be of the next run."""
+    losses = np.flatnonzero(log.losses[begin:end])
+    if end < log.rows.count and len(losses):
+        return begin + int(losses[-1]) + 1
+    return end
 
 
 def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
