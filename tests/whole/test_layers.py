@@ -43,6 +43,7 @@ LOADERS_ORDER = (
     ("packed", "config"),
     ("source",),
     ("table",),
+    ("counters",),
     ("points", "folder"),
     ("tables",),
     ("json",),

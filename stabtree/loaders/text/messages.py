@@ -95,10 +95,17 @@ class ErrorLines:
             self.dropped += len(self._last) == KEEP_LAST
             self._last.append((number, text[: 4 * MAX_TEXT], rows))
 
-    def between(self, begin: int, end: int) -> tuple[LogLine, ...]:
-        """Return the lines after the first `begin` rows, up to row `end`; for `begin` 0 those before all rows too."""
+    def between(self, begin: int, end: int, last: int | None = None) -> tuple[LogLine, ...]:
+        """Return the lines after the first `begin` rows, up to row `end`; for `begin` 0 those before all rows too.
+
+        Args:
+            begin: the first row of a run.
+            end: the row after it.
+            last: the row after its last one that counts; None for `end`.
+        """
+        over = end if last is None else last
         return tuple(
-            LogLine(number, clean(text, MAX_TEXT), rows >= end, SOURCE.match(text) is not None)
+            LogLine(number, clean(text, MAX_TEXT), rows >= over, SOURCE.match(text) is not None)
             for number, text, rows in (*self._first, *self._last)
             if begin < rows <= end or rows == begin == 0
         )
