@@ -122,9 +122,9 @@ SIGNS = (
         model.LANGUAGE,
         "",
         names(
-            "perplexity ppl num_tokens ntokens num_input_tokens_seen mean_token_accuracy token_accuracy lm_loss mlm_loss"
-            " val_bpb bpb bpc tokens_per_second tokens_per_sec tok_s tok_sec tokens_seen consumed_tokens bleu rouge1"
-            " rougel tokens_per_second_per_gpu"
+            "perplexity ppl num_tokens ntokens num_input_tokens_seen mean_token_accuracy token_accuracy lm_loss"
+            " mlm_loss val_bpb bpb bpc tokens_per_second tokens_per_sec tok_s tok_sec tokens_seen consumed_tokens bleu"
+            " rouge1 rougel tokens_per_second_per_gpu"
         ),
     ),
 )

@@ -29,7 +29,7 @@ _BY_METRIC = (
     ("token_accuracy", model.LANGUAGE),
 )
 # Tasks that a configuration may call a language model: what is trained is one.
-_OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.CTC)
+_OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.REINFORCEMENT, model.CTC)
 
 
 class Task(NamedTuple):

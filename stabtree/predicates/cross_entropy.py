@@ -159,12 +159,11 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, min_
     return Answer(YES if value < -correlation else NO, (Evidence(text, "pad_share", (), value, -correlation),))
 
 
-def may_be_zero(run: Run, values: Floats) -> str:
+def may_be_zero(run: Run, context: Context, values: Floats) -> str:
     """Return why a loss of exactly 0 means nothing in this run; empty where it does mean something."""
     kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
     reasons = {
-        "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
-        is not None,
+        f"{context.restless} may be 0 by construction": context.learns_from_rewards,
         "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
@@ -172,14 +171,14 @@ def may_be_zero(run: Run, values: Floats) -> str:
 
 
 @predicate(source="masked labels: every label -100", min_points=8)
-def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> Answer:
+def loss_at_zero(run: Run, context: Context, loss: Series, *, share: float, gap_share: float) -> Answer:
     """Is the loss exactly 0 throughout, or from some row on?
 
     Yes where at least `share` of the rows are exactly 0, the last one as well, and the loss did not come down to 0
     through small values: the smallest one above 0 is more than `gap_share` of the median of those above 0.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, values)
+    why = may_be_zero(run, context, values)
     if why:
         return inapplicable(why)
     zero = values == 0
@@ -196,6 +195,7 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
 @predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=12)
 def zero_rows(
     run: Run,
+    context: Context,
     loss: Series,
     *,
     near_rows: Count,
@@ -214,7 +214,7 @@ def zero_rows(
     comes as near to 0 as it likes, and 0 is the end of its scatter.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, values)
+    why = may_be_zero(run, context, values)
     if why:
         return inapplicable(why)
     zero = np.flatnonzero(values == 0)
