@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A line of values beside those of training may say so many words more.
 MAX_WORDS = 6
 RULES = ("-----", "=====", "*****", "#####")
-# A line with more numbers, or words, before there was any loss is one of settings.
+# A line with more words, or with more numbers before there was any loss, is one of settings.
 MAX_FIRST = 30
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 
@@ -269,7 +269,7 @@ class LogReader:
     def _is_row(self, line: Line, *, dict_row: bool) -> bool:
         """Return whether a line with a known metric belongs to a step."""
         located = line.step or line.epoch or dict_row or line.bar
-        if not located and not self._may_join(line):
+        if not located and (self.rows.repeats(line) or not self._may_join(line)):
             return False
         step = line.step is not None and normalize(line.step.name) != "batch"
         return step or line.loss is not None or self._may_come_first(line)
@@ -278,7 +278,7 @@ class LogReader:
         """Return whether a line without a step and a loss can be one of metrics so early in the log."""
         if not self.rows.own and not ((line.epoch or self.rows.kinds) and self._may_train(line)):
             return False
-        return self._training.rows > 0 or max(line.words, len(line.metrics)) <= MAX_FIRST
+        return line.words <= MAX_FIRST and (self._training.rows > 0 or len(line.metrics) <= MAX_FIRST)
 
     def _may_join(self, line: Line) -> bool:
         """Return whether a line without a step is one of metrics: of a block, or nothing but pairs."""

@@ -122,6 +122,13 @@ class LogRows:
         again = [pair for pair in line.metrics if pair.name in row.names]
         return not any(pair.role or (self.kinds and may_train(pair.name, kinds=True)) for pair in again)
 
+    def repeats(self, line: Line) -> bool:
+        """Return whether a line without a loss measures again what the open row, which has its place, holds."""
+        row = self.opened.get(line.location[0])
+        if line.loss or row is None or row.step is row.epoch is None:
+            return False
+        return any(pair.name in row.names for pair in line.metrics)
+
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> OpenRow:
         """Begin a row, of the step that a line above named if it names none."""
         if step is None and self.head and not self.trailing:

@@ -144,7 +144,7 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     if number["total"] and len(number["total"]) < MAX_DIGITS:
         if kind in ("step", "epoch"):
             of = int(number["total"])
-        elif not kind and signed and grammar.QUALITY.search(name):
+        elif kind in ("", "eval_quality") and signed and grammar.QUALITY.search(name):
             total = int(number["total"])
     return Pair(name, text, number.start("value"), kind, preference, power, total, unit, blank=not signed, of=of)
 
