@@ -197,6 +197,10 @@ class Run:
         """Return the series of a metric, None if it was not logged."""
         return self.series.get(metric)
 
+    def find(self, name: str) -> Series | None:
+        """Return the series of a metric or of a column that no metric names, None if neither was logged."""
+        return self.series.get(name) or self.others.get(name)
+
     def group(self, metric: str) -> dict[str, Series]:
         """Return the series of a grouped metric by group, in the order in which they were logged."""
         prefix = f"{metric}/"

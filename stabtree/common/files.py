@@ -110,7 +110,7 @@ class LogLine:
     """A line of a text log that holds no metrics but may report an error or a warning.
 
     Attributes:
-        line: its 1-based number in the file.
+        line: its 1-based number in the file; 0 for what a tracker recorded elsewhere.
         text: the line, made safe to print and cut.
         at_end: whether no row of metrics came after it.
         source: whether it is indented, as source code quoted by a traceback is.
@@ -120,3 +120,8 @@ class LogLine:
     text: str
     at_end: bool = False
     source: bool = False
+
+
+def recorded(text: str) -> LogLine:
+    """Return what a tracker recorded of how a run ended, which is no line of a log."""
+    return LogLine(0, text, at_end=True)

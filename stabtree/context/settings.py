@@ -33,7 +33,8 @@ def why(run: Run, key: str) -> str:
 def how(run: Run, key: str) -> str:
     """Return whether a setting was read from a configuration or from the lines and columns of a text log."""
     source = run.config[key].source
-    printed = any(source == use.path and use.format.startswith("text") for use in run.sources)
+    name = PurePath(source).name
+    printed = any(PurePath(use.path).name == name and use.format.startswith("text") for use in run.sources)
     if printed or source.startswith(("column ", "the loss's name")):
         return LOGGED
     return CONFIGURED

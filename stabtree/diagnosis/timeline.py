@@ -94,7 +94,7 @@ def _moves_around(movers: Movers, finding: Finding, onset: int) -> list[Happenin
     moves: dict[str, Move] = {}
     for step in (finding.own_onset_step, onset):
         if step is not None:
-            moves |= {move.metric: move for move in movers.around(step)}
+            moves |= {move.metric: move for move in (*movers.others_around(step), *movers.around(step))}
     return _by_step(
         _date_loss(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()
     )

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, stretches
+from stabtree.common.stats import is_counter, median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import by_name, with_role
+from stabtree.profile import Profile, far, profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
@@ -25,6 +26,7 @@ STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
 MIN_RISE = 10  # how many times the least change a rate without noise must rise by
 DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
 LOST = "not finite"  # how a series is described that has no finite row from its first one off its course on
+MAX_OTHERS = 4  # columns that nobody knows beside the metrics: more would push these off the screen
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
@@ -65,6 +67,7 @@ class Movers:
         self._series = [
             series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
         ]
+        self._run = run
         self._bars, self._after, self._scale_factor = limits, after_steps, scale_factor
         self._known: dict[int, dict[str, Move]] = {}
 
@@ -78,6 +81,24 @@ class Movers:
         others = (series for series in self._series if series.metric not in by)
         after = (self._move(series, onset_step + self._after) for series in others)
         return _in_order(by | {move.metric: move for move in after if move})
+
+    def others_around(self, onset_step: int) -> tuple[Move, ...]:
+        """Return what moved by a step or right after it of the columns that nobody knows: the farthest few, in order.
+
+        Only those are looked at whose profile has more than one level or rows that are not finite. One that never
+        falls is a counter. What left its level for good later in the run followed from what happened at that step.
+        """
+        described = profiles(self._run)
+        changed = [
+            series
+            for name, series in self._run.others.items()
+            if (len(described[name].segments) > 1 or described[name].nonfinite.count) and not is_counter(series.values)
+        ]
+        moves = {move.metric: move for series in changed for move in _later(described[series.metric], onset_step)}
+        found = (self._move(series, onset_step + self._after, len(changed)) for series in changed)
+        moves |= {move.metric: move for move in found if move}
+        farthest = sorted(moves.values(), key=lambda move: -move.times)[:MAX_OTHERS]
+        return _in_order({move.metric: move for move in farthest})
 
     def lost(self, metric: str, step: int) -> bool:
         """Return whether the row of a series at a step is not finite."""
@@ -106,7 +127,8 @@ class Movers:
             self._known[step] = {move.metric: move for move in moves if move}
         return self._known[step]
 
-    def _move(self, series: Series, last_step: int) -> Move | None:
+    def _move(self, series: Series, last_step: int, family: int = 0) -> Move | None:
+        """Return how a series moved by a step, as one of so many that are looked at; 0 for all metrics."""
         end = int(np.searchsorted(series.steps, last_step, side="right"))
         rows = slice(max(0, end - self._bars.reach), end)
         steps, values = series.steps[rows], series.values[rows]
@@ -118,7 +140,7 @@ class Movers:
         dead, new = _dead_from(values)
         # Where it stopped being finite is one thing; whether it was on its course up to there is another.
         alive = scaled[:dead]
-        left = departure(alive, self._bars, len(self._series), side)
+        left = departure(alive, self._bars, family or len(self._series), side)
         if left is None and name == "lr":
             left = _risen(alive, self._bars)
         if left is None:
@@ -127,6 +149,14 @@ class Movers:
             return None
         left = _jumped(alive, left)
         return Move(series.metric, int(steps[left.row]), _describe(name, steps, values, scaled, left, unit), left.times)
+
+
+def _later(profile: Profile, step: int) -> Iterator[Move]:
+    """Yield how a series left a level for good after a step, by its profile."""
+    for left in profile.departures:
+        if left.step > step:
+            text = f"{'rises' if left.times > 0 else 'falls'} {_figure(left.level)} → {_figure(left.end)}"
+            yield Move(profile.series.metric, left.step, text, abs(left.times) / far(profile.rows))
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:

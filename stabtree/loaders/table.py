@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.endings import ending_of, is_failure
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
@@ -29,6 +30,7 @@ class Column:
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code.
         garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
+        blank: bool (n,), cells that hold a word for nothing, as `None` or `-`; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
@@ -40,6 +42,7 @@ class Column:
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
     garbled: Bools | None = None
+    blank: Bools | None = None
 
     @property
     def mask(self) -> Bools:
@@ -66,7 +69,8 @@ class Column:
         """Return the cells of some of the rows."""
         logged = None if self.logged is None else self.logged[rows]
         garbled = None if self.garbled is None else self.garbled[rows]
-        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
+        blank = None if self.blank is None else self.blank[rows]
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled, blank=blank)
 
     def without(self, rows: Bools) -> Column:
         """Return the column with some cells, bool (n,), marked as garbled."""
@@ -122,6 +126,12 @@ class Table:
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None
     restarts: str = ""
+
+
+def ended(table: Table, lines: Sequence[LogLine]) -> Table:
+    """Return a table with more lines on how its run ended."""
+    failed = table.ended_in_error or any(is_failure(ending_of(line.text)) for line in lines)
+    return replace(table, lines=(*table.lines, *lines), ended_in_error=failed)
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

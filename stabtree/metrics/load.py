@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.common.data import Reader
 
 FILE = Path(__file__).with_name("metrics.yaml")
-_AXES: Mapping[str, Reader] = dict.fromkeys(("run", "rank", "epoch", "step"), words)
+_AXES: Mapping[str, Reader] = dict.fromkeys(("run", "rank", "phase", "epoch", "step"), words)
 _METRIC: Mapping[str, Reader] = {
     "meaning": text,
     "role": one_of(*Role),
@@ -34,7 +34,7 @@ class MetricTable(NamedTuple):
 
     Attributes:
         metrics: the known metrics.
-        axes: the names of columns that say which row it is, best first, by `step`, `epoch`, `rank` and `run`.
+        axes: the names of columns that say which row it is, best first, by `step`, `epoch`, `rank`, `run` and `phase`.
     """
 
     metrics: tuple[Metric, ...]

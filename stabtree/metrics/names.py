@@ -25,8 +25,8 @@ from stabtree.metrics.vocabulary import TRAIN
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-STEP, EPOCH, RANK, RUN = "step", "epoch", "rank", "run"
-AXES = frozenset((STEP, EPOCH, RANK, RUN))  # roles that are no metrics: they say which row it is
+STEP, EPOCH, RANK, RUN, PHASE = "step", "epoch", "rank", "run", "phase"
+AXES = frozenset((STEP, EPOCH, RANK, RUN, PHASE))  # roles that are no metrics: they say which row it is
 # Words in the name of a column of steps by which it counts something else than optimizer steps.
 _OTHER_COUNTS = frozenset(
     names_in(
@@ -50,7 +50,7 @@ class Meaning(NamedTuple):
     """What a column means.
 
     Attributes:
-        role: `step`, `epoch`, `rank`, `run`, a metric (`grad_norm`, `weight_norm/head`), or nothing.
+        role: `step`, `epoch`, `rank`, `run`, `phase`, a metric (`grad_norm`, `weight_norm/head`), or nothing.
         priority: among the names of the role, 0 best; -1 for a column that the user named.
     """
 
@@ -107,7 +107,7 @@ class Names:
     def is_label(self, column: str) -> bool:
         """Return whether a column's cells are labels, compared for equality only, so that text is valid in them."""
         role = _meaning(self, column).role
-        return role in (RANK, RUN) or role in with_role(Role.LABEL)
+        return role in (RANK, RUN, PHASE) or role in with_role(Role.LABEL)
 
     def is_flag(self, column: str) -> bool:
         """Return whether a column's cells may be true or false; elsewhere these are no numbers."""

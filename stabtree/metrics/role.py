@@ -18,6 +18,7 @@ from stabtree.metrics.table import MAX_NAME, axis, by_name, match, words
 ADVERSARIAL, POLICY, VALUE = "adversarial", "policy", "value"  # losses that move by nature
 HIGHER, LOWER = "higher", "lower"
 TOTAL, PLAIN, PART, GENERATOR, AUXILIARY = 0, 1, 2, 3, 6  # the orders of losses
+NO_OUTCOME = 10  # the order of rewards that are none of the run's
 _KIND_ROLES = {POLICY: Role.POLICY, VALUE: Role.VALUE}
 _ENGLISH = re.compile(r"[^a-z0-9]+")
 _DIGITS = re.compile(r"\d+$")
@@ -98,7 +99,8 @@ def _read(column: str) -> ColumnRole:
 
 
 def _parts(column: str) -> _Name:
-    spelled = [word for word in words(column) if not word.isdigit()]
+    # Keras calls a series `evaluation_loss_vs_iterations`.
+    spelled = [word for word in words(column.partition("_vs_")[0]) if not word.isdigit()]
     pieces = frozenset(_DIGITS.sub("", piece) for piece in _ENGLISH.split(column.lower())) - {""}
     heads = [word for word in spelled if word == "loss" or word not in of.FILLER | of.HELD_OUT]
     return _Name(spelled, pieces, pieces.union(spelled), heads[-1] if heads else "")
@@ -138,7 +140,7 @@ def _names_loss(name: _Name) -> bool:
         return False  # `FOCAL_LOSS_ALPHA`
     if "loss" in inner:
         entropy = inner & of.ENTROPY and not pairs
-        return not entropy and not (inner & of.NO_LOSS - {"kl"})
+        return not entropy and not (inner & of.NO_LOSS - of.TRAINED_MEASURES)
     if inner & of.NO_LOSS:
         return False
     if inner & of.ERROR:
@@ -172,11 +174,9 @@ def _order(inner: frozenset[str], kind: str) -> int:
 def _beside(column: str, name: _Name) -> ColumnRole:
     """Return what a column holds that is no loss."""
     inner, held_out = name.inner, _is_held_out(name)
-    if column.lower() in of.WAITS:
-        return ColumnRole(Role.CLOCK)
     if role := _of_the_update(name):
-        return ColumnRole(role, named=role is Role.GRADIENT and _is_norm(name.inner))
-    if role := _by_head(name):
+        return ColumnRole(role, named=role is Role.GRADIENT and _is_norm(frozenset(name.spelled)))
+    if role := _by_head(name) or (Role.CLOCK if _is_of_time(column) else None):
         return ColumnRole(role)
     if reward := _reward(column, name):
         return reward
@@ -209,10 +209,16 @@ def _of_the_update(name: _Name) -> Role | None:
     return None
 
 
+def _is_of_time(column: str) -> bool:
+    """Whether a column is shown among the times, as `timing_s/adv`, or is the time spent on `data`."""
+    group, slash, _ = column.partition("/")
+    return column.lower() in of.WAITS or (bool(slash) and not of.TIMES.isdisjoint(words(group)[:1]))
+
+
 def _is_norm(inner: frozenset[str]) -> bool:
     """Whether a gradient is its norm before clipping, rather than its mean or what clipping left of it."""
     norm = inner & of.NORM or inner & {"gnorm", "gradnorm", "grdn"}
-    return bool(norm) and not inner & (of.SPREAD | of.AFTER_CLIPPING)
+    return bool(norm) and not inner & of.AFTER_CLIPPING and inner <= of.GRADIENT | of.WHOLE_GRADIENT
 
 
 def _by_head(name: _Name) -> Role | None:
@@ -221,7 +227,7 @@ def _by_head(name: _Name) -> Role | None:
     measured = bool(inner & (of.REWARD | of.HIGHER | of.LOWER | {"loss"}))
     if head in of.CLOCK or name.has_pair(of.CLOCK_PAIRS):
         return Role.CLOCK
-    if not of.TIMED.isdisjoint(name.spelled[:1]) or (inner & of.TIMED and not measured):
+    if inner & of.TIMED and not measured:
         return Role.CLOCK
     if len(name.spelled) > 1 and name.spelled[-1] in ("s", "ms"):
         return Role.CLOCK  # `updt_s`, `data_s`
@@ -231,6 +237,8 @@ def _by_head(name: _Name) -> Role | None:
         return Role.VALUE
     if inner & of.SPREAD:
         return Role.OTHER
+    if "per" in inner:
+        return None
     if inner & of.NUMBER or (not measured and (head in of.COUNTED or name.spelled[-1:] in of.COUNTED_ALONE)):
         return Role.COUNTER
     return None
@@ -240,9 +248,11 @@ def _reward(column: str, name: _Name) -> ColumnRole | None:
     """Return what kind of reward a column is; None if it is none."""
     inner, held_out = frozenset(name.spelled), _is_held_out(name)
     if column == "r" or "score" in inner <= of.SCORE:
-        return ColumnRole(Role.REWARD, held_out, HIGHER, order=9)
+        return ColumnRole(Role.REWARD, held_out, HIGHER, order=NO_OUTCOME - 1)
+    if inner & of.REWARD and inner & of.COMPARED:
+        return ColumnRole(Role.REWARD, held_out, order=NO_OUTCOME)
     earned = inner & of.REWARD or ("ret" in inner and inner & of.EPISODE)
-    if not earned or inner & (of.NO_LOSS | of.ON_REWARDS):
+    if not earned or inner & (of.NO_LOSS | of.ON_REWARDS | {"accuracies"}):
         return None
     rest = inner - of.REWARD - of.REWARD_FILLER - {"ret"}
     return ColumnRole(Role.REWARD, held_out, HIGHER, order=1 + len(rest) + held_out, named=True)

@@ -24,6 +24,8 @@ MEANS = _words("epoch mean avg average running global smoothed smooth")
 
 LOSS = _words("nll xent xentropy crossentropy ce bce mse rmse mae huber smoothl1 elbo nelbo logloss hinge bpb bpc bpd")
 LOSS_PAIRS = frozenset((("cross", "entropy"), ("smooth", "l1"), ("log", "likelihood")))
+# Measures that are trained on where they are called a loss.
+TRAINED_MEASURES = _words("kl iou ssim")
 # What is logged beside a loss under its name, and what is no loss at all.
 NO_LOSS = _words(
     "acc accuracy ratio rate lr ppl perplexity time sec seconds duration count counts num n scale scaling weight "
@@ -37,7 +39,7 @@ AUXILIARY = _words(
 )
 PLAYERS = _words("g gen generator netg gan adv adversarial cyc cycle cycled d dis disc discriminator netd")
 # Terms of a generator that compare with the input: they fall where it learns.
-MIRRORED = _words("cyc cycle cycled idt identity l1 rec recon reconstruction")
+MIRRORED = _words("cyc cycle cycled idt identity l1 rec recon reconstruction mel")
 AGAINST = _words("d dis disc discriminator netd")
 VALUES = _words("critic value vf v td q qf qf1 qf2 q1 q2 qvalue bellman baseline")
 POLICIES = _words("policy pi actor pg surrogate surr")
@@ -47,7 +49,9 @@ TRAINED_ON = TRAIN | HELD_OUT | _words("mean avg average reconstruction recon sq
 
 REWARD = _words("reward rewards rew return returns")
 # What a setting does to rewards, which is nothing that was earned.
-ON_REWARDS = _words("multiplier normalize normalise clip discount shaping model fn function chosen rejected")
+ON_REWARDS = _words("multiplier normalize normalise clip discount shaping model")
+# Rewards of parts of the data, which are no outcome: of DPO's answers, and their difference.
+COMPARED = _words("chosen rejected margin margins")
 EPISODE = _words("ep episode episodic episodes")
 REWARD_FILLER = (
     EPISODE
@@ -70,6 +74,8 @@ LOWER = _words("wer cer ter eer fid kid lpips ppl perplexity mape epe negative n
 WON = _words("success win won pass solve solved hit")
 
 GRADIENT = _words("grad grads gradient gradients gnorm gradnorm grdn")
+# Words in the name of the norm of the whole gradient; any other names a layer.
+WHOLE_GRADIENT = FILLER | TOTAL | _words("norm l2 p pre preclip before unclipped unscaled optim optimizer actor policy")
 AFTER_CLIPPING = _words("clipped clip post after")
 LIMITS = _words("clip clipping threshold accumulation accum steps")
 NORM = _words("norm norms")
@@ -80,19 +86,20 @@ CLOCK = _words(
     "sps wps tps tgs tflops flops mfu hfu memory mem vram gb mib gib mb usd gpu cpu ram date hours minutes hrs mins"
 )
 WAITS = _words("data comp")  # a column of this very name: how long loading and computing took
+TIMES = _words("time timing times timings")  # the first part of `time/save_checkpoint`
 TIMED = _words("timing timings profiling runtime eta elapsed memory gpu cpu mfu tflops fps throughput")
 CLOCK_PAIRS = frozenset(
     (("time", "taken"), ("step", "avg"), ("it", "s"), ("tok", "s"), ("per", "second"), ("per", "sec"))
 )
 SETTING = _words(
     "seed alpha beta betas gamma lambda coef coeff coefficient coefficients weight weights threshold thresh patience "
-    "interval tau momentum mom wd decay dropout eps epsilon version kernel stride warmup budget temperature size"
+    "interval tau momentum mom wd decay dropout range eps epsilon version kernel stride warmup budget temperature size"
 )
 SPREAD = _words("std stdev stddev var variance min max best lowest diff delta len length lengths")
 NUMBER = _words("num nums n nb number count counts counter")
 COUNTED = _words(
     "steps iter iters iteration iterations epochs episode episodes tokens samples batches seqs sequences images frames "
-    "updates update idx index seen consumed processed trajs trajectories turns calls parameters params"
+    "updates update idx index seen consumed processed done trajs trajectories turns calls parameters params"
 )
 COUNTED_ALONE = (["step"], ["epoch"], ["batch"], ["iter"], ["iteration"])
 

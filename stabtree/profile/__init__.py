@@ -4,5 +4,17 @@ from __future__ import annotations
 
 from stabtree.profile.build import profile_of, profiles
 from stabtree.profile.model import LeftLevel, Nonfinite, Point, Profile, Recovery, Segment, Swings
+from stabtree.profile.spikes import far
 
-__all__ = ["LeftLevel", "Nonfinite", "Point", "Profile", "Recovery", "Segment", "Swings", "profile_of", "profiles"]
+__all__ = [
+    "LeftLevel",
+    "Nonfinite",
+    "Point",
+    "Profile",
+    "Recovery",
+    "Segment",
+    "Swings",
+    "far",
+    "profile_of",
+    "profiles",
+]

@@ -183,7 +183,10 @@ def _trend(medians: Floats) -> Floats:
 
 def _profile(series: Series, nonfinite: Nonfinite, found: _Measured | None) -> Profile:
     """Return the profile of a series, with what its metric says of it."""
-    metric = by_name().get(series.metric.partition("/")[0])
+    base = series.metric.partition("/")[0]
+    metric = by_name().get(base)
+    if metric and base != series.metric and not metric.grouped:
+        metric = None
     better = metric.better if metric else ""
     span = (int(series.steps[0]), int(series.steps[-1])) if len(series) else None
     if found is None:

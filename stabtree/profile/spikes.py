@@ -90,13 +90,9 @@ def _tops(
     off[rows.ravel() < 0] = 0
     size = np.abs(off) - np.repeat(slack[owner, own], blocked.size)
     tops = np.flatnonzero(size > far(blocked.values.shape[1]))
-    back = np.flatnonzero(size <= BACK)
     # Where the blocks before or behind are not looked at, the series is back.
-    first = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(block, prepend=-2) != 1)) * blocked.size
-    part = np.searchsorted(first, tops, side="right")
-    begin, end = first[part - 1], np.append(first[1:], len(off))[part - 1]
-    after = np.minimum(np.append(back, len(off))[np.searchsorted(back, tops)], end)
-    before = np.maximum(np.append(-1, back)[np.searchsorted(back, tops)], begin - 1)
+    apart = (np.diff(owner, prepend=-1) != 0) | (np.diff(block, prepend=-2) != 1)
+    before, after = _back_around(tops, np.flatnonzero(size <= BACK), np.flatnonzero(apart) * blocked.size, len(off))
     groups = np.flatnonzero(np.diff(after, prepend=-1))
     order = np.lexsort((-size[tops], np.cumsum(np.diff(after, prepend=-1) != 0)))
     for index in order[groups].tolist():
@@ -107,3 +103,19 @@ def _tops(
         elif back_after == 1:
             # What never came back has left its level, unless it is the last row, of which nobody knows.
             yield int(owner[at // blocked.size]), (row, float(off[at]), None)
+
+
+def _back_around(tops: Ints, back: Ints, parts: Ints, rows: int) -> tuple[Ints, Ints]:
+    """Return the last row before each of `tops` that is on the level, and the first one behind it: int64 (tops,) each.
+
+    Args:
+        tops: int64, the rows that are far off.
+        back: int64, the rows that are on the level.
+        parts: int64, the rows at which the rows looked at begin anew, 0 among them; what is beyond is on the level.
+        rows: how many rows there are.
+    """
+    part = np.searchsorted(parts, tops, side="right")
+    at = np.searchsorted(back, tops)
+    before = np.maximum(np.append(-1, back)[at], parts[part - 1] - 1)
+    after = np.minimum(np.append(back, rows)[at], np.append(parts[1:], rows)[part - 1])
+    return before, after

@@ -63,6 +63,39 @@ def test_what_is_no_loss_is_none(name: str) -> None:
     assert found.role is not Role.REWARD
 
 
+ROLES = {
+    Role.COUNTER: "step num_tokens train/n_updates tokens_seen steps_done",
+    Role.CLOCK: "data_time eta_seconds updt_s time/save_checkpoint timing_s/reward samples_per_second GPU_mem data mfu",
+    Role.SETTING: "FOCAL_LOSS_ALPHA LOSS_WEIGHT max_grad_norm log_interval ent_coef clip_range",
+    Role.GRADIENT: "grdn gnorm GradNorm grad_norm_max train/gradient_norm_total grad/layer1",
+    Role.NORM: "param_norm spectral_norm h_norm_mean",
+    Role.RATE: "lr-Adam-1 lr/pg2 x_lr1 actor_learning_rate",
+    Role.SCALE: "grad_scale",
+    Role.REWARD: "rollout/return env_runners/episode_return_mean critic/score/mean EpRewMean rewards/fn/mean",
+    Role.QUALITY: "mIoU val_dice BLEU class_error eval_wer psnr fid rewards/accuracies pass_rate val_score mean_dice",
+    Role.VALUE: "critic_loss qf1_loss ExplainedVariance critic/advantages/mean v_loss",
+    Role.POLICY: "pg_loss clipfrac optim/kl_sample policy_loss",
+    Role.ENTROPY: "actor/entropy entropy_loss",
+    Role.PART: "kl_loss alpha_loss aux_loss",
+    Role.LOSS: "tot_loss initial_theta_loss Cost global_loss loss_iou Generator_loss total",
+    Role.HELD_OUT_LOSS: "train/valid_loss evaluation_loss_vs_iterations val_bpb",
+    Role.OTHER: "reward_std best_loss min_reward ep_len_mean turns_per_episode stage_2",
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_roles_by_the_words_of_a_name(role: Role) -> None:
+    """The head of a name decides, and then the words in it that name a measure."""
+    found = {name: describe_name(name).role for name in ROLES[role].split()}
+    assert set(found.values()) == {role}, found
+
+
+@pytest.mark.parametrize(("name", "better"), [("eval_wer", "lower"), ("class_error", "lower"), ("val_mAP", "higher")])
+def test_the_direction_of_a_quality(name: str, better: str) -> None:
+    """Errors and rates of errors fall where a run does well."""
+    assert describe_name(name).better == better
+
+
 def test_known_metrics_in_camel_case() -> None:
     """A known name is known in any spelling of its words."""
     names = Names()

@@ -12,13 +12,14 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
 from stabtree.loaders.assemble.counters import settle
 from stabtree.loaders.assemble.misread import misread
+from stabtree.loaders.assemble.placeholders import with_written_nan
 from stabtree.loaders.assemble.roles.choice import choose
 from stabtree.loaders.assemble.roles.loss_parts import with_total
 from stabtree.loaders.assemble.roles.uses import Plan, column_uses
 from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
-from stabtree.metrics.names import AXES, NAMELESS, RUN
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
 from stabtree.metrics.ranking import Ranking
 from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
@@ -87,6 +88,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
+    table = with_written_nan(table, names)
     table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
@@ -176,7 +178,7 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
         role, place = names.match(name)
-        if role and role != RUN:
+        if role and role not in (RUN, PHASE):
             found.setdefault(role, []).append((place, name))
     return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
 

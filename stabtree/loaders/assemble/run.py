@@ -14,6 +14,7 @@ from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.placeholders import interpret
 from stabtree.loaders.assemble.ranks import Assembled, assemble
 from stabtree.loaders.assemble.step_size import step_size
+from stabtree.metrics.final_values import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.ranking import Ranking
 from stabtree.run import Run, Setting
 
@@ -40,6 +41,7 @@ def run_of(
         settings: the configuration, with its sources.
         notes: what was assumed so far.
     """
+    tables = [_without_course(table, names) for table in tables]
     rows, silent = _read(tables, names)
     made = assemble(rows) if rows else Assembled({})
     settings = {**_loss_kind(rows), **_optimizer(rows), **settings}
@@ -74,9 +76,21 @@ def _read(tables: Sequence[Table], names: Names) -> tuple[list[MetricRows], list
     return [to_rows(table, names, alone=alone) for table in tables if table not in silent], silent
 
 
+def _without_course(table: Table, names: Names) -> Table:
+    """Return a table of final values as lines, if one of its losses is not finite: that is worth a verdict."""
+    if not is_single(table.columns, table.rows, names):
+        return table
+    values = {name: float(column.values[0]) for name, column in table.columns.items() if column and column.count}
+    lines = nonfinite_losses(values)
+    if not lines:
+        return table
+    return replace(table, rows=0, columns={}, lines=(*table.lines, *lines), notes=(*table.notes, NO_COURSE))
+
+
 def _named_apart(others: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
     """Return the series of no metric under names that no metric has: a second `loss` is `loss (column)`."""
-    return {f"{name} (column)" if name in series else name: one for name, one in others.items()}
+    named = {f"{name} (column)" if name in series else name: one for name, one in others.items()}
+    return {name: one if one.metric == name else replace(one, metric=name) for name, one in named.items()}
 
 
 def _ranks(made: Assembled, settings: Mapping[str, Setting]) -> dict[str, Mapping[str, Series]]:

@@ -14,6 +14,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, settle
 from stabtree.loaders.assemble.episodes import per_episode
+from stabtree.loaders.assemble.roles.phases import by_phase
 from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.counters.restarts import abandoned, classify, running_on
 from stabtree.loaders.counters.within import Count, first_row
@@ -32,7 +33,7 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
     """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    table = _only_run(table, names)
+    table = by_phase(_only_run(table, names), names)
     return _by_columns(table, names) or _by_name(table, names) or _by_restart(per_episode(table, names), names)
 
 

@@ -42,17 +42,17 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json import nested
 from stabtree.loaders.json.columns import columns_table
-from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.json.whole import records
 from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.metrics.final_values import check_object
+from stabtree.loaders.table import Table
+from stabtree.metrics.final_values import NO_COURSE, check_object, nonfinite_losses
 from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Table
     from stabtree.run import ConfigScalar
 
 FILE_KEYS = ("metrics_file", "metrics_files", "metrics", "log_file", "log_files", "files")
@@ -243,6 +243,9 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     if nested.holds(manifest.content, names):
         tables = nested.read(manifest.content, source, names)
         return tuple(_with_manifest(table, manifest) for table in tables)
+    finals = nonfinite_losses(dict(flatten(manifest.content)))
+    if finals:
+        return Table(source.path, source.describe("final values"), 0, {}, notes=(NO_COURSE,), lines=finals)
     check_object(manifest.content, source.path, names)
     raise StabtreeError(
         "holds no metrics and names no file that does",

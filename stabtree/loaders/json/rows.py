@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, compress
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
+from stabtree.loaders.json.plain import by_keys, holds_boolean, numbers
 from stabtree.loaders.json.settings_row import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, affordable, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text, may_be_misread
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text
 from stabtree.run import NEW_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 # Deeper than any logger nests its keys.
 MAX_DEPTH = 8
 PENDING = 16384
-# Up to here every whole number is a float64, so it does not matter which parser read it.
-EXACT = 2.0**53
 
 
 @dataclass(slots=True)
@@ -59,6 +56,7 @@ class JsonRows:
         keys: every key that was met and whether its cells are kept, in the order of first appearance.
         config: configuration found among the rows.
         notes: settings of the wrong kind.
+        written: whether a None was written as null; in memory it is nothing.
         others: how many rows each earlier run of the file had, which are left out.
     """
 
@@ -69,6 +67,7 @@ class JsonRows:
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
+    written: bool = True
     _begins: bool = False
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
@@ -109,7 +108,7 @@ class JsonRows:
             False if they are not; then nothing was appended.
         """
         parts = []
-        for keys, indices in _by_keys(rows):
+        for keys, indices in by_keys(rows):
             alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
             known = [key for key in keys if self._is_known(key)]
             values = self._plain_values(alike, keys, known, texts=texts)
@@ -130,7 +129,7 @@ class JsonRows:
 
     def _add_others(self, rows: Sequence[Mapping[str, Any]], keys: list[str], own: Ints) -> None:
         """Append the cells of keys that nobody knows, of rows with the same keys at these indices of a block."""
-        values = _numbers(rows, keys, texts=True)
+        values = numbers(rows, keys, texts=True)
         for column, key in enumerate(keys):
             held = self._held(key)
             held.flush()
@@ -152,8 +151,8 @@ class JsonRows:
         if any(isinstance(value, list) for value in rows[0].values()):
             # Not a cell, so that its key is none of a column unless another row has one there.
             return None
-        values = _numbers(rows, wanted, texts=texts)
-        if values is None or _holds_boolean(rows, wanted, values):
+        values = numbers(rows, wanted, texts=texts)
+        if values is None or holds_boolean(rows, wanted, values):
             return None
         return values
 
@@ -188,7 +187,7 @@ class JsonRows:
     def _held(self, name: str) -> _Cells:
         if name not in self._cells:
             progress = self.names.role(name) == "step"
-            self._cells[name] = _Cells(builder_of(name, self.names), progress)
+            self._cells[name] = _Cells(replace(builder_of(name, self.names), nulls=self.written), progress)
         return self._cells[name]
 
     def columns(self) -> dict[str, Column | None]:
@@ -245,55 +244,21 @@ class JsonRows:
         if len(indices) == self.count and (indices[1:] > indices[:-1]).all():
             return sparse
         values = np.zeros(self.count)
-        logged = np.zeros(self.count, dtype=np.bool_)
         # Of a key that a row holds twice, flat and nested, the later cell is kept.
         values[indices] = sparse.values
-        logged[indices] = sparse.mask
-        found = replace(sparse, values=values, logged=logged)
-        if sparse.garbled is None:
-            return found
-        garbled = np.zeros(self.count, dtype=np.bool_)
-        garbled[indices] = sparse.garbled
-        return replace(found, garbled=garbled)
+        return replace(
+            sparse,
+            values=values,
+            logged=self._spread(sparse.mask, indices),
+            garbled=None if sparse.garbled is None else self._spread(sparse.garbled, indices),
+            blank=None if sparse.blank is None else self._spread(sparse.blank, indices),
+        )
 
-
-def _by_keys(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
-    """Return the indices of the rows with the same keys, for each set of keys in the order of its first row."""
-    kinds = set(map(tuple, rows))
-    if len(kinds) == 1:
-        return [(kinds.pop(), range(len(rows)))]
-    indices: dict[tuple[str, ...], list[int]] = {}
-    for index, row in enumerate(rows):
-        indices.setdefault(tuple(row), []).append(index)
-    return indices.items()
-
-
-def _numbers(rows: Sequence[Mapping[str, Any]], keys: list[str], *, texts: bool) -> Floats | None:
-    """Return the values of the rows as (rows, keys); None if not all are plain numbers."""
-    if not keys:
-        return np.zeros((len(rows), 0))
-    get = itemgetter(*keys)
-    try:
-        cells: Iterable[Any] = map(get, rows)
-        if len(keys) > 1:
-            cells = chain.from_iterable(cells)
-        if texts:
-            cells = list(cells)
-            if str in set(map(type, cells)) and may_be_misread(cells):
-                return None
-        values = np.fromiter(cells, dtype=np.float64, count=len(rows) * len(keys))
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    # A null comes as NaN here, and beyond EXACT two parsers may differ.
-    with np.errstate(invalid="ignore"):
-        plain = bool((np.abs(values) <= EXACT).all())
-    return values.reshape(len(rows), len(keys)) if plain else None
-
-
-def _holds_boolean(rows: Sequence[Mapping[str, Any]], keys: list[str], values: Floats) -> bool:
-    """Return whether a 0 or a 1 of the rows is a boolean."""
-    suspects = compress(keys, ((values == 0) | (values == 1)).any(axis=0))
-    return any(bool in set(map(type, map(itemgetter(key), rows))) for key in suspects)
+    def _spread(self, cells: Bools, indices: Ints) -> Bools:
+        """Return flags of the cells of one key over all rows, false elsewhere."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[indices] = cells
+        return found
 
 
 def _done(cell: Cell) -> Cell:

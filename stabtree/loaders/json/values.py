@@ -52,7 +52,7 @@ def values_table(data: object, names: Names) -> Table:
 
 def _records_table(data: Iterable[object], names: Names) -> Table:
     source = _source("records")
-    rows = JsonRows(names, source.path)
+    rows = JsonRows(names, source.path, written=False)
     records = [_record(item) for item in data]
     if records and not any(isinstance(item, Mapping) for item in records):
         raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')

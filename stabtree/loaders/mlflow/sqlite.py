@@ -10,16 +10,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.points import Points, tabulate
-from stabtree.loaders.table import Table
+from stabtree.loaders.table import Table, ended
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stabtree.common.files import LogLine
     from stabtree.common.lazy import Floats
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
@@ -41,6 +43,8 @@ FETCHED = 10_000
 MAX_PLAIN_NAMES = 1000
 # SQLite's own message about a damaged schema may not be valid text.
 _DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
+# Of MLflow's RunStatus, those of a run that has ended.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
 
 
@@ -123,22 +127,22 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: N
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
     names = _names(store, tables, tuple(found), source.size)
     config = _params(store, source.size) if "params" in tables else {}
+    statuses = _statuses(store, source.size)
     notes = _journal(source)
     made = []
     for (key, (points, bad)), name in zip(found.items(), names, strict=True):
         rows, columns, more = tabulate(points, wanted)
         settings, mistakes = read_config(params(config.get(key, {})))
-        made.append(
-            Table(
-                path=source.path,
-                format="mlflow, SQLite",
-                rows=rows,
-                columns=columns,
-                config={"name": name, **settings},
-                notes=(*notes, *bad, *more, *mistakes),
-                run=name if len(found) > 1 else "",
-            )
+        table = Table(
+            path=source.path,
+            format="mlflow, SQLite",
+            rows=rows,
+            columns=columns,
+            config={"name": name, **settings},
+            notes=(*notes, *bad, *more, *mistakes),
+            run=name if len(found) > 1 else "",
         )
+        made.append(ended(table, status(statuses.get(key, ""))))
     return tuple(made)
 
 
@@ -245,6 +249,21 @@ def distinct(runs: Sequence[tuple[str, str, str]]) -> list[str]:
     counts = Counter(names)
     plain = len(names) < MAX_PLAIN_NAMES
     return [name if plain and counts[name] == 1 else f"{name}-{run[2]}" for name, run in zip(names, runs, strict=True)]
+
+
+def _statuses(store: sqlite3.Connection, size: int) -> dict[str, str]:
+    """Return the status of each run, where the table has one."""
+    if "status" not in {row[1] for row in store.execute("PRAGMA table_info(runs)")}:
+        return {}
+    return {str(key): str(word) for key, word in _select(store, "SELECT run_uuid, status FROM runs", size)}
+
+
+def status(word: str) -> tuple[LogLine, ...]:
+    """Return the status of a run that has ended as a line; a file store writes it as a number."""
+    name = STATUSES.get(word, word)
+    if name in STATUSES.values():
+        return (recorded(f"status: {name} (MLflow)"),)
+    return ()
 
 
 def _params(store: sqlite3.Connection, size: int) -> dict[str, dict[str, Any]]:

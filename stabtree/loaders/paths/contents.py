@@ -98,17 +98,18 @@ def named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
     found = list(found)
     runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
-    named = (_named(item, _home(item), alone=runs[_home(item)] == 1) for item in found)
+    paths = Counter(item.path for item in found if item.name == item.path)
+    named = (_named(item, _home(item), alone=runs[_home(item)] == 1, shared=paths[item.path] > 1) for item in found)
     return [replace(item, name=clean(item.name)) for item in named]
 
 
-def _named(item: Loaded, home: str, *, alone: bool) -> Loaded:
+def _named(item: Loaded, home: str, *, alone: bool, shared: bool) -> Loaded:
     if isinstance(item.run, StabtreeError) or item.name != item.path:
         return item
     if alone:
         return replace(item, name=home, path=home)
-    if item.path == home and item.run.sources:  # two loggers used one folder
-        return replace(item, name=f"{home} {item.run.sources[0].format.partition(',')[0]}")
+    if shared and item.run.sources:  # two loggers used one folder
+        return replace(item, name=f"{item.path} {item.run.sources[0].format.partition(',')[0]}")
     return item
 
 
@@ -170,11 +171,23 @@ class _UnitReader:
             if not error.names:
                 self.found.append(Loaded(path, error, path))
         except StabtreeError as error:
+            end = None if named else self._ending(path)
             reason = "" if named else self._harmless(path, error)
-            if reason:
+            if end:
+                self.found.append(Loaded(path, end, path, (path,)))
+            elif reason:
                 self.ignored.append(Ignored(path, reason))
             else:
                 self.found.append(Loaded(path, error, path))
+
+    def _ending(self, path: str) -> Run | None:
+        """Return the end of a printed log without its rows, which hold too little, where it ends in an error."""
+        found = self.cache.get(path)
+        last = found.tables[-1] if found and found.tables else None
+        if found is None or last is None or not last.ended_in_error:
+            return None
+        silent = replace(last, rows=0, columns={}, skipped=(), skipped_count=0)
+        return run_found(replace(found, tables=(silent,)), self.options, [path])
 
     def _run_of(self, path: str, name: str) -> Run:
         return read_run([path], replace(self.options, run=name), self.cache)

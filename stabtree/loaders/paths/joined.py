@@ -214,8 +214,8 @@ def _add_ending(items: dict[int, Loaded]) -> None:
     (run,), (end,) = runs, ends
     if not _are_near(items[run], items[end]):
         return
+    name = clean(Path(items[end].path).name, 60)
     printed = _run(items.pop(end))
-    name = clean(Path(printed.sources[0].path if printed.sources else printed.name).name, 60)
     note = f"How the run ended was read from {name}, which is beside its metrics."
     own = _run(items[run])
     items[run] = replace(items[run], run=replace(own, lines=(*own.lines, *printed.lines), notes=(*own.notes, note)))

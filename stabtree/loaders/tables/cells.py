@@ -95,6 +95,7 @@ class ColumnBuilder:
         labels: whether text is a label, not a mistake.
         flags: whether true and false are values, not mistakes.
         comma: what a comma means in a number.
+        nulls: whether a None was written, as the null of JSON is.
         optional: whether to give up the column, to save time and memory, if its first cells are text.
         given_up: whether it was.
         grouped: the first number whose commas were taken for thousands separators.
@@ -103,6 +104,7 @@ class ColumnBuilder:
     labels: bool = False
     flags: bool = False
     comma: Comma = "thousands"
+    nulls: bool = False
     optional: bool = False
     given_up: bool = False
     grouped: str = ""
@@ -114,6 +116,7 @@ class ColumnBuilder:
     _bad_example: str = ""
     _grouped: list[int] = field(default_factory=list)
     _missing: list[int] = field(default_factory=list)
+    _blank: list[int] = field(default_factory=list)
     _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
@@ -162,9 +165,11 @@ class ColumnBuilder:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
         for index, cell in enumerate(cells):
-            if cell is None or cell == "":
-                continue
             row = self._count + index
+            if cell is None or cell == "":
+                if cell is None and self.nulls:
+                    self._blank.append(row)
+                continue
             if cell is MISSING_CELL:
                 self._missing.append(row)
                 continue
@@ -176,6 +181,8 @@ class ColumnBuilder:
                 self._bad_example = self._bad_example or example(lines[index], cell)
                 continue
             if value is None:
+                if str(cell).strip(_AROUND):
+                    self._blank.append(row)
                 continue
             values[index], logged[index] = value, True
             if isinstance(cell, str) and "," in cell and self.comma == "thousands":
@@ -194,15 +201,20 @@ class ColumnBuilder:
         if self.labels:
             return _label_column(self._cells)
         logged = None if self._logged is None else self._logged[: self._count]
-        column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example)
+        blank = self._rows(self._blank) if self._blank else None
+        column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example, blank=blank)
         wrong = self._bad
         if self._decimal:  # beside `1,25` nobody knows whether `1,250` has thousands
             wrong = [*self._bad, *self._grouped]
         if not wrong and not self._missing:
             return column
+        return replace(column.without(self._rows([*wrong, *self._missing])), bad=len(wrong))
+
+    def _rows(self, indices: list[int]) -> Bools:
+        """Return which rows are among these, bool (n,)."""
         rows = np.zeros(self._count, dtype=np.bool_)
-        rows[[*wrong, *self._missing]] = True
-        return replace(column.without(rows), bad=len(wrong))
+        rows[indices] = True
+        return rows
 
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:

@@ -112,13 +112,18 @@ def _likely_aside(rows: LogRows) -> Sure:
 
 
 def _unknown_names(source: Source, names: Names) -> Counter[str]:
-    """Count the unknown names in lines that say where the run is."""
+    """Count the unknown names in lines that say where the run is, but for settings: those whose value never changes."""
     met: Counter[str] = Counter()
+    first: dict[str, float] = {}
+    moving = set()
     for line in _head(source):
         found = parse(line[: grammar.MAX_LINE], names)
-        if found.is_located:
-            met.update(pair.name for pair in found.metrics if not pair.role)
-    return met
+        for pair in found.metrics if found.is_located else ():
+            if not pair.role:
+                met[pair.name] += 1
+                if first.setdefault(pair.name, pair.value) != pair.value:
+                    moving.add(pair.name)
+    return Counter({name: count for name, count in met.items() if name in moving})
 
 
 def hint(source: Source, names: Names) -> str:

@@ -16,10 +16,10 @@ from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
 from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
-from stabtree.loaders.text.plan import Plan
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
+from stabtree.loaders.text.totals import Totals
 from stabtree.loaders.text.training import Training
 from stabtree.loaders.text.unread import Unread
 from stabtree.metrics.table import normalize
@@ -62,7 +62,7 @@ class LogReader:
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
         self._code = False
-        self.plan = Plan()
+        self.totals = Totals()
         self._printed = PrintedSettings(names)
         self._skipped = 0
         self._used = False
@@ -192,7 +192,8 @@ class LogReader:
 
     def _parsed(self, text: str, *, cut: bool) -> Line:
         line = parse(text, self._names, kinds=self.rows.kinds)
-        if "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss:
+        nan = "oss " in text and grammar.NAN_LOSS.search(text) and not line.loss
+        if nan or self._training.breaks_off(text, line, self.losses):
             line.metrics.append(Pair(self._training.name, "nan", role="loss"))
             line.known, line.problem = True, ""
         if cut:
@@ -213,7 +214,7 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if line.words <= 1 and self._is_header(line):
             self.rows.header(line)
-            self.plan.saw(line)
+            self.totals.saw(line)
             self.rows.below_bar_head |= line.bar == "keras"
         if line.position and (line.bar == "tqdm" or line.step or line.epoch):
             self.rows.moved(line.position)
@@ -262,7 +263,7 @@ class LogReader:
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)
-        self.plan.saw(line)
+        self.totals.saw(line)
         self._forms.learn(text, line)
         return True
 

@@ -183,7 +183,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         step_name = "step"
     rank = rows.dense("rank")
     several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
-    planned = reader.plan.settings(step, epoch, counted_on=continuous is not None)
+    planned = reader.totals.settings(step, epoch, counted_on=continuous is not None)
     return _Log(
         rows=rows,
         dense=dense,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from stabtree.loaders.text.lines.grammar import NOTHING
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
 from stabtree.loaders.text.lines.phase import held_out
 from stabtree.loaders.text.unread import HARMLESS, UNITS
@@ -13,6 +15,10 @@ from stabtree.metrics.table import with_role
 if TYPE_CHECKING:
     from stabtree.loaders.text.cells import OpenRow
     from stabtree.metrics.names import Names
+
+
+# So many numbers in a row before a word for nothing: a loss that is printed at intervals has fewer.
+MIN_BEFORE = 3
 
 
 class Training:
@@ -34,15 +40,31 @@ class Training:
         self.role: tuple[str, ...] = ()
         self._drawn: tuple[object, ...] = ()
         self._first_epoch: float | None = None
+        self._nothing: re.Pattern[str] | None = None
+        self._sparse = False
 
     def saw(self, line: Line) -> None:
         """Note that a line of metrics was read."""
         if line.loss:
             self.rows += 1
             self.pairs = len(line.metrics)
-            self.name = line.loss.name
+            if line.loss.name != self.name:
+                self.name, self._nothing = line.loss.name, None
             self.role = ("loss",)
             self.names.update(pair.name for pair in line.metrics if pair is not line.loss)
+
+    def breaks_off(self, text: str, line: Line, rows: int) -> bool:
+        """Return whether a line says `None` or `null` for its loss after numbers in each of the `rows` so far."""
+        if line.loss or line.held or not rows:
+            return False
+        if self._nothing is None:
+            # Behind another word it is another loss, as `val loss`.
+            name = re.escape(self.name)
+            self._nothing = re.compile(rf"(?<![\w/-])(?<![A-Za-z] ){name}['\"]?{NOTHING}", re.IGNORECASE)
+        if not self._nothing.search(text):
+            return False
+        self._sparse |= rows < MIN_BEFORE
+        return not self._sparse
 
     def beside(self, line: Line, names: Names) -> list[Pair]:
         """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.packed.unpack import chunks
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Table
+from stabtree.loaders.table import Table, ended
 from stabtree.loaders.wandb.records import MAGIC, Log
+from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 # Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
+FINAL_VALUES = "the final values"
 _HINT = "name the run's folder, or its run-*.wandb file"
 
 
@@ -53,14 +56,19 @@ def _finals(source: Source) -> str:
     if not source.head.lstrip().startswith("{"):
         return ""
     if name.endswith("wandb-summary.json"):
-        return "the final values"
+        return FINAL_VALUES
+    if {"_wandb", "_runtime"} <= _values(source).keys():
+        return FINAL_VALUES
+    return ""
+
+
+def _values(source: Source) -> dict[str, Any]:
+    """Return the cells of a file that is one JSON object; none of any other."""
     try:
         only = jsonl.parse(source.head)
     except ValueError:
-        return ""
-    if isinstance(only, dict) and {"_wandb", "_runtime"} <= only.keys():
-        return "the final values"
-    return ""
+        return {}
+    return dict(flatten(only)) if isinstance(only, dict) else {}
 
 
 def read(source: Source, names: Names) -> Table:
@@ -70,6 +78,9 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: if it holds none.
     """
     finals = _finals(source)
+    lines = nonfinite_losses(_values(source)) if finals == FINAL_VALUES else ()
+    if lines:
+        return Table(source.path, "wandb, final values", 0, {}, notes=(NO_COURSE,), lines=lines)
     if finals:
         raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
     table = _log(source, names)
@@ -85,7 +96,7 @@ def _log(source: Source, names: Names) -> Table:
     for number, row in enumerate(log.rows(chunks(source, notes)), 1):
         rows.add(row, number)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
-    return Table(
+    table = Table(
         path=source.path,
         format=", ".join(filter(None, ("wandb", source.packed))),
         rows=rows.count,
@@ -93,6 +104,9 @@ def _log(source: Source, names: Names) -> Table:
         config=config,
         notes=(*notes, *log.notes(), *rows.notes, *mistakes),
     )
+    if log.exit_code is None:
+        return table
+    return ended(table, [recorded(f"exit code: {log.exit_code} (W&B)")])
 
 
 def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
@@ -126,6 +140,8 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
     logs = [directory / name for name in entries(directory)[1] if name.endswith(".wandb")]
     own = directory / "files"
     problems: list[str] = []
+    finals, _ = settings_file(own / "wandb-summary.json")
+    lines = nonfinite_losses(dict(flatten(finals)))
     for file in filter(is_file, (*logs, own / "wandb-history.jsonl", own / "output.log")):
         try:
             # What a run printed is in the trainer's own format.
@@ -136,9 +152,15 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
         values, notes = settings_file(own / "config.yaml")
         config, mistakes = read_config(values)
         return tuple(
-            replace(table, config={**table.config, **config}, notes=(*problems, *notes, *mistakes, *table.notes))
+            replace(
+                ended(table, lines),
+                config={**table.config, **config},
+                notes=(*problems, *notes, *mistakes, *table.notes),
+            )
             for table in tables
         )
+    if lines:
+        return (Table(clean(directory), "wandb, final values", 0, {}, notes=(NO_COURSE,), lines=lines),)
     raise StabtreeError(
         "is a W&B run whose history is not here: its files hold only settings and final values",
         where=clean(directory),

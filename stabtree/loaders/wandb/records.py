@@ -20,11 +20,12 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 # A longer record, which spans many blocks, holds no row of metrics.
 MAX_RECORD = 16 << 20
 # Numbers of the fields in W&B's schema wandb_internal.proto.
-HISTORY, CONFIG, RUN = 2, 5, 17
+HISTORY, CONFIG, RUN, EXIT = 2, 5, 17, 18
 ITEM, STEP = 1, 2
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16
 RUN_CONFIG, DISPLAY_NAME = 4, 8
 UPDATE = 1
+EXIT_CODE = 1
 
 
 @dataclass(slots=True)
@@ -34,12 +35,14 @@ class Log:
     Attributes:
         config: the run's configuration.
         name: its display name.
+        exit_code: the code that the program ended with; None where it has not ended, or was killed.
         damaged: how often a checksum is wrong or a record is missing.
         cut: bytes of an incomplete last record.
     """
 
     config: dict[str, Any] = field(default_factory=dict)
     name: str = ""
+    exit_code: int | None = None
     damaged: int = 0
     cut: int = 0
 
@@ -120,6 +123,8 @@ class Log:
                 row |= _history(data, part)
             elif part.number == CONFIG:
                 self.config |= _items(data, part, UPDATE)
+            elif part.number == EXIT:
+                self.exit_code = _exit_code(data, part)
             elif part.number == RUN:
                 for inner in _strings(data, part):
                     if inner.number == RUN_CONFIG:
@@ -152,6 +157,12 @@ def _history(data: bytes, whole: Field) -> dict[str, Any]:
                 numbers = [inner.varint for inner in fields(data, part.start, part.end) if inner.wire == VARINT]
                 row["_step"] = signed(numbers[0]) if numbers else 0
     return row
+
+
+def _exit_code(data: bytes, whole: Field) -> int:
+    """Return the code of an exit record; a code of 0 is not written."""
+    codes = [part.varint for part in fields(data, whole.start, whole.end) if part.number == EXIT_CODE]
+    return signed(codes[0]) if codes else 0
 
 
 def _strings(data: bytes, whole: Field) -> Iterator[Field]:

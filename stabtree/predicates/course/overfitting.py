@@ -12,6 +12,7 @@ from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.start import NATS, first_level
 from stabtree.predicates.registry import predicate
+from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -126,8 +127,7 @@ def overfits(
     lasting = (
         turn.past and turn.rise > noise_factor * turn.noise and turn.lowest_late - turn.low > rest_share * turn.rise
     )
-    level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
-    text = f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}, its last third has a median of "
+    text = f"{_lowest(eval_loss, turn)}, its last third has a median of "
     # A share of a level below 0 means nothing: there the rise itself counts, in nats.
     below = turn.low < 0
     in_nats = f"{against(turn.rise, min_rise)} nats higher (limit {min_rise:g})"
@@ -147,7 +147,8 @@ def overfits(
         return _alone(turn, found, enough=len(values) >= few_rows)
     around = trained[np.abs(own - turn.step) <= max(1, (int(own[-1]) - int(own[0])) // 20)]
     if not len(around):
-        return unknown(f"the training loss was not logged around step {turn.step:,}, where eval_loss is lowest", "loss")
+        reason = f"the training loss was not logged around step {turn.step:,}, where the level of eval_loss is lowest"
+        return unknown(reason, "loss")
     few = f"with {len(values)} evaluations" if len(values) < few_rows else ""
     levels = _Trained(began, median(around), last)
     verdict, text = _learned(turn, levels, half, min_fall_share, few)
@@ -222,6 +223,16 @@ def apart_at_once(loss: Series, eval_loss: Series, *, gap_factor: float, noise_f
     if not gap > gap_factor * fall > 0:
         return Answer(NO, (found,))
     return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
+
+
+def _lowest(eval_loss: Series, turn: Rebound) -> str:
+    """Describe the lowest level of the evaluations, and the lowest value, which may be a lucky one elsewhere."""
+    exact = profile_of(eval_loss).lowest
+    if exact is not None and exact.value < turn.lowest:
+        text = f"eval_loss has its lowest level, {turn.low:.4g}, around step {turn.step:,} (its lowest value is "
+        return f"{text}{exact.value:.4g}, at step {exact.step:,})"
+    level = f", a level of {turn.low:.4g}" if turn.low != turn.lowest else ""
+    return f"eval_loss is lowest at {turn.lowest:.4g} (step {turn.step:,}){level}"
 
 
 def _of_fall(turn: Rebound, range_share: float) -> str:

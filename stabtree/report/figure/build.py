@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import quantiles
+from stabtree.common.stats import is_counter, quantiles
+from stabtree.profile import profiles
 from stabtree.report.figure.axis import LOG_RATIO
 from stabtree.report.figure.model import Figure, Mark, Strip, column_of
 from stabtree.report.model.events import by_group
@@ -79,7 +80,7 @@ def _leader(diagnosis: Diagnosis) -> str:
 
 
 def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
-    """Return the loss, what moved first, and what the finding rests on."""
+    """Return the series that moved and those that the finding rests on, with the loss."""
     held = _held(diagnosis.run, _wanted(diagnosis, finding))
     drawn = [series for series in held if _shows(series)]
     if not drawn:
@@ -89,18 +90,36 @@ def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]
 
 
 def _wanted(diagnosis: Diagnosis, finding: Finding | None) -> list[str]:
-    """Return the names of the series to draw, the most telling first."""
-    names = ["loss"]
-    names += [event.metric for event in diagnosis.timeline if event.first]
+    """Return the names of the series to draw: what moved first, the finding's own, what moved then.
+
+    The loss leads them where it is one of them, and else comes last: a loss that did not move shows nothing.
+    """
+    names = [event.metric for event in diagnosis.timeline if event.first]
     if finding:
         names += [item.metric for item in finding.evidence if item.metric != "batch_id"]
     names += [event.metric for event in diagnosis.timeline]
-    return names
+    names = [*dict.fromkeys(name for name in names if diagnosis.run.find(name))]
+    if finding:
+        names += [name for name in _tenfold(diagnosis.run) if name not in names]
+    if "loss" in names:
+        return ["loss", *names]
+    return [*names[: MAX_STRIPS - 1], "loss", *names]
+
+
+def _tenfold(run: Run) -> list[str]:
+    """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
+    described = profiles(run)
+    found = []
+    for name, series in run.others.items():
+        ratios = [abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None]
+        if ratios and not is_counter(series.values):
+            found.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
+    return [name for _, name in sorted(found)]
 
 
 def _held(run: Run, names: list[str]) -> list[Series]:
     """Return the series of these names that a run has; where it has none, those that are not finite."""
-    held = [run.series[name] for name in dict.fromkeys(names) if name in run.series]
+    held = [series for name in dict.fromkeys(names) if (series := run.find(name)) is not None]
     if held:
         return held
     return [series for series in run.series.values() if not np.isfinite(series.values).all()]

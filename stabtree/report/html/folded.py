@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 300  # of a table: some logs have ten thousand columns
 BEFORE, AFTER = 6, 6  # rows around the onset
 MAX_SERIES = 12
+HASHES = "batch_id"  # a series of them shows nothing
 
 
 def everything_else(report: Report) -> Markup:
@@ -84,9 +85,9 @@ def around(run: Run, step: int, names: Sequence[str]) -> tuple[list[str], list[l
         step: the step in the middle.
         names: series that go first.
     """
-    logged = run.series.keys() - {"batch_id"}  # its values are hashes
-    known = [name for name in dict.fromkeys([*names, *run.series]) if name in logged][:MAX_SERIES]
-    chosen = [run.series[name] for name in known]
+    found = {name: run.find(name) for name in dict.fromkeys([*names, *run.series]) if name != HASHES}
+    chosen = [series for series in found.values() if series][:MAX_SERIES]
+    known = [series.metric for series in chosen]
     near = np.unique(np.concatenate([np.empty(0, np.int64), *(steps_around(s, step, BEFORE, AFTER) for s in chosen)]))
     middle = int(near.searchsorted(step))
     steps = near[max(middle - BEFORE, 0) : middle + AFTER + 1].tolist()

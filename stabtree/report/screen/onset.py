@@ -80,6 +80,7 @@ def _row(diagnosis: Diagnosis, step: int, widths: dict[str, int], style: str) ->
     """Return a step with the values of the series there."""
     cells: Line = [(f"{step:>{COLUMN},}", style)]
     for name, width in widths.items():
-        value = value_at(diagnosis.run.series[name], step, "–")
+        series = diagnosis.run.find(name)
+        value = value_at(series, step, "–") if series else "–"
         cells.append((f"{value:>{width}}", style))
     return cells

@@ -35,7 +35,7 @@ INDENT = 2
 FORMS_OF_CAUSES = ((MAX_CAUSES, LINES_OF_A_CAUSE), (MAX_CAUSES, 1), (FEW_CAUSES, 1))
 FOLDS = (
     *("head", "notes", "path", "strips", "causes", "path", "do now"),
-    *("path", "strips", "also", "causes", "not checked", "events", "path"),
+    *("path", "not checked", "strips", "also", "causes", "events", "path"),
 )
 """What gives way first. Neither the verdict, the restart, the questions of the path nor the last line ever do."""
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from tests.loaders.make import points, write
 
@@ -87,6 +88,18 @@ def test_a_run_of_the_file_store(tmp_path: Path) -> None:
             "lr": [(0, 0.5), (10, 0.5), (20, 0.5)],
         }
         assert (run.name, run.setting("optimizer"), run.setting("dtype")) == ("fox", "adam", "fp16")
+
+
+@pytest.mark.parametrize(("status", "leaf"), [("3", ""), ("1", ""), ("4", "exit-status"), ("KILLED", "cancelled")])
+def test_the_status_of_a_run_is_how_it_ended(tmp_path: Path, status: str, leaf: str) -> None:
+    """A number in a file store, a word in a database."""
+    place = run_folder(tmp_path / "abc", "x", {"loss": lines([4 - i / 8 for i in range(6)], range(6))}, {})
+    write(place, f"run_id: abc\nstatus: {status}\n", "meta.yaml")
+    word = {"1": "RUNNING", "3": "FINISHED", "4": "FAILED"}.get(status, status)
+    extra = f"ALTER TABLE runs ADD COLUMN status TEXT DEFAULT '{word}'"
+    for path in (place, database(tmp_path / "mlflow.db", {"a": LOSS}, extra)):
+        found = [item.leaf.id for item in diagnose(load_run(path)).findings if item.leaf.of.startswith("E.")]
+        assert found == [leaf] * bool(leaf)
 
 
 def test_one_metric_file(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run, load_runs
 from stabtree.run import Run
 from tests.loaders.make import points, write
@@ -128,6 +129,29 @@ def test_a_run_folder(tmp_path: Path) -> None:
         run = load_run(path)
         assert len(run.series["loss"]) == 8
         assert (run.setting("lr"), run.setting("seed"), run.setting("optimizer")) == (0.001, 5, "adamw")
+
+
+@pytest.mark.parametrize(
+    ("code", "leaf"),
+    [(b"", ""), (varint(1 << 3) + varint(1), "exit-status"), (varint(1 << 3) + varint(137), "host-memory")],
+)
+def test_the_exit_code_of_a_run_is_how_it_ended(tmp_path: Path, code: bytes, leaf: str) -> None:
+    """A code of 0 is written as nothing."""
+    content = wandb_file([*wandb_records(ROWS, CONFIG, "quick-fox-1"), part(18, code)])
+    run = load_run(write(tmp_path, content, NAME))
+    assert run.lines[0].at_end
+    assert [item.leaf.id for item in diagnose(run).findings if item.leaf.of.startswith("E.")] == [leaf] * bool(leaf)
+
+
+def test_a_summary_with_a_nan_is_one(tmp_path: Path) -> None:
+    """Alone, and beside a history that is finite."""
+    final = json.dumps({"_step": 7, "_runtime": 9, "train": {"loss": "NaN"}, "_wandb": {"runtime": 9}})
+    place = run_folder(tmp_path / "run-20260102_030405-id0")
+    write(place / "files", final, "wandb-summary.json")
+    for path in (place, place / "files" / "wandb-summary.json", write(tmp_path, final, "copied.json")):
+        found = diagnose(load_run(path))
+        assert found.verdict == "critical"
+        assert found.findings[0].evidence[0].text.lower() == "final train/loss: nan"
 
 
 def linked(folder: Path) -> Path:

@@ -10,9 +10,10 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.roles.evidence import is_constant, readings
 from stabtree.loaders.assemble.roles.nameless import MIN_ROWS, one_series
+from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
-from stabtree.metrics.role import ADVERSARIAL, HIGHER, PLAIN, POLICY, VALUE, ColumnRole
+from stabtree.metrics.role import ADVERSARIAL, HIGHER, NO_OUTCOME, PLAIN, POLICY, VALUE, ColumnRole
 from stabtree.metrics.table import normalize, words
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
     if "reward" in choice.names.asked or "reward" in _known(table, choice.names):
         return choice
     found = _unknown(table, choice, Role.REWARD)
+    found = {name: column for name, column in found.items() if choice.readings[name].order < NO_OUTCOME}
     known_loss = any(choice.names.role(name) == "loss" for name in table.columns)
     if not _has_course(table, choice.names) or (known_loss and all(choice.readings[name].held_out for name in found)):
         return choice
@@ -171,6 +173,8 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
     """Add what is logged beside the training loss under unknown names: held-out data and the gradient's norm."""
     known = {*_known(table, choice.names), *choice.names.asked}
+    if mean := _mean_of_evaluations(table, choice.names):
+        choice = choice.reading_as("eval_loss", mean)
     if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
         choice = choice.reading_as("eval_loss", beside)
     if "eval_quality" not in known and (quality := _quality(table, choice)):
@@ -178,6 +182,15 @@ def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
     if "grad_norm" not in known and (norm := _grad_norm(table, choice)):
         choice = choice.reading_as("grad_norm", norm)
     return choice
+
+
+def _mean_of_evaluations(table: Table, names: Names) -> str:
+    """Return the mean over an evaluation where the losses of its batches are logged as well; else nothing."""
+    found = [
+        name for name in table.columns if names.match(name).role == "eval_loss" and names.match(name).priority >= 0
+    ]
+    batches = {core(name) for name in found if of.BATCHES & set(words(name))}
+    return next((name for name in found if core(name) in batches and of.MEANS & set(words(name))), "")
 
 
 def _eval_loss(table: Table, choice: Choice, loss: str) -> str:

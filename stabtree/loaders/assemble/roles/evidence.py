@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.metrics.metric import Role
-from stabtree.metrics.role import AUXILIARY, HIGHER, LOWER, PART, PLAIN, UNKNOWN, describe_name
+from stabtree.metrics.role import AUXILIARY, HIGHER, LOWER, NO_OUTCOME, PART, PLAIN, UNKNOWN, describe_name
 from stabtree.metrics.table import normalize, words
 from stabtree.metrics.vocabulary import BOXES, DISTANCES, EPISODES
 
@@ -83,10 +83,15 @@ def _unconfirmed(found: Mapping[str, ColumnRole], table: Table) -> Readings:
     for name, reading in found.items():
         if reading.loss and not reading.named and not _is_confirmed(name, reading, found):
             settled[name] = UNKNOWN
-        elif reading.role is Role.REWARD and not reading.named and not reading.metric and not keys & EPISODES:
+        elif _is_score(reading) and not keys & EPISODES:
             quality = reading._replace(role=Role.QUALITY, better=HIGHER)
             settled[name] = UNKNOWN if name == "r" else quality
     return settled
+
+
+def _is_score(reading: ColumnRole) -> bool:
+    """Whether a column is called a score, which is a reward beside episodes and a measure of quality elsewhere."""
+    return reading.role is Role.REWARD and not (reading.named or reading.metric) and reading.order < NO_OUTCOME
 
 
 def _is_confirmed(name: str, reading: ColumnRole, found: Mapping[str, ColumnRole]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import RUN, SHOWN, Names
+from stabtree.metrics.names import PHASE, RUN, SHOWN, Names
 from stabtree.metrics.ranking import FAR_MORE
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import by_name
@@ -112,6 +112,8 @@ def _unknown(name: str, plan: Plan, *, known: bool) -> str:
     role = Names().role(name)  # what the name means where the user names no column
     if role == RUN:
         return "names the run"
+    if role == PHASE:
+        return "names the phase"
     if name in plan.parts:
         return "a part of the loss"
     if known:

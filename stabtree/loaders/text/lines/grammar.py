@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, UNKNOWN, Meaning, Names
+from stabtree.metrics.names import EPOCH, PHASE, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, is_time, normalize
 
@@ -140,7 +140,11 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-LOSS_WITHOUT_NUMBER = re.compile(r"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?\s*[:=]", re.IGNORECASE)
+# A word for nothing in place of a number; behind a blank alone a dash is none, and nowhere one before a number.
+NOTHING = r"(?:\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)|\s+(?:none|null|n/a|na))(?![\w.]|\s*[-\d.])"
+LOSS_WITHOUT_NUMBER = re.compile(
+    rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
+)
 
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
@@ -232,7 +236,7 @@ def _role(name: str, names: Names) -> Meaning:
         return axis
     if is_time(found.role):
         return UNKNOWN  # a line with the time alone holds no metrics
-    if found.role and found.role != RUN:
+    if found.role and found.role not in (RUN, PHASE):
         return found
     return _counter(name, key, names)
 

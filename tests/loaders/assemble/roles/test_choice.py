@@ -14,6 +14,8 @@ from tests.loaders.make import write
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stabtree import Run
+
 TREES = load_trees()
 ROWS = 120
 AT = np.arange(ROWS)
@@ -164,3 +166,79 @@ def test_an_export_that_can_be_anything_asks(tmp_path: Path) -> None:
     with pytest.raises(StabtreeError) as error:
         load_run(write(tmp_path, "Wall time,Step,Value\n" + rows, "a.csv"))
     assert "--column reward=Value" in error.value.hint
+
+
+def origins(run: Run) -> dict[str, str]:
+    """The column of each metric."""
+    return {metric: series.origin for metric, series in run.series.items()}
+
+
+def test_the_mean_of_an_epoch_is_preferred_to_a_batch(tmp_path: Path) -> None:
+    """Of training and of evaluations, though a rarely logged mean of training shows no spike."""
+    names = ("train_loss_step", "train_loss_epoch", "val_loss_step", "val_loss_epoch")
+    found = origins(load_run(write(tmp_path, table(step=AT, **dict.fromkeys(names, FALLING)))))
+    assert (found["loss"], found["eval_loss"]) == ("train_loss_epoch", "val_loss_epoch")
+
+
+@pytest.mark.parametrize(
+    ("columns", "metric", "column"),
+    [
+        ({"v_loss": RISING, "loss": FALLING}, "eval_loss", "v_loss"),
+        ({"eval mean loss": RISING, "train loss": FALLING}, "eval_loss", "eval mean loss"),
+        ({"loss": FALLING, "eval/mIoU": RISING, "eval/recall": RISING}, "eval_quality", "eval/mIoU"),
+        ({"loss": FALLING, "total_gnorm": RISING, "grad/layer_gamma_norm": RISING}, "grad_norm", "total_gnorm"),
+        ({"loss": FALLING, "rollout/return": RISING}, "reward", "rollout/return"),
+        ({"box_loss": FALLING, "cls_loss": FALLING, "both_loss": 2 * FALLING}, "loss", "both_loss"),
+        ({"D_A": FALLING, "G_A": RISING, "cycle_A": FALLING}, "loss", "cycle_A"),
+    ],
+)
+def test_what_is_logged_beside_the_loss(tmp_path: Path, columns: dict[str, object], metric: str, column: str) -> None:
+    """Held-out data, rewards and gradients under names that the table of metrics lacks; and a total that adds up."""
+    assert origins(load_run(write(tmp_path, table(step=AT, **columns))))[metric] == column
+
+
+def test_v_loss_beside_a_policy_is_of_its_value_function(tmp_path: Path) -> None:
+    """It is no validation loss there."""
+    run = load_run(write(tmp_path, table(step=AT, v_loss=FALLING, pg_loss=RISING, loss=FALLING)))
+    assert "eval_loss" not in run.series
+    assert {use.name: use.role for use in run.sources[0].columns}["v_loss"] == "value"
+
+
+def test_the_answers_of_dpo_are_no_reward(tmp_path: Path) -> None:
+    """What was chosen gets a reward, and the run none."""
+    run = load_run(write(tmp_path, table(step=AT, **{"loss": FALLING, "rewards/chosen": RISING})))
+    assert "reward" not in run.series
+
+
+def test_a_close_choice_offers_the_other_column(tmp_path: Path) -> None:
+    """The ranking is kept on the run; the note names the runner-up, which can be typed as it is."""
+    path = write(tmp_path, table(step=AT, **{"train loss": FALLING, "mean loss": FALLING + 1}))
+    run = load_run(path)
+    assert [one.column for one in run.loss_ranking.candidates] == ["train loss", "mean loss"]
+    note = next(note for note in run.notes if "could be mean loss" in note)
+    assert "--column 'loss=mean loss'" in note
+
+
+@pytest.mark.parametrize("name", ["log_interval", "data", "recall", "lr_x", "tokens_seen"])
+def test_no_counter_clock_or_rate_is_offered_as_the_loss(tmp_path: Path, name: str) -> None:
+    """The hint of an error names a column that can be a loss, or none."""
+    with pytest.raises(StabtreeError) as error:
+        load_run(write(tmp_path, table(time=AT, **{name: FALLING})))
+    assert "--column" not in error.value.hint
+
+
+LOGS = {
+    "a.csv": table(step=AT, loss=FALLING, lr=0.1, seed=1),
+    "parts.csv": table(epoch=AT, **{"train/box_loss": FALLING, "train/cls_loss": FALLING, "lr/pg0": 0.1}),
+    "a.log": "".join(f"Epoch {i} phase: {side} loss: {4 - i / 50}\n" for i in range(40) for side in ("train", "val")),
+    "b.csv": table(step=AT, loss=FALLING, **{"x" * 120: FALLING}),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_every_printed_name_can_be_typed(tmp_path: Path, name: str) -> None:
+    """Whatever its role, as `inspect` prints it: the columns that reading made or shortened as well."""
+    path = write(tmp_path, LOGS[name], name)
+    for use in load_run(path).sources[0].columns:
+        run = load_run(path, columns={"loss": use.name})
+        assert {item.name: item.metric for item in run.sources[0].columns}[use.name] == "loss"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 
 
-class Plan:
+class Totals:
     """Collects the totals of counters while a log is read."""
 
     def __init__(self) -> None:
