@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.loaders.counters.within import MIN_ROWS
+from stabtree.loaders.text.asides import is_aside, steps
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.lines.grammar import role
 
@@ -23,6 +24,7 @@ BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
 SUMMED = "epoch_loss"
+BAR = "progress bar"
 
 
 def unrounded(step: Dense, rounded: Dense) -> Floats | None:
@@ -54,7 +56,7 @@ def unrounded(step: Dense, rounded: Dense) -> Floats | None:
     return found
 
 
-def are_samples(done: Floats, total: Floats) -> bool:
+def _are_samples(done: Floats, total: Floats) -> bool:
     """Return whether positions in the epoch count samples, as `[640/60000 (1%)]` does, and not batches.
 
     Args:
@@ -68,7 +70,7 @@ def are_samples(done: Floats, total: Floats) -> bool:
     return len(rises) > 0 and bool((rises % BATCH == 0).all())
 
 
-def from_bar(done: Floats, total: Floats) -> Floats | None:
+def _from_bar(done: Floats, total: Floats) -> Floats | None:
     """Return the steps of evenly spaced rows by the bar that is drawn anew below each; None if unsure.
 
     Args:
@@ -127,3 +129,68 @@ def separate_summaries(
             rows.wanted(summed)
             separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
     return separate
+
+
+def steps_of(rows: LogRows, losses: Bools, carriers: list[Bools]) -> tuple[str, Dense]:
+    """Return what the steps are called, and that of each row.
+
+    Args:
+        rows: the rows of the log.
+        losses: bool (n,), those that hold a loss.
+        carriers: for each loss, bool (n,): the rows that hold it.
+    """
+    step = steps(rows)
+    if not step.logged.any():
+        return BAR, _bar_steps(rows, losses)
+    share, percent = rows.dense("share")
+    samples = percent.any() and _are_samples(share[percent], rows.dense("share_of").values[percent])
+    if samples or _few_are_named(step, carriers):
+        return BAR, Dense.empty(rows.count)
+    values, logged = step
+    last = np.flatnonzero(~is_aside(rows))[-3:]
+    if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
+        # The line that names the step of the last row was never written.
+        values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
+    return rows.step_name(), step
+
+
+def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
+    """Return whether most rows with a loss lack a step, and the steps of the others leave no room for them.
+
+    Args:
+        step: of each row, (n,).
+        carriers: for each loss, bool (n,): the rows that hold it.
+    """
+    carriers = [rows for rows in carriers if rows.any()]
+    for rows in carriers:
+        named = rows & step.logged
+        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
+            return False
+    return bool(carriers)
+
+
+def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
+    """Return whether the steps that some rows name leave one for each of the rows between them."""
+    at = np.flatnonzero(named)
+    between = np.diff(np.cumsum(rows)[at])
+    rises = np.diff(step.values[at])
+    return len(rises) > 0 and bool((rises >= between).all())
+
+
+def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
+    """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
+    bar = rows.dense("bar")
+    at = bar.values[losses]
+    gaps = np.diff(at)
+    regular = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
+    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
+        return bar
+    below, has = rows.dense("below")
+    steps = _from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
+    if steps is not None:
+        values = np.zeros(rows.count)
+        values[losses] = steps
+        return Dense(values, losses)
+    if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
+        return bar
+    return Dense.empty(rows.count)

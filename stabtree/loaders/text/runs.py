@@ -7,15 +7,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.counters.levels import Level
 from stabtree.loaders.counters.restarts import Evidence, abandoned, classify, running_on
 from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, first_row, is_length, lexicographic
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
-from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
+from stabtree.loaders.text.asides import place, printed_once
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import are_samples, from_bar, separate_summaries, unrounded
+from stabtree.loaders.text.epochs import separate_summaries, steps_of, unrounded
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.rows import LogRows
 
 MAX_OUTCOMES = 4
-BAR = "progress bar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     event[rows.events.tolist()] = True
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = _steps(rows, losses, dense)
+    step_name, step = steps_of(rows, losses, [dense[name].logged for name in _losses(dense, rows)])
     exact = unrounded(step, rows.dense("rounded"))
     if exact is not None:
         notes.append("The steps are printed rounded: rows are placed evenly between them.")
@@ -226,46 +224,6 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
     return likely
 
 
-def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
-    """Return what the steps are called, and that of each row."""
-    step = steps(rows)
-    if not step.logged.any():
-        return BAR, _bar_steps(rows, losses)
-    share, percent = rows.dense("share")
-    samples = percent.any() and are_samples(share[percent], rows.dense("share_of").values[percent])
-    if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
-        return BAR, Dense.empty(rows.count)
-    values, logged = step
-    last = np.flatnonzero(~is_aside(rows))[-3:]
-    if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
-        # The line that names the step of the last row was never written.
-        values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
-    return rows.step_name(), step
-
-
-def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
-    """Return whether most rows with a loss lack a step, and the steps of the others leave no room for them.
-
-    Args:
-        step: of each row, (n,).
-        carriers: for each loss, bool (n,): the rows that hold it.
-    """
-    carriers = [rows for rows in carriers if rows.any()]
-    for rows in carriers:
-        named = rows & step.logged
-        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
-            return False
-    return bool(carriers)
-
-
-def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
-    """Return whether the steps that some rows name leave one for each of the rows between them."""
-    at = np.flatnonzero(named)
-    between = np.diff(np.cumsum(rows)[at])
-    rises = np.diff(step.values[at])
-    return len(rises) > 0 and bool((rises >= between).all())
-
-
 def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     """Return which rows of a span remain, and the columns of these rows."""
     here = {name: cells.pick(span) for name, cells in log.dense.items()}
@@ -281,25 +239,6 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
         columns[name] = here[name].column(kept) if name in here else None
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
-
-
-def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
-    """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
-    bar = rows.dense("bar")
-    at = bar.values[losses]
-    gaps = np.diff(at)
-    regular = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
-    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
-        return bar
-    below, has = rows.dense("below")
-    steps = from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
-    if steps is not None:
-        values = np.zeros(rows.count)
-        values[losses] = steps
-        return Dense(values, losses)
-    if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
-        return bar
-    return Dense.empty(rows.count)
 
 
 def _runs(log: _Log) -> _Runs:
