@@ -27,7 +27,7 @@ SUMMED = "epoch_loss"
 BAR = "progress bar"
 
 
-def unrounded(step: Dense, rounded: Dense) -> Floats | None:
+def _unrounded(step: Dense, rounded: Dense) -> Floats | None:
     """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly; None if none are.
 
     Args:
@@ -131,13 +131,14 @@ def separate_summaries(
     return separate
 
 
-def steps_of(rows: LogRows, losses: Bools, carriers: list[Bools]) -> tuple[str, Dense]:
+def steps_of(rows: LogRows, losses: Bools, carriers: list[Bools], notes: list[str]) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row.
 
     Args:
         rows: the rows of the log.
         losses: bool (n,), those that hold a loss.
         carriers: for each loss, bool (n,): the rows that hold it.
+        notes: what was assumed, which is added to.
     """
     step = steps(rows)
     if not step.logged.any():
@@ -151,6 +152,10 @@ def steps_of(rows: LogRows, losses: Bools, carriers: list[Bools]) -> tuple[str, 
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
         # The line that names the step of the last row was never written.
         values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
+    exact = _unrounded(step, rows.dense("rounded"))
+    if exact is not None:
+        notes.append("The steps are printed rounded: rows are placed evenly between them.")
+        step = Dense(exact, logged)
     return rows.step_name(), step
 
 

@@ -29,8 +29,7 @@ class LogRows:
     """All rows of a log, and the row that is open for each rank.
 
     Attributes:
-        names: what the names of a line mean.
-        kinds: whether losses named only by their kind are looked for as well.
+        names: what the names of a line mean; `kinds`: whether losses named only by their kind are looked for.
         count: rows so far.
         columns: every metric column met, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`, and what a step was `rounded` to; of rows without a step `bar`, the
@@ -39,8 +38,7 @@ class LogRows:
         below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
-        asides: rows of values that were printed beside those of training, and may name no step.
-        aside_steps: the steps that these name, by how they spell them.
+        asides: rows of values that were printed beside those of training; `aside_steps`: the steps that they name.
         printed_at: the number and the text of the first line of each column that began in an aside.
     """
 
@@ -74,8 +72,8 @@ class LogRows:
 
     def wanted(self, name: str) -> bool:
         """Return whether there is room for a column; remember that it was met."""
-        if name not in self.columns and len(self.columns) < MAX_NAMES:
-            self.columns[name] = None
+        if len(self.columns) < MAX_NAMES:
+            self.columns.setdefault(name)
         return name in self.columns
 
     def affordable(self) -> list[str]:

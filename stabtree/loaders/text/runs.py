@@ -14,7 +14,7 @@ from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, first_ro
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
 from stabtree.loaders.text.asides import place, printed_once
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import separate_summaries, steps_of, unrounded
+from stabtree.loaders.text.epochs import separate_summaries, steps_of
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
@@ -148,22 +148,11 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     """Gather the columns of a log and settle the steps of its rows."""
     rows = reader.rows
     dense = {name: rows.dense(name) for name in rows.affordable()}
-    losses = np.zeros(rows.count, dtype=np.bool_)
-    for name in _losses(dense, rows):
-        losses |= dense[name].logged
-    event = np.zeros(rows.count, dtype=np.bool_)
-    event[rows.events.tolist()] = True
+    losses, event = _masks(dense, rows)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = steps_of(rows, losses, [dense[name].logged for name in _losses(dense, rows)])
-    exact = unrounded(step, rows.dense("rounded"))
-    if exact is not None:
-        notes.append("The steps are printed rounded: rows are placed evenly between them.")
-        step = Dense(exact, step.logged)
-    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
-    by_episode = bool(episode) and _counts_steps_of(step, dense[episode])
-    if episode and not by_episode and _is_length(step, dense[episode]):
-        step_name, step = episode, dense[episode]
+    step_name, step = steps_of(rows, losses, [dense[name].logged for name in _losses(dense, rows)], notes)
+    step_name, step, by_episode = _of_episodes(dense, step_name, step)
     continuous = None if by_episode else count_on(Count(*step), Count(*epoch), losses)
     if continuous is not None:
         notes.append("The steps start again in each epoch: they are counted on.")
@@ -180,8 +169,6 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
     rank = rows.dense("rank")
-    several_ranks = len(np.unique(rank.values[rank.logged & losses])) > 1
-    planned = reader.totals.settings(step, epoch, counted_on=continuous is not None)
     return _Log(
         rows=rows,
         dense=dense,
@@ -189,14 +176,34 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         step=step,
         epoch=epoch,
         rank=rank,
-        several_ranks=several_ranks,
+        several_ranks=len(np.unique(rank.values[rank.logged & losses])) > 1,
         by_episode=by_episode,
         losses=losses,
         keep=placed.keep,
         event=event,
-        planned=planned,
+        planned=reader.totals.settings(step, epoch, counted_on=continuous is not None),
         notes=tuple(notes),
     )
+
+
+def _masks(dense: Mapping[str, Dense], rows: LogRows) -> tuple[Bools, Bools]:
+    """Return the rows that hold a loss and those that are overflows, bool (n,) each."""
+    losses = np.zeros(rows.count, dtype=np.bool_)
+    for name in _losses(dense, rows):
+        losses |= dense[name].logged
+    event = np.zeros(rows.count, dtype=np.bool_)
+    event[rows.events.tolist()] = True
+    return losses, event
+
+
+def _of_episodes(dense: Mapping[str, Dense], step_name: str, step: Dense) -> tuple[str, Dense, bool]:
+    """Return the steps, or the episodes if the steps are their lengths; and whether rows are the steps of episodes."""
+    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
+    if episode and _counts_steps_of(step, dense[episode]):
+        return step_name, step, True
+    if episode and _is_length(step, dense[episode]):
+        return episode, dense[episode], False
+    return step_name, step, False
 
 
 def _counts_steps_of(step: Dense, episode: Dense) -> bool:
