@@ -17,6 +17,8 @@ from stabtree.run import LogLine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stabtree.loaders.text.lines.line import Line
+
 KEEP_FIRST = 200
 KEEP_LAST = 300
 # Ranks repeat each other and so do warnings: of lines that differ only in digits the first ones are kept.
@@ -24,6 +26,7 @@ SAME = 5
 MAX_FORMS = 2000
 MAX_TEXT = 300
 MAX_FORM = 400
+MAX_BLANKS = 2  # of the name of a value, as `Mean Squared Error`; a longer one is a sentence
 
 # A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
@@ -34,6 +37,14 @@ def error_words() -> re.Pattern[str]:
     """Return what finds the lines that may be about an error."""
     errors = [one.log.errors for one in frameworks().values() if one.log.errors]
     return re.compile("|".join((endings.table().words, *errors)), re.IGNORECASE)
+
+
+def is_message(text: str, line: Line) -> bool:
+    """Return whether a line with values reports an error, in words around them or as an exception."""
+    if not error_words().search(text):
+        return False
+    spoken = line.words > 1 or any(pair.name.count(" ") > MAX_BLANKS for pair in line.metrics)
+    return spoken or endings.is_failure(endings.ending_of(text[:MAX_FORM]))
 
 
 class Chatter:
