@@ -84,8 +84,8 @@ def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False, al
 def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     """Does the log stop long before the planned steps are done, and no line of it says why?
 
-    Not asked where the loss is lost at the end, which may be why, and of a stretch of a longer log. The last planned steps
-    are often not logged, and a log is written every so many steps.
+    Not asked where the loss is lost at the end, which may be why, and of a stretch of a longer log. The last planned
+    steps are often not logged, and a log is written every so many steps.
     """
     if run.goes_on:
         return inapplicable("the log goes on after this stretch")
