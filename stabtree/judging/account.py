@@ -30,7 +30,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AccountEntry:
     """A series, or lines of one kind.
 
     Attributes:
@@ -53,7 +53,7 @@ class Entry:
     path: str = ""
 
 
-def account(run: Run) -> tuple[Entry, ...]:
+def account(run: Run) -> tuple[AccountEntry, ...]:
     """Return what became of everything in a run's files, in the order of the files.
 
     Args:
@@ -72,27 +72,29 @@ def unexplained(run: Run) -> tuple[str, ...]:
     )
 
 
-def _of_file(source: FileUse, run: Run) -> Iterator[Entry]:
+def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
     for use in source.columns:
         yield from _of_column(use, source.path, run)
     if source.skipped_count:
         first = source.skipped[0] if source.skipped else None
         reason, line = (first.reason, first.line) if first else ("", None)
-        yield Entry("lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path)
+        yield AccountEntry(
+            "lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path
+        )
     for kind in source.unread:
         fate = Fate.HARMLESS if kind.harmless else Fate.UNEXPLAINED
         reason = "a time, a speed or a size" if kind.harmless else "hold numbers that were not read"
-        yield Entry("lines", kind.example, fate, kind.count, reason, kind.line or None, source.path)
+        yield AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, source.path)
 
 
-def _of_column(use: ColumnUse, path: str, run: Run) -> Iterator[Entry]:
+def _of_column(use: ColumnUse, path: str, run: Run) -> Iterator[AccountEntry]:
     fate, reason = _fate(use)
-    yield Entry("series", use.name, fate, use.logged or 0, reason, None, path)
+    yield AccountEntry("series", use.name, fate, use.logged or 0, reason, None, path)
     if use.nonfinite and use.metric not in _ASKED_FINITE and use.role != Role.LABEL:
         first = _first_nonfinite(use, run)
-        yield Entry("values", use.name, Fate.UNEXPLAINED, use.nonfinite, "not finite", first, path)
+        yield AccountEntry("values", use.name, Fate.UNEXPLAINED, use.nonfinite, "not finite", first, path)
     if use.misread:
-        yield Entry("cells", use.name, Fate.UNEXPLAINED, use.misread, "could not be read as numbers", None, path)
+        yield AccountEntry("cells", use.name, Fate.UNEXPLAINED, use.misread, "could not be read as numbers", None, path)
 
 
 def _fate(use: ColumnUse) -> tuple[Fate, str]:
@@ -113,7 +115,7 @@ def _first_nonfinite(use: ColumnUse, run: Run) -> int | None:
     return int(series.steps[rows[0]]) if len(rows) else None
 
 
-def _values(entries: Iterable[Entry], unit: str) -> Iterator[str]:
+def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     """Yield a sentence on the series that hold values which are not finite, the one that breaks first at the front."""
     ordered = sorted(entries, key=lambda entry: (entry.first is None, entry.first))
     names = list(dict.fromkeys(entry.name for entry in ordered))
@@ -124,14 +126,14 @@ def _values(entries: Iterable[Entry], unit: str) -> Iterator[str]:
         yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, and no question reads them."
 
 
-def _cells(entries: list[Entry]) -> Iterator[str]:
+def _cells(entries: list[AccountEntry]) -> Iterator[str]:
     count = sum(entry.count for entry in entries)
     if count:
         names = list(dict.fromkeys(entry.name for entry in entries))
         yield f"{count:,} cell{'s' * (count != 1)} could not be read as numbers: in {first_few(names, _MAX_NAMED)}."
 
 
-def _lines(entries: list[Entry]) -> Iterator[str]:
+def _lines(entries: list[AccountEntry]) -> Iterator[str]:
     """Yield a sentence on the lines that hold numbers and were not read."""
     count = sum(entry.count for entry in entries)
     if not count:

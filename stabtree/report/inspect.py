@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
-from stabtree.judging.account import Entry, Fate, account, unexplained
+from stabtree.judging.account import AccountEntry, Fate, account, unexplained
 from stabtree.report.model.identity import identity, unknown_parts
 from stabtree.report.model.run_facts import missing
 from stabtree.report.page import QUIET, Page, styled
@@ -244,7 +244,7 @@ def _account(page: Page, run: Run) -> None:
             page.line((f"{'' if index else fate:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
 
 
-def _lines(entries: Sequence[Entry]) -> Iterator[str]:
+def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:
     for entry in entries[:SKIPPED_SHOWN]:
         where = f"line {entry.first:,}" if entry.first else "further lines"
         if entry.count > 1 and entry.first:

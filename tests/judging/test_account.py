@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.judging.account import Entry, Fate, account, unexplained
+from stabtree.judging.account import AccountEntry, Fate, account, unexplained
 from stabtree.loaders import load_run
 from tests.cli.command import run as command
 
@@ -27,7 +27,7 @@ def csv(tmp_path: Path, columns: dict[str, list[object]]) -> Path:
     return path
 
 
-def entries(run: Run, kind: str) -> dict[str, Entry]:
+def entries(run: Run, kind: str) -> dict[str, AccountEntry]:
     """The entries of a kind, by name."""
     return {entry.name: entry for entry in account(run) if entry.kind == kind}
 
@@ -50,7 +50,7 @@ def test_values_that_are_not_finite_are_never_silent(tmp_path: Path) -> None:
     own: list[object] = [1.0] * 30 + ["nan"] * 30
     path = csv(tmp_path, {"my_own": own})
     run = load_run(path)
-    assert entries(run, "values")["my_own"] == Entry(
+    assert entries(run, "values")["my_own"] == AccountEntry(
         "values", "my_own", Fate.UNEXPLAINED, 30, "not finite", 30, str(path)
     )
     assert unexplained(run) == (
