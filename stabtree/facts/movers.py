@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import is_counter, median, stretches
+from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
 from stabtree.metrics.metric import Role
@@ -88,14 +88,14 @@ class Movers:
     def others_around(self, onset_step: int) -> tuple[Move, ...]:
         """Return what moved by a step or right after it of the columns that nobody knows: the farthest few, in order.
 
-        Only those are looked at whose profile has more than one level or rows that are not finite. One that never
-        falls is a counter. What left its level for good later in the run followed from what happened at that step.
+        Only those are looked at whose profile has more than one level or rows that are not finite, and that are no
+        clock, count or setting. What left its level for good later in the run followed from what happened at that step.
         """
         described = profiles(self._run)
         changed = [
             series
             for name, series in self._run.others.items()
-            if (len(described[name].segments) > 1 or described[name].nonfinite.count) and not is_counter(series.values)
+            if (len(described[name].segments) > 1 or described[name].nonfinite.count) and described[name].shows_training
         ]
         moves = {move.metric: move for series in changed for move in _later(described[series.metric], onset_step)}
         found = (self._move(series, onset_step + self._after, len(self._run.others)) for series in changed)

@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.stats import is_counter
+from stabtree.metrics.metric import Role
+
 if TYPE_CHECKING:
     from stabtree.run import Series
 
@@ -101,7 +104,7 @@ class Profile:
 
     Attributes:
         series: the series.
-        role: what `metrics.yaml` says it is for: `objective`, `outcome`, `time`, `label` or nothing.
+        role: what it holds by its name.
         better: `lower`, `higher`, or nothing where neither is.
         rows: how many rows were logged, those that are not finite included.
         span: the first and the last step; None without rows.
@@ -125,7 +128,7 @@ class Profile:
     """
 
     series: Series
-    role: str
+    role: Role
     better: str
     rows: int
     span: tuple[int, int] | None
@@ -144,6 +147,13 @@ class Profile:
     spikes: Swings = Swings()
     trend: float = 0.0
     chance: float | None = None
+
+    @property
+    def shows_training(self) -> bool:
+        """Whether it can show how training goes: no clock, setting or label, and nothing that never falls."""
+        if self.role in (Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL):
+            return False
+        return not is_counter(self.series.values)
 
     @property
     def best_value(self) -> float | None:
