@@ -17,7 +17,7 @@ from stabtree.metrics.table import is_time
 from stabtree.run import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
@@ -39,17 +39,22 @@ AT_END_BY_CHANCE = 0.01
 NOTED_SHARE = 0.01
 
 
-def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> tuple[Gap, ...]:
+def find_gaps(
+    steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series], evaluations: Sequence[Column] = ()
+) -> tuple[Gap, ...]:
     """Return the gaps of the watched metrics, in order of their first step.
 
     Args:
         steps: int64 (n,), the step of each row.
         metrics: what the rows hold, n cells a column.
         series: the same by step.
+        evaluations: what was measured on held-out data and no metric was read from, n cells a column.
     """
     gaps: list[Gap] = []
     for metric, column, logged in _watched(metrics, series):
         training, blank = _rows_without(metric, metrics)
+        for evaluation in evaluations:
+            blank &= ~evaluation.mask
         if column.garbled is not None:
             readable = ~_spoilt(column.garbled, steps > logged.steps[-1])
             training, blank = training & readable, blank & readable

@@ -126,3 +126,10 @@ def test_a_log_that_holds_one_loss_yet(tmp_path: Path, empty: dict[str, Any]) ->
     """A young log whose only loss came a row ago, and whose last row has none, is read; nothing has stopped in it."""
     rows = [{"step": i, "lr": 0.1, **empty} for i in range(5)]
     assert gaps(tmp_path, *rows, {"step": 5, "lr": 0.1, "loss": 2.5}, {"step": 6, "lr": 0.1}) == ()
+
+
+def test_rows_of_unknown_evaluations_are_no_gap(tmp_path: Path) -> None:
+    """A long evaluation at the end of a log, batch by batch, does not mean that the loss stopped."""
+    rows = "".join(f"{step},{4 - step / 50},\n" for step in range(40))
+    rows += "".join(f"{step},,{step % 3}\n" for step in range(40, 400))
+    assert not load_run(write(tmp_path, f"step,loss,val_iou_batch\n{rows}")).gaps
