@@ -64,6 +64,14 @@ class Ranking:
         return self.candidates[0].points - self.candidates[1].points
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        """The candidates in words, where there are several."""
+        texts = [f"{one.column}, {one.points:.1f} points{one.why and f' ({one.why})'}" for one in self.candidates]
+        if len(texts) < 2:
+            return ()
+        return (f"{texts[0]}, {self.margin:.1f} ahead", *texts[1:])
+
+    @property
     def is_close(self) -> bool:
         """Whether the second could as well be the first."""
         return self.margin < CLOSE

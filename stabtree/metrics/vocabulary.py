@@ -113,3 +113,5 @@ VALUE_TERMS = _words(
 BOXES = _words("box obj cls giou iou conf xy wh dfl rpn rpn_cls mask")
 # Errors that are measured beside the loss of a regression, or are it.
 DISTANCES = _words("mse mae rmse")
+# The whole loss in bits.
+BITS = _words("bpb bpc bpd")

@@ -40,7 +40,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         same = source is not run.sources[0] and _layout(source) == _layout(run.sources[0])
         _source(page, source, same=same)
     _identity(page, context_of(run))
-    _list(page, LOSSES, _candidates(run))
+    _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
     _config(page, run)
     resumes = [
@@ -144,16 +144,6 @@ def _ignored(page: Page, uses: Sequence[ColumnUse]) -> None:
         if count > IGNORED_SHOWN:
             names += f" and {count - IGNORED_SHOWN:,} more"
         _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
-
-
-def _candidates(run: Run) -> list[str]:
-    """Return the columns that could be the training loss, the one that was taken first."""
-    ranked = run.loss_ranking.candidates
-    if len(ranked) < 2:
-        return []
-    texts = [f"{one.column}, {one.points:.1f} points{f' ({one.why})' if one.why else ''}" for one in ranked]
-    texts[0] += f", {run.loss_ranking.margin:.1f} ahead"
-    return texts
 
 
 def _steps(page: Page, run: Run) -> None:

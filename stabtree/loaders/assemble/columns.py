@@ -13,14 +13,14 @@ from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
 from stabtree.loaders.assemble.counters import settle
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.assemble.placeholders import with_written_nan
-from stabtree.loaders.assemble.roles.choice import choose
+from stabtree.loaders.assemble.roles.choice import Choice, choose
 from stabtree.loaders.assemble.roles.loss_parts import with_total
 from stabtree.loaders.assemble.roles.uses import Plan, column_uses
 from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
-from stabtree.metrics.ranking import Ranking
+from stabtree.metrics.role import UNKNOWN
 from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
 
@@ -50,8 +50,7 @@ class MetricRows:
         ranks: int64 (n,), the rank that wrote each row; None where no column says.
         source: how the file was read.
         notes: what was assumed or ignored.
-        loss_kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
-        ranking: the columns that could be the training loss.
+        choice: what the run is judged by.
         epoch_ends: the epochs that end in a table of steps, by their last step.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
         others: the columns of numbers that no metric was read from, by name.
@@ -63,11 +62,15 @@ class MetricRows:
     ranks: Ints | None
     source: FileUse
     notes: tuple[str, ...]
-    loss_kind: str = ""
-    ranking: Ranking = field(default_factory=Ranking)
+    choice: Choice
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
     others: Mapping[str, Column] = field(default_factory=dict)
+
+    @property
+    def evaluations(self) -> list[Column]:
+        """The columns of held-out data that no metric was read from."""
+        return [column for name, column in self.others.items() if self.choice.readings.get(name, UNKNOWN).held_out]
 
     def pick(self, keep: Bools) -> MetricRows:
         """Return some of the rows, bool (n,)."""
@@ -110,8 +113,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         ranks=_ranks(columns.get("rank")),
         source=_file_use(table, Plan(roles, used, steps.source, wrong, choice, summed.names, steps.lost)),
         notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
-        loss_kind=choice.kind,
-        ranking=choice.ranking,
+        choice=choice,
         epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
         saved=saved(steps.values, table.saves),
         others=_others(table, names, used),

@@ -62,7 +62,7 @@ def run_of(
         step_size=size,
         epoch_ends=_merged(part.epoch_ends for part in rows),
         saved=_merged(part.saved for part in rows),
-        loss_ranking=next((part.ranking for part in rows if part.ranking.candidates), Ranking()),
+        loss_ranking=next((part.choice.ranking for part in rows if part.choice.ranking.candidates), Ranking()),
         written=_replaced(made.series, series),
         notes=tuple(dict.fromkeys((*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made)))),
     )
@@ -109,7 +109,7 @@ def _merged(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 def _loss_kind(rows: Sequence[MetricRows]) -> dict[str, Setting]:
     """Return how the loss moves by nature, if its name says so."""
-    kind = next((part.loss_kind for part in rows if part.loss_kind), "")
+    kind = next((part.choice.kind for part in rows if part.choice.kind), "")
     return {"loss_kind": Setting(kind, "the loss's name")} if kind else {}
 
 

@@ -195,11 +195,8 @@ def _mean_of_evaluations(table: Table, names: Names) -> str:
 
 def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
     """Return the same loss on held-out data: its name is that of the training loss but for the side, or a plain one."""
-    found = [
-        name
-        for name, reading in choice.readings.items()
-        if reading.loss and reading.held_out and name in _unknown(table, choice, reading.role)
-    ]
+    free = {**_unknown(table, choice, Role.HELD_OUT_LOSS), **_unknown(table, choice, Role.PART)}
+    found = [name for name in free if choice.readings[name].held_out]
     # Data to validate on come before data to test on.
     found.sort(key=lambda name: ("test" in words(name), choice.readings[name].order))
     same = [name for name in found if loss and core(name) == core(loss)]

@@ -8,7 +8,7 @@ from stabtree.common.lazy import np
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import AUXILIARY, HIGHER, LOWER, NO_OUTCOME, PART, PLAIN, UNKNOWN, describe_name
 from stabtree.metrics.table import normalize, words
-from stabtree.metrics.vocabulary import BOXES, DISTANCES, EPISODES
+from stabtree.metrics.vocabulary import BITS, BOXES, DISTANCES, EPISODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,7 +111,7 @@ def _parts(found: Mapping[str, ColumnRole], _: Table) -> Readings:
         spelled = set(words(name))
         if spelled & DISTANCES and "loss" not in spelled:
             settled[name] = reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
-        elif reading.order in (PART, AUXILIARY) and not reading.kind:
+        elif reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
             settled[name] = reading._replace(role=Role.PART)
     return settled
 
