@@ -26,6 +26,9 @@ STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
 MIN_RISE = 10  # how many times the least change a rate without noise must rise by
 DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
 LOST = "not finite"  # how a series is described that has no finite row from its first one off its course on
+WANDERED = (
+    40.0  # scatters of levels; a random walk of 64 blocks ranges over 18 of them, and hardly ever over twice that
+)
 MAX_OTHERS = 4  # columns that nobody knows beside the metrics: more would push these off the screen
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
@@ -95,7 +98,7 @@ class Movers:
             if (len(described[name].segments) > 1 or described[name].nonfinite.count) and not is_counter(series.values)
         ]
         moves = {move.metric: move for series in changed for move in _later(described[series.metric], onset_step)}
-        found = (self._move(series, onset_step + self._after, len(changed)) for series in changed)
+        found = (self._move(series, onset_step + self._after, len(self._run.others)) for series in changed)
         moves |= {move.metric: move for move in found if move}
         farthest = sorted(moves.values(), key=lambda move: -move.times)[:MAX_OTHERS]
         return _in_order({move.metric: move for move in farthest})
@@ -154,9 +157,9 @@ class Movers:
 def _later(profile: Profile, step: int) -> Iterator[Move]:
     """Yield how a series left a level for good after a step, by its profile."""
     for left in profile.departures:
-        if left.step > step:
+        if left.step > step and abs(left.times) > far(profile.rows) and abs(left.scatters) > WANDERED:
             text = f"{'rises' if left.times > 0 else 'falls'} {_figure(left.level)} → {_figure(left.end)}"
-            yield Move(profile.series.metric, left.step, text, abs(left.times) / far(profile.rows))
+            yield Move(profile.series.metric, left.step, text, abs(left.scatters) / WANDERED)
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:

@@ -41,6 +41,7 @@ class LeftLevel(NamedTuple):
         level: the level that it left.
         end: the level at the end of the series.
         times: how far apart the two are, in units of `level_noise`; above 0 for a rise.
+        scatters: the same in units of how block medians scatter around levels, which is larger where a series wanders.
         tenfold_step: the step from which on every row is at 10 times the level or more, at a tenth of it or less where
             the series falls; None where it never got so far, or the level is not above 0.
     """
@@ -49,6 +50,7 @@ class LeftLevel(NamedTuple):
     level: float
     end: float
     times: float
+    scatters: float
     tenfold_step: int | None
 
 

@@ -87,8 +87,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         raise StabtreeError("holds no rows", where=table.path, hint=NAME_METRICS)
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
-    table = settle(table, names)
-    table = with_written_nan(table, names)
+    table = with_written_nan(settle(table, names), names)
     table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:

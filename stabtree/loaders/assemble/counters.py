@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.steps import from_column
 from stabtree.loaders.counters.levels import Level
-from stabtree.loaders.counters.restarts import Evidence
+from stabtree.loaders.counters.starts import Counted
 from stabtree.loaders.counters.within import Count, count_on, is_length, is_no_count, lexicographic
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, STEP
@@ -96,7 +96,6 @@ def axis_of(table: Table, names: Names) -> Floats | None:
     if not table.counter or of_role(table, RANK, names):
         return None
     column = table.columns[table.counter]
-    epochs = of_role(table, EPOCH, names)
     if column is None:
         return None
     if names.role(table.counter) == EPOCH:
@@ -104,21 +103,28 @@ def axis_of(table: Table, names: Names) -> Floats | None:
     steps = from_column(table.counter, column)
     if isinstance(steps, str) or steps.keep is not None:
         return None
-    own = next((column.values for _, column in epochs if _is_full(column)), None)
-    return lexicographic(steps.values.astype(np.float64), own)
+    return lexicographic(steps.values.astype(np.float64), _full_epochs(table, names))
 
 
-def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Evidence]:
+def _full_epochs(table: Table, names: Names) -> Floats | None:
+    """Return the best column of epochs that every row holds."""
+    return next((column.values for _, column in of_role(table, EPOCH, names) if _is_full(column)), None)
+
+
+def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted]:
     """Return the rows of a table that carry the loss, and what they show of where training begins anew."""
     loss = _loss(table, names)
     rows = np.arange(table.rows) if loss is None else np.flatnonzero(loss.mask)
+    passes = names.role(table.counter or "") == EPOCH
+    epochs = _full_epochs(table, names)
     rate = next((column for _, column in of_role(table, "lr", names)), None)
     levels = [Level.of(column.values[rows], column.mask[rows]) for column in _outcomes(table, names)]
-    return rows, Evidence(
+    return rows, Counted(
         axis=axis[rows],
         outcomes=levels[:MAX_OUTCOMES],
         rate=Level.of(rate.values[rows], rate.mask[rows]) if rate else None,
-        passes=names.role(table.counter or "") == EPOCH,
+        epochs=None if passes or epochs is None else epochs[rows],
+        passes=passes,
     )
 
 

@@ -16,8 +16,8 @@ from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, se
 from stabtree.loaders.assemble.episodes import per_episode
 from stabtree.loaders.assemble.roles.phases import by_phase
 from stabtree.loaders.assemble.steps import from_column
-from stabtree.loaders.counters.restarts import abandoned, classify, running_on
-from stabtree.loaders.counters.within import Count, first_row
+from stabtree.loaders.counters.runs import Runs, counted_on, divide
+from stabtree.loaders.counters.within import Count
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.names import RUN, in_export
 
@@ -105,47 +105,40 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     if axis is None:
         return (table,)
     rows, evidence = evidence_of(table, axis, names)
-    found = classify(evidence)
     carries = np.zeros(table.rows, dtype=np.bool_)
     carries[rows] = True
-    counted = Count(axis, np.ones(table.rows, dtype=np.bool_))
-
-    def first(index: int) -> int:
-        return first_row(int(rows[index]), counted, carries) if index else 0
-
-    runs, epochs = [*map(first, found.runs)], [*map(first, found.epochs)]
-    meaning = found.meaning
+    every = np.ones(table.rows, dtype=np.bool_)
+    runs = divide(rows, evidence, Count(axis, every), carries)
+    meaning = runs.meaning
     if table.restarts:
-        meaning = f"{table.restarts}; {meaning}" if len(found.runs) + len(found.epochs) > 1 else table.restarts
+        meaning = f"{table.restarts}; {meaning}" if len(runs.starts) > 1 or runs.epochs else table.restarts
     table = replace(table, restarts=meaning)
-    if epochs:
-        table = _counted_on(table, epochs, runs)
-    gone = frozenset(abandoned(evidence, found.runs))
-    if len(runs) == 1:
-        return (table,)
-    return _attempts(table, axis, runs, gone, names)
+    if runs.epochs:
+        table = _counted_on(table, runs)
+    return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
-def _counted_on(table: Table, epochs: list[int], runs: list[int]) -> Table:
+def _counted_on(table: Table, runs: Runs) -> Table:
     """Return the table with its counter counted on from each of the epochs."""
     name = table.counter or ""
     column = table.columns[name]
     if column is None:
         return table
     found = from_column(name, column)
-    steps = column.values if isinstance(found, str) else found.values
-    columns = {**table.columns, name: replace(column, values=running_on(np.asarray(steps, np.float64), epochs, runs))}
-    note = epochs_note(f"The steps in column {clean(name, 40)}", len(epochs) + 1)
+    steps = np.asarray(column.values if isinstance(found, str) else found.values, np.float64)
+    counted = counted_on(Count(steps, np.ones(table.rows, dtype=np.bool_)), runs)
+    columns = {**table.columns, name: replace(column, values=counted)}
+    note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
     return replace(table, columns=columns, notes=(*table.notes, note))
 
 
-def _attempts(table: Table, axis: Floats, runs: list[int], gone: frozenset[int], names: Names) -> tuple[Table, ...]:
-    """Return a table for each run that begins at one of some rows but those that were given up."""
+def _attempts(table: Table, axis: Floats, runs: Runs, names: Names) -> tuple[Table, ...]:
+    """Return a table for each run but those that were given up."""
     tables: list[Table] = []
     notes: list[str] = []
-    count = len(runs) - len(gone)
-    for index, (begin, end) in enumerate(pairwise([*runs, table.rows])):
-        if index in gone:
+    count = len(runs.starts) - len(runs.gone)
+    for index, (begin, end) in enumerate(pairwise([*runs.starts, table.rows])):
+        if index in runs.gone:
             notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
             continue
         keep = np.zeros(table.rows, dtype=np.bool_)

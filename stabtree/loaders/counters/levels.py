@@ -87,7 +87,7 @@ class Level:
         if moved / gap >= BACK:
             return certain if moved / gap >= SURELY_BACK else 1
         usual = float(np.abs(np.diff(last)).max(initial=0.0))
-        if abs(moved) <= max(apart, 2 * usual, GOES_ON * abs(gap)):
+        if abs(moved) <= max(apart, (LEVEL_ROWS + 1) * usual, GOES_ON * abs(gap)):
             return -certain
         return -1 if moved / gap > -BACK else 0  # elsewhere than both
 

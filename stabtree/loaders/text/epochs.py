@@ -1,17 +1,23 @@
-"""What rows without a step of their own count: samples, positions of a bar, lines that sum up an epoch."""
+"""What counts the rows of a text log: steps, samples, positions of a bar, episodes; and the runs that this shows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.loaders.counters.within import MIN_ROWS
-from stabtree.loaders.text.asides import is_aside, steps
+from stabtree.loaders.counters.levels import Level
+from stabtree.loaders.counters.runs import Runs, divide
+from stabtree.loaders.counters.starts import Counted
+from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, is_length, lexicographic
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.lines.grammar import role
+from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.text.rows import LogRows
 
@@ -24,11 +30,10 @@ BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
 SUMMED = "epoch_loss"
-BAR = "progress bar"
 
 
-def _unrounded(step: Dense, rounded: Dense) -> Floats | None:
-    """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly; None if none are.
+def place_rounded(step: Dense, rounded: Dense) -> Dense:
+    """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly.
 
     Args:
         step: of each row, (n,).
@@ -37,7 +42,7 @@ def _unrounded(step: Dense, rounded: Dense) -> Floats | None:
     at = np.flatnonzero(step.logged)
     units = np.where(rounded.logged, rounded.values, 0.0)[at]
     if not units.any():
-        return None
+        return step
     printed = step.values[at]
     first = int(np.argmax(units > 0))
     found = np.array(step.values)
@@ -46,17 +51,17 @@ def _unrounded(step: Dense, rounded: Dense) -> Floats | None:
         counted = printed[first - 1] + every[0] * (np.arange(len(at)) - first + 1)
         if (np.abs(counted - printed)[first:] < units[first:]).all():
             found[at[first:]] = counted[first:]
-            return found
+            return Dense(found, step.logged)
     begins = np.flatnonzero(np.diff(printed, prepend=printed[0] - 1))
     sizes = np.diff(begins, append=len(printed))
     apart = np.diff(printed[begins], append=printed[-1] + units[-1])
     within = np.arange(len(printed)) - np.repeat(begins, sizes)
     spread = np.floor(np.repeat(np.maximum(apart, 0) / sizes, sizes) * within)
     found[at] = printed + np.where(units > 0, spread, 0.0)
-    return found
+    return Dense(found, step.logged)
 
 
-def _are_samples(done: Floats, total: Floats) -> bool:
+def are_samples(done: Floats, total: Floats) -> bool:
     """Return whether positions in the epoch count samples, as `[640/60000 (1%)]` does, and not batches.
 
     Args:
@@ -70,7 +75,7 @@ def _are_samples(done: Floats, total: Floats) -> bool:
     return len(rises) > 0 and bool((rises % BATCH == 0).all())
 
 
-def _from_bar(done: Floats, total: Floats) -> Floats | None:
+def from_bar(done: Floats, total: Floats) -> Floats | None:
     """Return the steps of evenly spaced rows by the bar that is drawn anew below each; None if unsure.
 
     Args:
@@ -131,58 +136,7 @@ def separate_summaries(
     return separate
 
 
-def steps_of(rows: LogRows, losses: Bools, carriers: list[Bools], notes: list[str]) -> tuple[str, Dense]:
-    """Return what the steps are called, and that of each row.
-
-    Args:
-        rows: the rows of the log.
-        losses: bool (n,), those that hold a loss.
-        carriers: for each loss, bool (n,): the rows that hold it.
-        notes: what was assumed, which is added to.
-    """
-    step = steps(rows)
-    if not step.logged.any():
-        return BAR, _bar_steps(rows, losses)
-    share, percent = rows.dense("share")
-    samples = percent.any() and _are_samples(share[percent], rows.dense("share_of").values[percent])
-    if samples or _few_are_named(step, carriers):
-        return BAR, Dense.empty(rows.count)
-    values, logged = step
-    last = np.flatnonzero(~is_aside(rows))[-3:]
-    if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
-        # The line that names the step of the last row was never written.
-        values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
-    exact = _unrounded(step, rows.dense("rounded"))
-    if exact is not None:
-        notes.append("The steps are printed rounded: rows are placed evenly between them.")
-        step = Dense(exact, logged)
-    return rows.step_name(), step
-
-
-def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
-    """Return whether most rows with a loss lack a step, and the steps of the others leave no room for them.
-
-    Args:
-        step: of each row, (n,).
-        carriers: for each loss, bool (n,): the rows that hold it.
-    """
-    carriers = [rows for rows in carriers if rows.any()]
-    for rows in carriers:
-        named = rows & step.logged
-        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
-            return False
-    return bool(carriers)
-
-
-def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
-    """Return whether the steps that some rows name leave one for each of the rows between them."""
-    at = np.flatnonzero(named)
-    between = np.diff(np.cumsum(rows)[at])
-    rises = np.diff(step.values[at])
-    return len(rises) > 0 and bool((rises >= between).all())
-
-
-def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
+def bar_steps(rows: LogRows, losses: Bools) -> Dense:
     """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
     bar = rows.dense("bar")
     at = bar.values[losses]
@@ -191,7 +145,7 @@ def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
     if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
         return bar
     below, has = rows.dense("below")
-    steps = _from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
+    steps = from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
     if steps is not None:
         values = np.zeros(rows.count)
         values[losses] = steps
@@ -199,3 +153,101 @@ def _bar_steps(rows: LogRows, losses: Bools) -> Dense:
     if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
         return bar
     return Dense.empty(rows.count)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """The steps of a log.
+
+    Attributes:
+        name: how the log spells them.
+        step: that of each row.
+        by_episode: whether the rows are the steps of episodes.
+        on: whether they were counted on from epoch to epoch.
+    """
+
+    name: str
+    step: Dense
+    by_episode: bool = False
+    on: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed."""
+        if self.on:
+            return ("The steps start again in each epoch: they are counted on.",)
+        return ()
+
+
+class Counters(NamedTuple):
+    """What counts the rows of a log, n of them.
+
+    Attributes:
+        main: the steps; the epochs where no row names a step.
+        epoch: the epochs beside the steps.
+        passes: whether `main` counts epochs or episodes.
+    """
+
+    main: Dense
+    epoch: Dense | None
+    passes: bool
+
+
+def count_rows(name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense], losses: Bools) -> CountedRows:
+    """Return the steps of a log, counted on where they start again in each epoch; its episodes for their lengths.
+
+    Args:
+        name: how the log spells the step.
+        step: that of each row, (n,).
+        epoch: of each row, (n,).
+        dense: the other columns by name.
+        losses: bool (n,), the rows that hold a loss.
+    """
+    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
+    if episode and _counts_steps_of(step, dense[episode]):
+        return CountedRows(name, step, by_episode=True)
+    if episode and _is_length(step, dense[episode]):
+        return CountedRows(episode, dense[episode])
+    continuous = count_on(Count(*step), Count(*epoch), losses)
+    if continuous is None:
+        return CountedRows(name, step)
+    return CountedRows(name, Dense(continuous, step.logged), on=True)
+
+
+def _counts_steps_of(step: Dense, episode: Dense) -> bool:
+    """Return whether steps begin again with each episode, and nowhere else."""
+    both = step.logged & episode.logged
+    begins = np.diff(episode.values[both]) != 0
+    return bool(begins.any() and not begins.all() and (begins == (np.diff(step.values[both]) <= 0)).all())
+
+
+def _is_length(step: Dense, episode: Dense) -> bool:
+    both = step.logged & episode.logged
+    return is_length(step.values[both], episode.values[both])
+
+
+def runs_of(counters: Counters, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense]) -> Runs:
+    """Return the runs of a log.
+
+    Args:
+        counters: what counts its rows, (n,).
+        losses: bool (n,), the rows that hold a loss.
+        outcomes: the columns of the loss.
+        rates: those of the learning rate, the best first.
+    """
+    main = counters.main
+    at = np.flatnonzero(losses & main.logged)
+    epochs = None
+    if counters.epoch is not None and counters.epoch.logged[at].all() and np.isfinite(counters.epoch.values[at]).all():
+        epochs = counters.epoch.values[at]
+    axis = lexicographic(main.values[at], epochs) if len(at) else main.values[at]
+    if len(at) < MIN_ROWS or not np.isfinite(axis).all():
+        return Runs()
+    evidence = Counted(
+        axis=axis,
+        outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes],
+        rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
+        epochs=epochs,
+        passes=counters.passes,
+    )
+    return divide(at, evidence, Count(*main), losses)

@@ -15,7 +15,7 @@ from stabtree.loaders.text.lines.line import Line, Pair
 from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
-from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
+from stabtree.loaders.text.messages import MAX_FORM, Chatter, is_message
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
@@ -179,7 +179,7 @@ class LogReader:
         """Read a line with values beside those of training; return whether it is one."""
         if not (line.step or line.epoch or self.rows.own or self.rows.head) or line.words > MAX_WORDS:
             return False
-        if line.words > 1 and error_words().search(text):
+        if is_message(text, line):
             return False
         pairs = self._training.beside(line, self._names)
         if not pairs:

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters.levels import Level
-from stabtree.loaders.counters.restarts import Evidence, abandoned, classify, running_on
-from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, first_row, is_length, lexicographic
+from stabtree.loaders.counters.runs import Runs, counted_on
+from stabtree.loaders.counters.within import Count
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
-from stabtree.loaders.text.asides import place, printed_once
+from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
 from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import separate_summaries, steps_of
+from stabtree.loaders.text.epochs import (
+    Counters,
+    are_samples,
+    bar_steps,
+    count_rows,
+    place_rounded,
+    runs_of,
+    separate_summaries,
+)
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.rows import LogRows
 
 MAX_OUTCOMES = 4
+BAR = "progress bar"
+ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +78,6 @@ class _Log:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """The runs of a log.
-
-    Attributes:
-        starts: the rows at which they begin, 0 among them.
-        gone: the indexes of those that were given up and begun anew.
-        meaning: what was decided where the count starts again.
-        steps: of each row, counted on where they start again within a run; None where they are as they were logged.
-        notes: that they are.
-    """
-
-    starts: tuple[int, ...] = (0,)
-    gone: frozenset[int] = frozenset()
-    meaning: str = ""
-    steps: Dense | None = None
-    notes: tuple[str, ...] = ()
-
-
 def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
     """Return one table for each run of a log.
 
@@ -97,24 +87,15 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         notes: what was changed while decoding it.
     """
     log = _log(reader, notes)
-    runs = _Runs() if log.several_ranks or log.by_episode else _runs(log)
-    if runs.steps is not None:
-        log = replace(log, step=runs.steps, planned={}, notes=(*log.notes, *runs.notes))
+    runs = Runs() if log.several_ranks or log.by_episode else _runs(log)
+    if runs.epochs and log.step.logged.any():
+        step = Dense(counted_on(Count(*log.step), runs), log.step.logged)
+        note = epochs_note("The steps", len(runs.epochs) + 1)
+        log = replace(log, step=step, planned={}, notes=(*log.notes, note))
     for name in printed_once(log.rows, log.dense, runs.starts):
         del log.dense[name], log.rows.columns[name]
         reader.leave(*log.rows.printed_at[name])
-    parts: list[Table] = []
-    given_up_before: list[str] = []
-    count = len(runs.starts) - len(runs.gone)
-    for index, (begin, end) in enumerate(pairwise([*runs.starts, log.rows.count])):
-        if index in runs.gone and not reader.chatter.errors.between(begin, end):
-            given_up_before.append(_given_up(log, begin, end))
-            continue
-        number = len(parts) + 1
-        table = _table(source, reader, log, begin, end)
-        own = (*log.notes, *attempt(number, count, begin), *given_up_before)
-        parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
-        given_up_before = []
+    parts = _parts(source, reader, log, runs)
     # Nobody can tell which run a line that was not read belongs to: the first one names them all.
     parts[0] = replace(
         parts[0],
@@ -127,11 +108,30 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
     return tuple(parts)
 
 
+def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Table]:
+    """Return the table of each run but those that were given up; what such a one ended in is worth a verdict."""
+    spans = [*pairwise([*runs.starts, log.rows.count])]
+    errors = reader.chatter.errors
+    gone = [span for index, span in enumerate(spans) if index in runs.gone and not errors.between(*span)]
+    parts: list[Table] = []
+    before: list[str] = []
+    for begin, end in spans:
+        if (begin, end) in gone:
+            before.append(_given_up(log, begin, end))
+            continue
+        number, count = len(parts) + 1, len(spans) - len(gone)
+        own = (*log.notes, *attempt(number, count, begin), *before)
+        table = _table(source, reader, log, begin, end)
+        parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
+        before = []
+    return parts
+
+
 def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -> Table:
     """Return the rows from `begin` to `end` as a table."""
     kept, columns = _columns(log, np.arange(begin, end))
     first = np.flatnonzero(log.losses[begin:end])[:1] + begin
-    lines = reader.chatter.errors.between(begin, end)
+    lines = reader.chatter.errors.between(begin, end, _over(log, begin, end))
     return Table(
         path=source.path,
         format=source.describe("text"),
@@ -144,27 +144,35 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
     )
 
 
+def _over(log: _Log, begin: int, end: int) -> int:
+    """Return the row after the last one of a run; what is printed after its last loss may be of the next run."""
+    losses = np.flatnonzero(log.losses[begin:end])
+    if end < log.rows.count and len(losses):
+        return begin + int(losses[-1]) + 1
+    return end
+
+
 def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     """Gather the columns of a log and settle the steps of its rows."""
     rows = reader.rows
     dense = {name: rows.dense(name) for name in rows.affordable()}
-    losses, event = _masks(dense, rows)
+    losses = np.zeros(rows.count, dtype=np.bool_)
+    losses = np.any([losses, *(dense[name].logged for name in _losses(dense, rows))], axis=0)
+    event = np.zeros(rows.count, dtype=np.bool_)
+    event[rows.events.tolist()] = True
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = steps_of(rows, losses, [dense[name].logged for name in _losses(dense, rows)], notes)
-    step_name, step, by_episode = _of_episodes(dense, step_name, step)
-    continuous = None if by_episode else count_on(Count(*step), Count(*epoch), losses)
-    if continuous is not None:
-        notes.append("The steps start again in each epoch: they are counted on.")
-        step = Dense(continuous, step.logged)
+    step_name, step = _steps(rows, losses, dense)
+    exact = place_rounded(step, rows.dense("rounded"))
+    notes += [ROUNDED] * (exact is not step)
+    counted = count_rows(step_name, exact, epoch, dense, losses)
+    step_name, step = counted.name, counted.step
     dense |= separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
     placed = place(rows, dense, step, epoch, event)
     step, epoch = placed.step, placed.epoch
-    notes += placed.notes
-    if rows.kinds and normalize(step_name) in EPISODES and not epoch.logged.any():
-        # A score that is logged beside an episode was earned in it.
-        dense[step_name] = step
-        rows.wanted(step_name)
+    notes += [*counted.notes, *placed.notes]
+    if not epoch.logged.any():
+        _keep_episode(rows, dense, step_name, step)
     if step.logged.any() and rows.names.role(step_name) != "step":
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
@@ -177,45 +185,20 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         epoch=epoch,
         rank=rank,
         several_ranks=len(np.unique(rank.values[rank.logged & losses])) > 1,
-        by_episode=by_episode,
+        by_episode=counted.by_episode,
         losses=losses,
         keep=placed.keep,
         event=event,
-        planned=reader.totals.settings(step, epoch, counted_on=continuous is not None),
+        planned=reader.totals.settings(step, epoch, counted_on=counted.on),
         notes=tuple(notes),
     )
 
 
-def _masks(dense: Mapping[str, Dense], rows: LogRows) -> tuple[Bools, Bools]:
-    """Return the rows that hold a loss and those that are overflows, bool (n,) each."""
-    losses = np.zeros(rows.count, dtype=np.bool_)
-    for name in _losses(dense, rows):
-        losses |= dense[name].logged
-    event = np.zeros(rows.count, dtype=np.bool_)
-    event[rows.events.tolist()] = True
-    return losses, event
-
-
-def _of_episodes(dense: Mapping[str, Dense], step_name: str, step: Dense) -> tuple[str, Dense, bool]:
-    """Return the steps, or the episodes if the steps are their lengths; and whether rows are the steps of episodes."""
-    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
-    if episode and _counts_steps_of(step, dense[episode]):
-        return step_name, step, True
-    if episode and _is_length(step, dense[episode]):
-        return episode, dense[episode], False
-    return step_name, step, False
-
-
-def _counts_steps_of(step: Dense, episode: Dense) -> bool:
-    """Return whether steps begin again with each episode, and nowhere else."""
-    both = step.logged & episode.logged
-    begins = np.diff(episode.values[both]) != 0
-    return bool(begins.any() and not begins.all() and (begins == (np.diff(step.values[both]) <= 0)).all())
-
-
-def _is_length(step: Dense, episode: Dense) -> bool:
-    both = step.logged & episode.logged
-    return is_length(step.values[both], episode.values[both])
+def _keep_episode(rows: LogRows, dense: dict[str, Dense], name: str, step: Dense) -> None:
+    """Keep the episode as a column: a score that is logged beside it was earned in it."""
+    if rows.kinds and normalize(name) in EPISODES:
+        dense[name] = step
+        rows.wanted(name)
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
@@ -229,6 +212,46 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
         if not role(name, rows.names).role and like.loss and not like.held_out:
             likely.append(name)
     return likely
+
+
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
+    """Return what the steps are called, and that of each row."""
+    step = steps(rows)
+    if not step.logged.any():
+        return BAR, bar_steps(rows, losses)
+    share, percent = rows.dense("share")
+    samples = percent.any() and are_samples(share[percent], rows.dense("share_of").values[percent])
+    if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
+        return BAR, Dense.empty(rows.count)
+    values, logged = step
+    last = np.flatnonzero(~is_aside(rows))[-3:]
+    if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
+        # The line that names the step of the last row was never written.
+        values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True
+    return rows.step_name(), step
+
+
+def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
+    """Return whether most rows with a loss lack a step, and the steps of the others leave no room for them.
+
+    Args:
+        step: of each row, (n,).
+        carriers: for each loss, bool (n,): the rows that hold it.
+    """
+    carriers = [rows for rows in carriers if rows.any()]
+    for rows in carriers:
+        named = rows & step.logged
+        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
+            return False
+    return bool(carriers)
+
+
+def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
+    """Return whether the steps that some rows name leave one for each of the rows between them."""
+    at = np.flatnonzero(named)
+    between = np.diff(np.cumsum(rows)[at])
+    rises = np.diff(step.values[at])
+    return len(rises) > 0 and bool((rises >= between).all())
 
 
 def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
@@ -248,44 +271,21 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
 
-def _runs(log: _Log) -> _Runs:
+def _runs(log: _Log) -> Runs:
     """Return the runs of a log: where what counts its rows is back at its start, and training begins anew."""
-    step, epoch, losses = log.step, log.epoch, log.losses
-    at = np.flatnonzero(losses & step.logged)
-    passes = not len(at)
-    if passes:
-        at = np.flatnonzero(losses & epoch.logged)
-    all_epochs = bool(epoch.logged[at].all() and np.isfinite(epoch.values[at]).all())
-    axis = epoch.values[at] if passes else step.values[at]
-    if not passes and all_epochs:
-        axis = lexicographic(axis, epoch.values[at])
-    if len(at) < MIN_ROWS or not np.isfinite(axis).all():
-        return _Runs()
-    outcomes = [log.dense[name] for name in _losses(log.dense, log.rows)]
-    rates = [log.dense[name] for name in log.dense if role(name, log.rows.names).role == "lr"]
-    evidence = Evidence(
-        axis=axis,
-        outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes[:MAX_OUTCOMES]],
-        rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
-        passes=passes or normalize(log.step_name) in EPISODES,
-    )
-    found = classify(evidence)
-    counter = Count(*(epoch if passes else step))
-    runs, epochs = (
-        [row and first_row(int(at[row]), counter, losses) for row in rows] for rows in (found.runs, found.epochs)
-    )
-    gone = frozenset(abandoned(evidence, found.runs))
-    if not epochs or passes:
-        return _Runs(tuple(runs), gone, found.meaning)
-    rows = np.flatnonzero(step.logged)
-    values = step.values.copy()
-    values[rows] = running_on(values[rows], *(np.searchsorted(rows, starts).tolist() for starts in (epochs, runs)))
-    notes = (epochs_note("The steps", len(epochs) + 1),)
-    return _Runs(tuple(runs), gone, found.meaning, Dense(values, step.logged), notes)
+    names = log.rows.names
+    rates = [cells for name, cells in log.dense.items() if role(name, names).role == "lr"]
+    outcomes = [log.dense[name] for name in _losses(log.dense, log.rows)[:MAX_OUTCOMES]]
+    if np.any(log.losses & log.step.logged):
+        passes = normalize(log.step_name) in EPISODES
+        return runs_of(Counters(log.step, log.epoch, passes=passes), log.losses, outcomes, rates)
+    return runs_of(Counters(log.epoch, None, passes=True), log.losses, outcomes, rates)
 
 
 def _given_up(log: _Log, begin: int, end: int) -> str:
     """Return the note of an attempt that was begun anew."""
-    counter = log.step if log.step.logged[begin:end].any() else log.epoch
+    by_step = log.step.logged[begin:end].any()
+    counter = log.step if by_step else log.epoch
     held = counter.values[begin:end][counter.logged[begin:end]]
-    return given_up(int(np.count_nonzero(log.losses[begin:end])), log.step_name, float(held.max(initial=0.0)))
+    rows = int(np.count_nonzero(log.losses[begin:end]))
+    return given_up(rows, log.step_name if by_step else "epoch", float(held.max(initial=0.0)))

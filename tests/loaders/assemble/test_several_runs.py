@@ -45,14 +45,37 @@ def test_a_longer_run_before_a_shorter_is_two_runs(tmp_path: Path) -> None:
         load_run(path)
 
 
-@pytest.mark.parametrize("crashed", [5, 40])
+@pytest.mark.parametrize("crashed", [8, 40])
 def test_a_restart_from_scratch_is_another_attempt(tmp_path: Path, crashed: int) -> None:
-    """What an attempt logged before it crashed is judged by itself, and told which rows it is."""
+    """What an attempt logged before it crashed is judged by itself, with a note which rows it is."""
     path = write(tmp_path, log(stretch(0, crashed, 4, 3), stretch(0, 80, 4, 1)))
     first, last = (load_run(path, run=run) for run in "12")
     assert (len(first.series["loss"]), len(last.series["loss"])) == (crashed, 80)
     assert not last.resumes
     assert f"Attempt 2 of 2 in one log: its rows from {crashed + 1} on." in last.notes
+
+
+@pytest.mark.parametrize("counter", ["step", "epoch", "round"])
+def test_an_attempt_of_a_few_rows_that_is_done_again_is_no_run(tmp_path: Path, counter: str) -> None:
+    """It is too short to judge, and a far longer one repeats it; a note says that it is not read."""
+    text = log(stretch(0, 5, 4, 3), stretch(0, 80, 4, 1)).replace("step", counter)
+    run = load_run(write(tmp_path, text))
+    assert len(run.series["loss"]) == 80
+    assert f"An attempt of 5 rows, given up at {counter} 4 and begun anew, is not read." in run.notes
+
+
+def test_an_attempt_of_a_few_rows_that_diverged_is_a_run(tmp_path: Path) -> None:
+    """Its NaN is evidence."""
+    path = write(tmp_path, log(["0,4,1e-3\n", "1,nan,1e-3\n", "2,nan,1e-3\n"], stretch(0, 80, 4, 1)))
+    with pytest.raises(StabtreeError, match="holds 2 runs"):
+        load_run(path)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_short_last_run_is_never_merged_into_the_one_before(tmp_path: Path, rows: int) -> None:
+    """However few rows it has: it is being written, perhaps."""
+    path = write(tmp_path, log(stretch(0, 40, 4, 2), stretch(0, 40, 4, 2)[:rows]))
+    assert [len(load_run(path, run=run).series["loss"]) for run in "12"] == [40, rows]
 
 
 def test_an_attempt_that_ended_in_nan_is_never_replaced(tmp_path: Path) -> None:
@@ -114,9 +137,18 @@ def test_a_run_begun_anew_after_its_first_epoch_hides_no_other(tmp_path: Path) -
 
 
 def test_rows_within_an_epoch_are_no_runs(tmp_path: Path) -> None:
-    """A log with two rows in each epoch that goes back once is not taken apart."""
+    """A log with two rows in each epoch is taken apart where the epochs begin again, and nowhere else."""
     rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(2) for epoch in range(20) for _ in range(2)]
-    assert load_run(write(tmp_path, "epoch,loss\n" + "".join(rows))).name
+    with pytest.raises(StabtreeError, match="holds 2 runs"):
+        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
+
+
+def test_a_counter_that_starts_again_while_the_loss_goes_on_is_counted_on(tmp_path: Path) -> None:
+    """Keras numbers the epochs from 0 in each call of `fit`, whose weights are those of the call before."""
+    rows = [f"{i % 20 if i < 20 else i - 20},{4 * 0.95**i:.4f}\n" for i in range(50)]
+    run = load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
+    assert run.series["loss"].steps.tolist() == list(range(50))
+    assert run.sources[0].restarts == "starts again 1× = 1 epoch, sure; not runs: the loss goes on"
 
 
 @pytest.mark.parametrize("name", ["run", "run_id", "Run Name", "experiment"])

@@ -90,7 +90,8 @@ def test_steps_within_the_epoch_are_no_steps(tmp_path: Path) -> None:
     run = load(tmp_path, "epoch,step,loss", *[f"{e},{s},{9 - e - s / 10}" for e in range(3) for s in range(5)])
     assert steps(run) == list(range(15))
     assert not run.resumes
-    assert run.notes == ("Column step starts again in each epoch: rows are numbered from 0.",)
+    assert run.notes == ("The steps in column step start again in each epoch: they are counted on.",)
+    assert run.sources[0].restarts.startswith("starts again in each 'epoch' = epochs, sure")
 
 
 def test_fractions_are_no_steps(tmp_path: Path) -> None:

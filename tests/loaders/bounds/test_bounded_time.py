@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders import load_run
+from stabtree.loaders import load_run, load_runs
 from stabtree.metrics.names import Names
 from stabtree.metrics.table import match
+from stabtree.run import Run
 from tests.loaders.make import write
 from tests.loaders.make_binary import BINARIES
 
@@ -100,7 +101,9 @@ def test_a_long_name_of_a_column_costs_no_more_than_a_short_one() -> None:
 @pytest.mark.parametrize(("name", "make"), BINARIES.items(), ids=BINARIES)
 def test_a_large_binary_file_is_read_at_all(name: str, make: Callable[[int], bytes], tmp_path: Path) -> None:
     """What the growth is measured of is a run, not a refusal."""
-    assert "loss" in load_run(write(tmp_path, make(100), "log.bin")).series, name
+    run = load_runs(write(tmp_path, make(100), "log.bin"))[0].run
+    assert isinstance(run, Run), name
+    assert "loss" in run.series, name
 
 
 @pytest.mark.parametrize("kind", ["one row", "a new key a row", "records", "columns", "series"])
