@@ -35,8 +35,8 @@ class LogRows:
         roles: cells of `step`, `epoch`, `rank`, and what a step was `rounded` to; of rows without a step `bar`, the
             progress bar above, and `below` with `below_of`, the one that is drawn next; `share`, `share_of` of
             positions that are given in percent as well.
-        below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
+        below_bar_head: whether a bar does so.
         events: rows that are overflows, not lines of metrics.
         asides: rows of values that were printed beside those of training; `aside_steps`: the steps that they name.
         printed_at: the number and the text of the first line of each column that began in an aside.
@@ -71,7 +71,7 @@ class LogRows:
         return self.count - len(self.asides) - len(self.events)
 
     def wanted(self, name: str) -> bool:
-        """Return whether there is room for a column; remember that it was met."""
+        """Return whether there is room for a column, and remember it."""
         if len(self.columns) < MAX_NAMES:
             self.columns.setdefault(name)
         return name in self.columns

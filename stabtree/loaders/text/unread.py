@@ -34,7 +34,7 @@ class Unread:
     """
 
     others: int = 0
-    _frame: int = 0
+    _frame: int = -1
     _kinds: dict[str, list[int]] = field(default_factory=dict)
     _examples: dict[str, str] = field(default_factory=dict)
 

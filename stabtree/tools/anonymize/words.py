@@ -23,8 +23,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _HAS_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 # The modules whose patterns and lists of words decide how a log is read.
 _ROOMS = {
-    "loaders.text": "messages saves settings reader forms epochs",
-    "loaders.text.lines": "grammar line parse blocks spellings",
+    "loaders.text": "messages saves settings reader forms epochs unread",
+    "loaders.text.lines": "grammar line parse blocks spellings printed finish phase",
     "loaders.json": "values wrapped",
     "loaders.tables": "cells",
     "tools.check.configs": "trainers precision spelled",

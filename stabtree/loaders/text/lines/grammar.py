@@ -66,8 +66,8 @@ QUALITY = re.compile(
     re.IGNORECASE,
 )
 
-# The group that a value stands in.
-GROUP = re.compile(r"([^\W\d]\w*)[\[({][^\[\](){}]*$")
+# The name of a group, which ends at its bracket.
+GROUP = re.compile(r"[^\W\d]\w*$")
 
 # What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)

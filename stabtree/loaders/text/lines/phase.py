@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.lines.line import Line, Pair
     from stabtree.metrics.names import Names
 
+MAX_GROUP = 40
+
 
 def mark_evaluated(line: str, out: Line, names: Names) -> None:
     """Rename the metrics after a word such as `eval`, as measured on held-out data."""
@@ -65,9 +67,19 @@ def name_apart(line: str, out: Line, names: Names) -> None:
 
 def _apart(line: str, pair: Pair, index: int, held: bool) -> str:
     """Return another name for the pair at `index`; `held` says whether those before it are of held-out data."""
-    group = grammar.GROUP.search(line, max(0, pair.start - grammar.MAX_KEY), pair.start)
+    group = _group(line, pair.start)
     if group:
-        return f"{group[1]}/{pair.name}"
+        return f"{group}/{pair.name}"
     if held:
         return f"valid/{pair.name}"
     return f"{pair.name} ({index + 1})"
+
+
+def _group(line: str, start: int) -> str:
+    """Return the word before the bracket that is open at `start`; nothing where none is."""
+    low = max(0, start - grammar.MAX_KEY)
+    bracket = max(line.rfind(sign, low, start) for sign in "[({")
+    if bracket < max(line.rfind(sign, low, start) for sign in "])}"):
+        return ""
+    found = grammar.GROUP.search(line, max(low, bracket - MAX_GROUP), bracket)
+    return found[0] if found else ""
