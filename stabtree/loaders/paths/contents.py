@@ -17,7 +17,7 @@ from stabtree.loaders.formats import by_name, picked
 from stabtree.loaders.paths.claims import Claims
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, parts, place, tree_of
 from stabtree.loaders.paths.joined import Loaded, joined
-from stabtree.loaders.paths.kinds import OTHERS, PRINTED, ending, holds_rows, is_log, may_be_log
+from stabtree.loaders.paths.kinds import OTHERS, PRINTED, ending, holds_rows, is_log, may_be_log, shape_of
 from stabtree.loaders.paths.read import Found, select_run
 from stabtree.loaders.paths.run import read_run, run_found
 from stabtree.loaders.source import glimpse, open_source
@@ -37,6 +37,7 @@ GLIMPSE_BYTES = 4096
 MAX_WHOLE = 100
 # and of so many files of one folder, which may hold a whole data set, the first lines are looked at.
 MAX_GLIMPSES = 10_000
+NO_METRICS = "holds no metrics"
 
 
 class Ignored(NamedTuple):
@@ -138,6 +139,7 @@ class _UnitReader:
     found: list[Loaded] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
     cache: dict[str, Found] = field(default_factory=dict)
+    _shapes: set[tuple[str, str]] = field(default_factory=set)  # of files without metrics, of which a data set has many
     _glimpses: int = 0
     _wholes: int = 0
 
@@ -267,14 +269,23 @@ class _UnitReader:
         first = glimpse(file, GLIMPSE_BYTES)
         if self.options.format:
             return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
-        if picked(first, self.names) or (holds_rows(first.head) and not first.binary):
+        whole = size_of(file) <= GLIMPSE_BYTES
+        shape = ending(file.name), shape_of(first.head)
+        if whole and not first.binary and shape in self._shapes:
+            return NO_METRICS
+        loader = picked(first, self.names)
+        short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
+        if (loader and not short) or (holds_rows(first.head) and not first.binary):
             return ""
-        if size_of(file) <= GLIMPSE_BYTES or (first.binary and not first.packed):
-            return (first.binary and f"is {first.binary}") or "holds no metrics"
+        if whole or (first.binary and not first.packed):
+            if first.binary:
+                return f"is {first.binary}"
+            self._shapes.add(shape)
+            return NO_METRICS
         self._wholes += 1
         if self._wholes > MAX_WHOLE:
             return None
-        return "" if picked(open_source(file), self.names) else "holds no metrics"
+        return "" if picked(open_source(file), self.names) else NO_METRICS
 
     def _harmless(self, path: str, error: StabtreeError) -> str:
         """Return why a file that can't be read holds no metrics; nothing where it may hold some."""

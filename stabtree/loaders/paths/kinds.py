@@ -47,6 +47,7 @@ OTHERS = frozenset(
 """Settings, final values, vocabularies and a logger's own messages, which lie beside metrics and hold none."""
 _COPY = re.compile(r"(checkpoint|global_step)[-_]?\d+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
+_DIGITS = re.compile(r"[-+]?\d[\d.]*")
 _WORD = re.compile(r"[A-Za-z]{2}")
 MIN_ALIKE = 3  # lines of one shape; as many rows as the shortest run has
 MAX_LINE = 2000  # characters of a line that is looked at
@@ -73,6 +74,12 @@ def may_be_log(name: str) -> bool:
 def is_copy(folder: str) -> bool:
     """Return whether a folder's name is that of a checkpoint, whose log is a copy of the run's."""
     return _COPY.fullmatch(folder) is not None
+
+
+def shape_of(text: str) -> str:
+    """Return a text with its numbers blotted out, and of lines that are then the same the first alone."""
+    lines = _DIGITS.sub("#", text).splitlines()
+    return "\n".join(line for line, before in zip(lines, ["", *lines], strict=False) if line != before)
 
 
 def holds_rows(text: str) -> bool:

@@ -93,7 +93,7 @@ class Loop:
     def _in_parallel(self, pool: Executor, first: Sequence[Unit]) -> None:
         """Feed workers until nothing is left, or one of them died."""
         under_way: dict[Future[list[Examined]], Sequence[Unit]] = {pool.submit(self.examiner, first): first}
-        while under_way:
+        while under_way or (self.waiting and not self.suspects):
             while self.waiting and len(under_way) < AHEAD * getattr(pool, "workers", self.jobs) and not self.suspects:
                 batch = self._next_batch()
                 if not batch:
@@ -102,6 +102,8 @@ class Loop:
                     under_way[pool.submit(self.examiner, batch)] = batch
                 except (RuntimeError, OSError):  # the pool broke
                     self.suspects.extend(batch)
+            if not under_way:
+                continue
             done, _ = wait(under_way, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
                 self._collect(future, under_way.pop(future))
