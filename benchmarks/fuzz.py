@@ -41,8 +41,9 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import LOADERS, load_runs
-from stabtree.report.inspect import inspect_json, inspect_text
+from stabtree.report.inspect import inspect_text
 from stabtree.report.json import machine
+from stabtree.report.json.inspection import inspect_json
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import JSON, PNG, RUN, RUNS, names, output
 from stabtree.tree.load import load_trees

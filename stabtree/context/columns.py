@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
-from stabtree.metrics.table import MAX_NAME, words
+from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 4  # of the longest name that a sign asks for
 MAX_COLUMNS = 2000  # a log of every layer repeats itself
+MAX_NAME = 100  # no sign is that long; what is longer holds a message
 SHOWN = 3
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -46,10 +48,16 @@ class ColumnNames:
 
 def columns_of(run: Run) -> ColumnNames:
     """Return the columns of a run's files, ignored ones too."""
-    found: dict[str, str] = {}
     written = dict.fromkeys(use.name for source in run.sources for use in source.columns)
     # A run that was made of values in memory has series alone.
-    for name in list(written or run.series)[:MAX_COLUMNS]:
+    return _named(tuple(written or run.series)[:MAX_COLUMNS])
+
+
+@lru_cache(maxsize=8)
+def _named(names: tuple[str, ...]) -> ColumnNames:
+    """Return the columns of these names; several rooms ask who one run is."""
+    found: dict[str, str] = {}
+    for name in names:
         for part in _parts(name):
             found.setdefault(part, name)
     return ColumnNames(found)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.context import model
 from stabtree.context.model import INFERRED, LOGGED, Known
 from stabtree.metrics.metric import Role
-from stabtree.metrics.table import by_name
+from stabtree.metrics.role import NO_OUTCOME, describe_name
 
 if TYPE_CHECKING:
     from stabtree.run import Run
 
-_OUTCOMES = (Role.REWARD, Role.QUALITY)
-_FIRST, _LAST = ("reward",), ("eval_loss", "loss")
+_LOSSES = ("eval_loss", "loss")
 _PAIRS = ("dpo", "ipo", "reward-model", "simpo")  # their loss is that of a guess between two answers
 
 
@@ -32,14 +32,25 @@ class Purpose(NamedTuple):
 
 def outcome_of(run: Run) -> Purpose:
     """Return the outcome: the reward, else the quality on held-out data, else the held-out or the training loss."""
-    metrics = by_name()
-    quality = [name for name in run.series if name in metrics and metrics[name].role in _OUTCOMES]
-    names = (*_FIRST, *(name for name in quality if name not in (*_FIRST, *_LAST)), *_LAST)
-    name = next((name for name in names if name in run.series), "")
-    if not name:
+    ranked = [(rank, name) for name in run.series if (rank := _rank(name)) is not None]
+    if not ranked:
         return Purpose()
+    name = min(ranked, key=itemgetter(0))[1]
     column = run.series[name].origin
-    return Purpose(Known(name, LOGGED, f"column {column}" if column else ""), metrics[name].better)
+    return Purpose(Known(name, LOGGED, f"column {column}" if column else ""), describe_name(name).better)
+
+
+def _rank(series: str) -> tuple[int, bool, int] | None:
+    """Return the rank of a series among those that may be the outcome, lowest first; None for any other."""
+    found = describe_name(series)
+    among = [
+        found.role is Role.REWARD and found.order < NO_OUTCOME,
+        found.role is Role.QUALITY and found.held_out,
+        found.role is Role.HELD_OUT_LOSS,
+        series == "loss",
+    ]
+    # Of several, the one that is a known metric: assembling a run has chosen its column.
+    return (among.index(True), not found.metric, found.order) if True in among else None
 
 
 def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[str], classes: int) -> Known[float]:
@@ -55,7 +66,7 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     column = run.series[outcome.value].origin.lower() if outcome.value else ""
     if outcome.value == "eval_quality" and "auc" in column:
         return Known(0.5, INFERRED, "AUC of a guess")
-    is_loss = outcome.value in _LAST
+    is_loss = outcome.value in _LOSSES
     if is_loss and task.value == model.PREFERENCE and algorithm.value in _PAIRS:
         return Known(math.log(2), INFERRED, "ln 2: a guess between two answers")
     if not classes or task.value not in (model.LANGUAGE, model.CLASSIFICATION):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stabtree.context import model
+from stabtree.metrics.metric import names
 
 
 class Sign(NamedTuple):
@@ -79,7 +80,7 @@ SIGNS = (
         (
             *("d_loss g_loss", "loss_d loss_g", "disc_loss gen_loss", "discriminator_loss generator_loss", "errd errg"),
             *("loss_disc loss_gen", "err_d err_g", "lossd lossg", "d_real d_fake", "loss_discriminator loss_generator"),
-            *("cycle_a cycle_b", "d_a g_a"),
+            *("cycle_a cycle_b", "cycled_a", "cycled_b", "d_a g_a"),
         ),
     ),
     Sign(
@@ -120,28 +121,10 @@ SIGNS = (
     Sign(
         model.LANGUAGE,
         "",
-        (
-            *(
-                "perplexity",
-                "ppl",
-                "num_tokens",
-                "ntokens",
-                "num_input_tokens_seen",
-                "mean_token_accuracy",
-                "token_accuracy",
-            ),
-            *(
-                "lm_loss",
-                "mlm_loss",
-                "val_bpb",
-                "bpb",
-                "bpc",
-                "tokens_per_second",
-                "tokens_per_sec",
-                "tok_s",
-                "tok_sec",
-            ),
-            *("tokens_seen", "consumed_tokens", "bleu", "rouge1", "rougel", "tokens_per_second_per_gpu"),
+        names(
+            "perplexity ppl num_tokens ntokens num_input_tokens_seen mean_token_accuracy token_accuracy lm_loss"
+            " mlm_loss val_bpb bpb bpc tokens_per_second tokens_per_sec tok_s tok_sec tokens_seen consumed_tokens bleu"
+            " rouge1 rougel tokens_per_second_per_gpu"
         ),
     ),
 )
@@ -151,25 +134,12 @@ CLASSES = (
 )
 """What a classifier logs, and much else besides: a sign where nothing speaks for another task."""
 NUMBERS = (
-    *("mse", "rmse", "mae", "mape", "smape", "nse", "r2", "psnr", "spearman"),
-    *(
-        "pearson",
-        "pde",
-        "pinn",
-        "residual",
-        "residuals",
-        "l2_rel",
-        "rel_l2",
-        "l2_error",
-        "physics",
-        "ode",
-        "smoothl1",
-        "smooth_l1",
-        "l1_loss",
-        "huber",
-    ),
+    *("mse", "rmse", "mae", "mape", "smape", "nse", "r2", "psnr", "spearman", "pearson"),
+    *("pde", "ode", "pinn", "residual", "residuals", "l2_rel", "rel_l2", "l2_error", "physics"),
 )
 """Errors of numbers, and the terms of equations that are solved."""
+NO_CLASSES = (*NUMBERS, "smoothl1", "smooth_l1", "l1_loss", "huber")
+"""What no classifier logs; the last ones are the errors of boxes and of pictures too."""
 
 # A configuration's words for a task -> task, algorithm; in this order.
 WORDS = (

@@ -9,7 +9,7 @@ from stabtree.context import model
 from stabtree.context.columns import shown
 from stabtree.context.model import INFERRED, Known
 from stabtree.context.settings import how, why
-from stabtree.context.signs import CLASSES, NUMBERS, SIGNS, WORDS
+from stabtree.context.signs import CLASSES, NO_CLASSES, NUMBERS, SIGNS, WORDS
 from stabtree.frameworks.load import framework
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _BY_METRIC = (
     ("token_accuracy", model.LANGUAGE),
 )
 # Tasks that a configuration may call a language model: what is trained is one.
-_OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.CTC)
+_OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.REINFORCEMENT, model.CTC)
 
 
 class Task(NamedTuple):
@@ -114,7 +114,7 @@ def _of_classes(run: Run, columns: ColumnNames) -> Known[str]:
 def _by_columns(_run: Run, columns: ColumnNames) -> Known[str]:
     """Return classification or regression; where columns speak for both, neither."""
     classes, numbers = columns.first(CLASSES), columns.first(NUMBERS)
-    if classes and not numbers:
+    if classes and not columns.first(NO_CLASSES):
         return Known(model.CLASSIFICATION, INFERRED, shown(classes))
     if numbers and not classes:
         return Known(model.REGRESSION, INFERRED, shown(numbers))

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
+from stabtree.context.find import context_of
+from stabtree.context.model import CTC, GRPO, LANGUAGE, PREFERENCE
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.visits import LogNext, Missing
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
+from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Question, Tree
 
-NO_SCALE = frozenset({"fp32", "bf16", "fp8"})
+MAY_BE_UNUSED = frozenset({"loss_scale", "vocab_size"})
+OF_TOKENS = (LANGUAGE, PREFERENCE, GRPO, CTC)  # tasks whose model guesses the next token
 MAX_NAMED = 3
 PER_GROUP = "/<group>"
 RERUN = "rerun"
@@ -35,7 +39,7 @@ def unanswered(run: Run, visits: Iterable[Visit]) -> tuple[Missing, ...]:
             continue
         names = lacking(run, answer.missing)
         reason = answer.reason or f"{' and '.join(names)} not logged"
-        unused = bool(answer.missing) and not names and _unused(run).issuperset(answer.missing)
+        unused = bool(answer.missing) and not names and _unused(run, answer.missing).issuperset(answer.missing)
         log = "; ".join(map(how_to_log, names))
         found.append(Missing(visit.question.id, reason, names, log, answer.applies and not unused))
     return tuple(found)
@@ -43,7 +47,9 @@ def unanswered(run: Run, visits: Iterable[Visit]) -> tuple[Missing, ...]:
 
 def lacking(run: Run, names: Iterable[str]) -> tuple[str, ...]:
     """Return the metrics and settings that the run does not hold, but has a use for."""
-    return tuple(name for name in names if not _is_held(run, name) and name not in _unused(run))
+    asked = tuple(names)
+    unused = _unused(run, asked)
+    return tuple(name for name in asked if not _is_held(run, name) and name not in unused)
 
 
 def _is_held(run: Run, name: str) -> bool:
@@ -57,11 +63,15 @@ def _is_held(run: Run, name: str) -> bool:
     return name in run.config
 
 
-def _unused(run: Run) -> frozenset[str]:
-    """Return the metrics that a run of its kind has no use for."""
-    if run.setting("dtype") in NO_SCALE:
-        return frozenset({"loss_scale"})
-    return frozenset()
+def _unused(run: Run, names: Iterable[str]) -> frozenset[str]:
+    """Return those of some metrics and settings that a run of its kind has no use for."""
+    if MAY_BE_UNUSED.isdisjoint(names):
+        return frozenset()
+    context = context_of(run)
+    found = {"loss_scale"} if context.precision.value in UNSCALED else set()
+    if context.task.value and context.task.value not in OF_TOKENS:
+        found.add("vocab_size")
+    return frozenset(found)
 
 
 def how_to_log(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import is_counter, median, stretches
+from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
 from stabtree.metrics.metric import Role
@@ -26,6 +26,9 @@ STEADY = (0.3, 0.7)  # how far a steady growth has come at half of its rows
 MIN_RISE = 10  # how many times the least change a rate without noise must rise by
 DOUBLED = 2.0  # a rate that has risen by so much before the trouble may be its cause
 LOST = "not finite"  # how a series is described that has no finite row from its first one off its course on
+WANDERED = (
+    40.0  # scatters of levels; a random walk of 64 blocks ranges over 18 of them, and hardly ever over twice that
+)
 MAX_OTHERS = 4  # columns that nobody knows beside the metrics: more would push these off the screen
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
@@ -85,17 +88,17 @@ class Movers:
     def others_around(self, onset_step: int) -> tuple[Move, ...]:
         """Return what moved by a step or right after it of the columns that nobody knows: the farthest few, in order.
 
-        Only those are looked at whose profile has more than one level or rows that are not finite. One that never
-        falls is a counter. What left its level for good later in the run followed from what happened at that step.
+        Only those are looked at whose profile has more than one level or rows that are not finite, and that are no
+        clock, count or setting. What left its level for good later in the run followed from what happened at that step.
         """
         described = profiles(self._run)
         changed = [
             series
             for name, series in self._run.others.items()
-            if (len(described[name].segments) > 1 or described[name].nonfinite.count) and not is_counter(series.values)
+            if (len(described[name].segments) > 1 or described[name].nonfinite.count) and described[name].shows_training
         ]
         moves = {move.metric: move for series in changed for move in _later(described[series.metric], onset_step)}
-        found = (self._move(series, onset_step + self._after, len(changed)) for series in changed)
+        found = (self._move(series, onset_step + self._after, len(self._run.others)) for series in changed)
         moves |= {move.metric: move for move in found if move}
         farthest = sorted(moves.values(), key=lambda move: -move.times)[:MAX_OTHERS]
         return _in_order({move.metric: move for move in farthest})
@@ -154,9 +157,9 @@ class Movers:
 def _later(profile: Profile, step: int) -> Iterator[Move]:
     """Yield how a series left a level for good after a step, by its profile."""
     for left in profile.departures:
-        if left.step > step:
+        if left.step > step and abs(left.times) > far(profile.rows) and abs(left.scatters) > WANDERED:
             text = f"{'rises' if left.times > 0 else 'falls'} {_figure(left.level)} → {_figure(left.end)}"
-            yield Move(profile.series.metric, left.step, text, abs(left.times) / far(profile.rows))
+            yield Move(profile.series.metric, left.step, text, abs(left.scatters) / WANDERED)
 
 
 def _in_order(moves: Mapping[str, Move]) -> tuple[Move, ...]:

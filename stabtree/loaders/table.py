@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.endings import ending_of, is_failure
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
@@ -126,12 +125,6 @@ class Table:
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None
     restarts: str = ""
-
-
-def ended(table: Table, lines: Sequence[LogLine]) -> Table:
-    """Return a table with more lines on how its run ended."""
-    failed = table.ended_in_error or any(is_failure(ending_of(line.text)) for line in lines)
-    return replace(table, lines=(*table.lines, *lines), ended_in_error=failed)
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import SOME, median, resolution, stretches
+from stabtree.context.model import CLASSIFICATION
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 
@@ -21,15 +22,6 @@ ZERO_BY_NATURE = ("hinge", "margin", "triplet", "contrastive", "grpo", "rl", "pp
 
 ROUND = (2, 10, 100, 1000)  # the numbers of classes that a loss is looked up in where none is configured
 AT_CHANCE = 0.01  # how far from ln(C) a loss still reads as it
-
-
-def n_classes(run: Run) -> int | None:
-    """Return the configured number of classes or vocabulary size of the cross-entropy; None where neither is set."""
-    for key in ("n_classes", "vocab_size"):
-        value = run.setting(key)
-        if isinstance(value, int) and value > 1:
-            return value
-    return None
 
 
 def guess(value: float, classes: int | None) -> str:
@@ -52,18 +44,23 @@ def _first(loss: Series, first_step: int) -> tuple[int, float] | None:
     return (int(steps[0]), float(values[0])) if len(values) and int(steps[0]) <= first_step else None
 
 
+def _count_of(context: Context) -> str:
+    """Return the setting that counts what one guess is among: classes, or the tokens of a vocabulary."""
+    return "n_classes" if context.task.value == CLASSIFICATION else "vocab_size"
+
+
 @predicate(source="convergence O1", min_points=1)
-def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: int) -> Answer:
+def starts_above_chance(context: Context, loss: Series, *, factor: float, first_step: int) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     A cross-entropy over C classes begins at ln(C) with equal logits. Yes when the first loss lies above `factor` times
     that by step `first_step`: the logits are large before anything was learned.
     """
-    classes, first = n_classes(run), _first(loss, first_step)
+    classes, first = context.classes.value, _first(loss, first_step)
     if first is None:
         return unknown(f"the log begins after step {first_step:,}: its first loss is not known")
     if classes is None:
-        return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
+        return unknown("neither n_classes nor vocab_size is configured", _count_of(context))
     chance = math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; chance among {classes:,} is ln({classes:,}) = {chance:.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], factor * chance),)
@@ -71,7 +68,7 @@ def starts_above_chance(run: Run, loss: Series, *, factor: float, first_step: in
 
 
 @predicate(source="convergence O15 and O16", min_points=1)
-def starts_near_zero(run: Run, context: Context, loss: Series, *, share: float, first_step: int) -> Answer:
+def starts_near_zero(context: Context, loss: Series, *, share: float, first_step: int) -> Answer:
     """Is the loss almost 0, or below, before anything was learned?
 
     Yes when the first loss of a run with C classes lies below `share` of ln(C). An untrained classifier can't do that;
@@ -80,11 +77,11 @@ def starts_near_zero(run: Run, context: Context, loss: Series, *, share: float, 
     """
     if context.restless:
         return inapplicable(f"{context.restless} may begin anywhere")
-    classes, first = n_classes(run), _first(loss, first_step)
+    classes, first = context.classes.value, _first(loss, first_step)
     if first is None:
         return unknown(f"the log begins after step {first_step:,}: its first loss is not known")
     if classes is None:
-        return unknown("neither n_classes nor vocab_size is configured", "vocab_size")
+        return unknown("neither n_classes nor vocab_size is configured", _count_of(context))
     bar = share * math.log(classes)
     text = f"the loss begins at {first[1]:.4g}; an untrained model of {classes:,} classes at {math.log(classes):.4g}"
     found = (Evidence(text, "loss", (first[0],), first[1], bar),)
@@ -95,6 +92,7 @@ def starts_near_zero(run: Run, context: Context, loss: Series, *, share: float, 
 def double_softmax(
     run: Run,
     loss: Series,
+    context: Context,
     *,
     near_share: float,
     start_share: float,
@@ -114,7 +112,7 @@ def double_softmax(
     """
     steps, values = finite(loss)
     first = float(values[0])
-    known = n_classes(run)
+    known = context.classes.value
     if known is None and run.has("token_accuracy"):
         return unknown("a language model's number of classes is its vocab_size, which is not configured", "loss")
     if not 0 < first < math.log(1e6):
@@ -161,12 +159,11 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float, min_
     return Answer(YES if value < -correlation else NO, (Evidence(text, "pad_share", (), value, -correlation),))
 
 
-def may_be_zero(run: Run, values: Floats) -> str:
+def may_be_zero(run: Run, context: Context, values: Floats) -> str:
     """Return why a loss of exactly 0 means nothing in this run; empty where it does mean something."""
     kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
     reasons = {
-        "a reward is logged: the loss of reinforcement learning may be 0 by construction": run.get("reward")
-        is not None,
+        f"{context.restless} may be 0 by construction": context.learns_from_rewards,
         "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
@@ -174,14 +171,14 @@ def may_be_zero(run: Run, values: Floats) -> str:
 
 
 @predicate(source="masked labels: every label -100", min_points=8)
-def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> Answer:
+def loss_at_zero(run: Run, context: Context, loss: Series, *, share: float, gap_share: float) -> Answer:
     """Is the loss exactly 0 throughout, or from some row on?
 
     Yes where at least `share` of the rows are exactly 0, the last one as well, and the loss did not come down to 0
     through small values: the smallest one above 0 is more than `gap_share` of the median of those above 0.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, values)
+    why = may_be_zero(run, context, values)
     if why:
         return inapplicable(why)
     zero = values == 0
@@ -198,6 +195,7 @@ def loss_at_zero(run: Run, loss: Series, *, share: float, gap_share: float) -> A
 @predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=12)
 def zero_rows(
     run: Run,
+    context: Context,
     loss: Series,
     *,
     near_rows: Count,
@@ -216,7 +214,7 @@ def zero_rows(
     comes as near to 0 as it likes, and 0 is the end of its scatter.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, values)
+    why = may_be_zero(run, context, values)
     if why:
         return inapplicable(why)
     zero = np.flatnonzero(values == 0)
@@ -246,7 +244,14 @@ def zero_rows(
 
 @predicate(source="stuck loggers and loaders", min_points=8)
 def loss_repeats(
-    run: Run, loss: Series, *, rows: Count, values_most: Count, few_rows: Count, digits: float, plain: float
+    context: Context,
+    loss: Series,
+    *,
+    rows: Count,
+    values_most: Count,
+    few_rows: Count,
+    digits: float,
+    plain: float,
 ) -> Answer:
     """Is the loss exactly the same number in many rows?
 
@@ -272,13 +277,13 @@ def loss_repeats(
         listed = ", ".join(f"{value:.6g}" for value in different)
         text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
         text += f"{'s' if len(different) > 1 else ''} (limit {max_values}): {listed}"
-        one = _one_value(different[0], len(values), n_classes(run)) if len(different) == 1 else ""
+        one = _one_value(different[0], len(values), context.classes.value) if len(different) == 1 else ""
         span = (int(steps[0]), int(steps[-1]))
         found = (Evidence(text, "loss", span, float(len(different)), float(max_values), one),)
     else:
         text = f"the longest stretch of one value is {count:,} rows of {values[begin - 1]:.6g}, from step "
         text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
-        one = _one_value(float(values[begin - 1]), count, n_classes(run))
+        one = _one_value(float(values[begin - 1]), count, context.classes.value)
         found = (Evidence(text, "loss", (int(steps[begin - 1]), int(steps[end - 1])), float(count), float(rows), one),)
     if count < rows and not few:
         return Answer(NO, found)

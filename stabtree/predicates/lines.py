@@ -84,13 +84,14 @@ def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False, al
 def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     """Does the log stop long before the planned steps are done, and no line of it says why?
 
-    Not asked where the last loss is not finite, which is why, and of a stretch of a longer log. The last planned steps
-    are often not logged, and a log is written every so many steps.
+    Not asked where the loss is lost at the end, which may be why, and of a stretch of a longer log. The last planned
+    steps are often not logged, and a log is written every so many steps.
     """
     if run.goes_on:
         return inapplicable("the log goes on after this stretch")
-    if not math.isfinite(loss.values[-1]):
-        return inapplicable("the loss is not finite at the end: that is why the run ended")
+    lost = any(gap.metric == "loss" and gap.at_end for gap in run.gaps)
+    if lost or not math.isfinite(loss.values[-1]):
+        return inapplicable("the loss is lost or not finite at the end: that may be why the run ended")
     last, planned = run.last_step or 0, run.planned_step
     where = f"{'epoch' if run.by_epoch else 'step'} {last:,} of {planned + 1:,.0f}"
     evidence = Evidence(f"the log stops at {where}", "loss", (last,), last / max(planned, 1.0), share, brief=where)

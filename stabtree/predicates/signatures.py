@@ -16,6 +16,7 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 LARGEST_VOCABULARY = 262_144  # of the language models in use in 2026
@@ -127,15 +128,14 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 
 
 @predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, *, factor: float) -> Answer:
+def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     Guessing costs ln(classes): above `factor` times that, or ln(262,144), the largest vocabulary, where neither
     `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high, too.
     """
     steps, values = finite(run.written.get("loss", loss))
-    known = run.setting("vocab_size") or run.setting("n_classes")
-    classes = known if isinstance(known, int) and known > 1 else None
+    classes = context.classes.value
     bar = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
     text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST, stretches
-from stabtree.metrics.table import by_name
+from stabtree.metrics.role import describe_name
 from stabtree.profile.blocks import Blocked, blocks_of, ends, extreme_rows, middle, row_noise, smoothed
 from stabtree.profile.departures import Staircase, departures, tails
 from stabtree.profile.model import Nonfinite, Point, Profile, Segment, Swings
@@ -182,24 +182,20 @@ def _trend(medians: Floats) -> Floats:
 
 
 def _profile(series: Series, nonfinite: Nonfinite, found: _Measured | None) -> Profile:
-    """Return the profile of a series, with what its metric says of it."""
-    base = series.metric.partition("/")[0]
-    metric = by_name().get(base)
-    if metric and base != series.metric and not metric.grouped:
-        metric = None
-    better = metric.better if metric else ""
+    """Return the profile of a series, with what its name says of it."""
+    name = describe_name(series.metric)
     span = (int(series.steps[0]), int(series.steps[-1])) if len(series) else None
     if found is None:
-        return Profile(series, metric.role if metric else "", better, len(series), span, nonfinite=nonfinite)
-    point = {"lower": found.lowest, "higher": found.highest}.get(better)
+        return Profile(series, name.role, name.better, len(series), span, nonfinite=nonfinite)
+    point = {"lower": found.lowest, "higher": found.highest}.get(name.better)
     return Profile(
         series=series,
-        role=metric.role if metric else "",
-        better=better,
+        role=name.role,
+        better=name.better,
         rows=len(series),
         span=span,
         first=found.stairs.first,
-        best={"lower": found.best_low, "higher": found.best_high}.get(better, np.nan),
+        best={"lower": found.best_low, "higher": found.best_high}.get(name.better, np.nan),
         best_step=point.step if point else None,
         last=found.stairs.end,
         lowest=found.lowest,

@@ -66,7 +66,8 @@ def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLeve
     times = (end - left) / stairs.noise
     if side * times <= 0:
         return None
-    return LeftLevel(int(steps[row]), left, end, times, _tenfold(values, steps, row, left, side))
+    scatters = (end - left) / stairs.scatter
+    return LeftLevel(int(steps[row]), left, end, times, scatters, _tenfold(values, steps, row, left, side))
 
 
 def tails(blocked: Blocked, level: Floats, noise: Floats) -> list[tuple[int, int]]:

@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.stats import is_counter
+from stabtree.metrics.metric import Role
+
 if TYPE_CHECKING:
     from stabtree.run import Series
 
@@ -41,6 +44,7 @@ class LeftLevel(NamedTuple):
         level: the level that it left.
         end: the level at the end of the series.
         times: how far apart the two are, in units of `level_noise`; above 0 for a rise.
+        scatters: the same in units of how block medians scatter around levels, which is larger where a series wanders.
         tenfold_step: the step from which on every row is at 10 times the level or more, at a tenth of it or less where
             the series falls; None where it never got so far, or the level is not above 0.
     """
@@ -49,6 +53,7 @@ class LeftLevel(NamedTuple):
     level: float
     end: float
     times: float
+    scatters: float
     tenfold_step: int | None
 
 
@@ -99,7 +104,7 @@ class Profile:
 
     Attributes:
         series: the series.
-        role: what `metrics.yaml` says it is for: `objective`, `outcome`, `time`, `label` or nothing.
+        role: what it holds by its name.
         better: `lower`, `higher`, or nothing where neither is.
         rows: how many rows were logged, those that are not finite included.
         span: the first and the last step; None without rows.
@@ -123,7 +128,7 @@ class Profile:
     """
 
     series: Series
-    role: str
+    role: Role
     better: str
     rows: int
     span: tuple[int, int] | None
@@ -142,6 +147,13 @@ class Profile:
     spikes: Swings = Swings()
     trend: float = 0.0
     chance: float | None = None
+
+    @property
+    def shows_training(self) -> bool:
+        """Whether it can show how training goes: no clock, setting or label, and nothing that never falls."""
+        if self.role in (Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL):
+            return False
+        return not is_counter(self.series.values)
 
     @property
     def best_value(self) -> float | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.common.text import clean
+from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
-from stabtree.context.model import as_dict
-from stabtree.metrics.table import all_metrics
-from stabtree.report.json.machine import picked
+from stabtree.judging.account import AccountEntry, Fate, account, unexplained
 from stabtree.report.model.identity import identity, unknown_parts
+from stabtree.report.model.run_facts import missing
 from stabtree.report.page import QUIET, Page, styled
-from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,14 +21,12 @@ if TYPE_CHECKING:
     from stabtree.report.text import Piece
     from stabtree.run import ColumnUse, FileUse, Gap, Run, Series
 
-SCHEMA = 1
 IGNORED_SHOWN = 10
 USED_SHOWN = 60
 SKIPPED_SHOWN = 8
 LIST_SHOWN = 12
-# What most questions need, in the order in which it helps.
-WANTED = ("grad_norm", "lr", "loss_scale", "eval_loss", "weight_norm", "batch_id")
 KEY_WIDTH = 11
+FATE_WIDTH = 13
 GAPS = "Gaps (an empty cell is often a NaN)"
 LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
@@ -56,6 +51,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     _list(page, "Resumes", resumes)
     _list(page, GAPS, [*map(_gap, run.gaps)])
     _list(page, "Skipped lines", [*_skipped(run)])
+    _account(page, run)
     _list(page, "Notes", run.notes)
     _list(page, MISSING, [text for _, text in missing(run)])
     return page.text()
@@ -232,6 +228,32 @@ def _skipped(run: Run) -> Iterator[str]:
             yield f"{prefix}{source.skipped_count - len(shown):,} more lines."
 
 
+def _account(page: Page, run: Run) -> None:
+    """Add what became of all that the files hold."""
+    page.heading("Account")
+    entries = account(run)
+    for fate in Fate:
+        own = (entry.name for entry in entries if entry.fate is fate and entry.kind == "series")
+        series = list(dict.fromkeys(own))
+        lines = [entry for entry in entries if entry.fate is fate and entry.kind == "lines"]
+        parts = [f"{len(series):,} series" + (f": {first_few(series, IGNORED_SHOWN)}" if series else "")]
+        parts += [*_lines(lines)]
+        if fate is Fate.UNEXPLAINED:
+            parts += [text for text in unexplained(run) if not lines or "lines" not in text]
+        for index, part in enumerate(parts):
+            page.line((f"{'' if index else fate:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
+
+
+def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:
+    for entry in entries[:SKIPPED_SHOWN]:
+        where = f"line {entry.first:,}" if entry.first else "further lines"
+        if entry.count > 1 and entry.first:
+            where += f" and {entry.count - 1:,} like it"
+        yield f"{where}: {entry.name}"
+    if entries[SKIPPED_SHOWN:]:
+        yield f"and {len(entries) - SKIPPED_SHOWN:,} more kinds of lines"
+
+
 def _list(page: Page, title: str, texts: Sequence[str]) -> None:
     if not texts:
         return
@@ -248,57 +270,3 @@ def _fact(page: Page, key: str, pieces: Sequence[Piece]) -> None:
 
 def _layout(source: FileUse) -> tuple[tuple[str, str | None], ...]:
     return tuple((use.name, use.metric) for use in source.columns)
-
-
-def missing(run: Run) -> list[tuple[str, str]]:
-    """Return the metrics that most questions need and this run lacks, each with how to log it."""
-    names = {name.partition("/")[0] for name in run.series}
-    if run.setting("dtype") in UNSCALED:
-        names.add("loss_scale")
-    logs = {metric.name: metric.log for metric in all_metrics()}
-    return [(name, logs[name]) for name in WANTED if name not in names]
-
-
-def inspect_dict(run: Run) -> dict[str, Any]:
-    """Return the report as plain values, a number that is not finite as null."""
-    return {
-        "schema": SCHEMA,
-        "name": run.name,
-        "context": as_dict(context_of(run)),
-        "series": [_series(metric, series) for metric, series in run.series.items()],
-        "loss_candidates": [picked(one, "column", "points", "why") for one in run.loss_ranking.candidates],
-        "ranks": list(run.ranks),
-        "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
-        "gaps": [picked(gap, *gap.__dataclass_fields__) for gap in run.gaps],
-        "resumes": [picked(resume, *resume.__dataclass_fields__) for resume in run.resumes],
-        "sources": [_source_dict(source) for source in run.sources],
-        "missing": [{"metric": name, "log": text} for name, text in missing(run)],
-        "notes": list(run.notes),
-    }
-
-
-def inspect_json(run: Run) -> str:
-    """Return the report as indented JSON with a final newline."""
-    return json.dumps(inspect_dict(run), indent=2, allow_nan=False) + "\n"
-
-
-def _series(metric: str, series: Series) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "column": series.origin,
-        "points": len(series),
-        "first_step": int(series.steps[0]),
-        "last_step": int(series.steps[-1]),
-        "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
-        "nonfinite": int(np.count_nonzero(~np.isfinite(series.values))),
-    }
-
-
-def _source_dict(source: FileUse) -> dict[str, Any]:
-    columns = ("name", "metric", "role", "why", "logged", "first", "last", "nonfinite", "misread")
-    return {
-        **picked(source, "path", "format", "rows", "steps_from", "restarts"),
-        "columns": [picked(use, *columns) for use in source.columns],
-        "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
-        **picked(source, "skipped_count", "lost_share"),
-    }

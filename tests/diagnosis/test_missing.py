@@ -109,6 +109,16 @@ def test_a_metric_that_is_named_like_a_setting_is_still_advised() -> None:
     assert ("lr",) in {item.names for item in diagnose(run, TREES).log_next}
 
 
+@pytest.mark.parametrize(
+    ("task", "wanted"), [("language", "vocab_size"), ("classification", "n_classes"), ("detection", "")]
+)
+def test_a_run_is_asked_for_what_its_guesses_are_among(task: str, wanted: str) -> None:
+    """A detector has no vocabulary, and a classifier counts classes."""
+    found = diagnose(make_run({"loss": falling(400)}, task=task), TREES)
+    named = {name for miss in found.missing for name in miss.metrics}
+    assert named & {"vocab_size", "n_classes"} == {wanted} - {""}
+
+
 def test_what_answers_the_same_questions_is_one_entry() -> None:
     """Metrics are grouped by what they would unlock, each question once."""
     found = diagnose(load_run(FIXTURES / "phase19" / "spike-unexplained"), TREES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from tests.facts.chains import CHAINS, ROWS, healthy, layers, made
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import Run
+    from tests.facts.chains import Columns
 
 SEEDS = 6
 LED = [name for name, chain in CHAINS.items() if chain.leader != "loss"]
@@ -65,6 +68,52 @@ def test_nothing_moves_in_healthy_noise() -> None:
         moved = facts_of(run).get("movers").by(int(random.integers(100, ROWS)))
         alarms += bool(moved)
     assert alarms <= 1
+
+
+def with_others(columns: Columns, others: Columns) -> Run:
+    """A run with these metrics and these columns that nobody knows."""
+    return replace(make_run(columns), others=make_run(others).series)
+
+
+def test_no_column_that_nobody_knows_moves_by_chance() -> None:
+    """Nor do 200 of them, in 24 runs of 25 or more, neither by a step nor later on."""
+    alarms = 0
+    for seed in range(25):
+        random = np.random.default_rng(200 + seed)
+        run = with_others(healthy(random), layers(random, "own"))
+        alarms += bool(facts_of(run).get("movers").others_around(int(random.integers(100, ROWS))))
+    assert alarms <= 1
+
+
+def test_a_column_that_nobody_knows_is_an_event() -> None:
+    """A score that collapses before the loss breaks, one that falls after it; a counter and noise are none."""
+    rows = 1500
+    random = np.random.default_rng(7)
+    at = np.arange(rows)
+    columns = healthy(random, rows)
+    columns["loss"][700:] += 9.0
+    others = {
+        "disc_score": 0.7 * np.exp(random.normal(0, 0.05, rows)) / np.where(at < 690, 1, 20),
+        "own_map": 0.5 + random.normal(0, 0.01, rows) - 0.4 * (at >= 920),
+        "samples_seen": 64.0 * at,
+        "own_noise": random.normal(0, 1, rows),
+    }
+    events = diagnose(with_others(columns, others)).timeline
+    found = {event.metric: (event.step, event.text) for event in events}
+    assert found["disc_score"][0] == 690
+    assert found["own_map"][1].startswith("falls 0.5")
+    assert abs(found["own_map"][0] - 920) <= 2
+    assert not found.keys() & {"samples_seen", "own_noise"}
+
+
+def test_a_column_that_nobody_knows_confirms_no_cause() -> None:
+    """Causes are weighed by metrics alone: the same ones are found, in the same order, whatever is logged beside."""
+    plain = made("weights_blow_up", 0)
+    beside = replace(plain, others=make_run({"own": np.where(np.arange(ROWS) < 600, 1.0, 50.0)}).series)
+    causes = [
+        [(judged.cause.text, judged.state) for judged in diagnose(run).findings[0].causes] for run in (plain, beside)
+    ]
+    assert causes[0] == causes[1]
 
 
 def test_growth_is_told_by_its_rate() -> None:

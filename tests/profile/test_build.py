@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -77,3 +78,18 @@ def test_a_series_is_not_kept_by_its_profile() -> None:
     del own
     gc.collect()
     assert gone() is None
+
+
+def test_the_time_grows_with_the_rows_and_not_faster() -> None:
+    """Eight times as many rows take at most about eight times as long, whatever they hold."""
+    seconds = []
+    for rows in (100_000, 800_000):
+        values = np.random.default_rng(0).standard_t(1.5, rows) + 5.0 * (np.arange(rows) > rows / 2)
+        took = []
+        for _ in range(3):
+            own = series(values)
+            start = time.process_time()
+            profile_of(own)
+            took.append(time.process_time() - start)
+        seconds.append(min(took))
+    assert seconds[1] < 16 * seconds[0]

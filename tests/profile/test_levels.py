@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from stabtree.metrics.metric import Role
 from stabtree.profile import profile_of
 from tests.profile.series import noise, series, stairs
 
@@ -31,10 +32,19 @@ def test_the_best_of_a_reward_is_its_highest() -> None:
     assert found.best_step == int(values.argmax())
 
 
+def test_a_name_that_no_metric_has_may_say_what_is_better() -> None:
+    """The words of a column's name give it a role and a direction, and a clock shows no training."""
+    values = stairs(0.2, 0.6, 0.4, scatter=0.01)
+    found = profile_of(series(values, "val/my_mIoU"))
+    assert (found.role, found.better, found.best_step) == (Role.QUALITY, "higher", int(values.argmax()))
+    assert found.shows_training
+    assert not profile_of(series(values, "iter_time")).shows_training
+
+
 def test_nothing_is_best_of_a_series_that_nobody_knows() -> None:
     """Its extremes are there all the same."""
     found = profile_of(series([3.0, 1.0, 2.0], "my_column"))
-    assert (found.role, found.better, found.best_step, found.best_value) == ("", "", None, None)
+    assert (found.role, found.better, found.best_step, found.best_value) == (Role.OTHER, "", None, None)
     assert math.isnan(found.best)
     assert (found.lowest, found.highest) == ((1, 1.0), (0, 3.0))
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.loaders import load_run
-from stabtree.report.inspect import inspect_json, inspect_text, interval, missing
+from stabtree.report.inspect import inspect_text, interval
+from stabtree.report.json.inspection import inspect_json
+from stabtree.report.model.run_facts import missing
 from tests.conftest import make_run, series
 from tests.loaders.make import text, write
 
@@ -139,7 +141,7 @@ def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
         }
     ]
     (source,) = found["sources"]
-    assert [column["first"] for column in source["columns"]] == [0.0, None, None]
+    assert [column["first"] for column in source["columns"]] == [0.0, None, 1.0]
     assert source["steps_from"] == "step"
     assert [column["misread"] for column in source["columns"]] == [0, 0, 0]
     assert "NaN" not in json.dumps(found)

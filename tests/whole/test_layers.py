@@ -63,7 +63,7 @@ REPORT_ORDER = (
     ("json",),
     ("trees",),
     ("screen", "markdown", "html"),
-    ("inspect",),
+    ("inspect", "files"),
     ("outputs", "__init__"),
 )
 # Inside cli: the terminal, how words become a call, the options, where results go, the commands.

@@ -9,10 +9,12 @@ here and there, it must be longer than their share makes likely, too.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import is_time
 from stabtree.run import Gap
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column
     from stabtree.run import Series
 
+NO_OTHERS: Mapping[str, Column] = MappingProxyType({})
 WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 # What a trainer may write once more when it is done.
 EVALUATED = frozenset(("eval_loss", "eval_quality"))
@@ -39,17 +42,22 @@ AT_END_BY_CHANCE = 0.01
 NOTED_SHARE = 0.01
 
 
-def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series]) -> tuple[Gap, ...]:
+def find_gaps(
+    steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series], others: Mapping[str, Column] = NO_OTHERS
+) -> tuple[Gap, ...]:
     """Return the gaps of the watched metrics, in order of their first step.
 
     Args:
         steps: int64 (n,), the step of each row.
         metrics: what the rows hold, n cells a column.
         series: the same by step.
+        others: the columns that no metric was read from.
     """
     gaps: list[Gap] = []
+    aside = _held_out(others, len(steps))
     for metric, column, logged in _watched(metrics, series):
         training, blank = _rows_without(metric, metrics)
+        blank &= ~aside
         if column.garbled is not None:
             readable = ~_spoilt(column.garbled, steps > logged.steps[-1])
             training, blank = training & readable, blank & readable
@@ -61,6 +69,15 @@ def find_gaps(steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, S
             busy, quiet = busy[busy != steps[-1]], quiet[quiet != steps[-1]]
         gaps += _gaps(metric, logged.steps, busy, quiet)
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
+
+
+def _held_out(others: Mapping[str, Column], rows: int) -> Bools:
+    """Return the rows in which a column of held-out data was logged: an evaluation that goes on after the training."""
+    found = np.zeros(rows, dtype=np.bool_)
+    for name, column in others.items():
+        if describe_name(name).held_out:
+            found |= column.mask
+    return found
 
 
 def _watched(metrics: Mapping[str, Column], series: Mapping[str, Series]) -> Iterator[tuple[str, Column, Series]]:

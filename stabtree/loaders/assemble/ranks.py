@@ -63,7 +63,7 @@ def _single(rows: MetricRows) -> Assembled:
     current = rows if past.keep is None else rows.pick(past.keep)
     series, repeated = _series(current.steps, current.metrics, current.origins)
     others, _ = _series(current.steps, current.others, {name: name for name in current.others})
-    gaps = find_gaps(current.steps, current.metrics, series)
+    gaps = find_gaps(current.steps, current.metrics, series, current.others)
     notes = past.notes
     if repeated:
         notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")

@@ -13,7 +13,7 @@ from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.mlflow import sqlite as mlflowdb
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
-from stabtree.loaders.table import Skips, Table, ended
+from stabtree.loaders.table import Skips, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ def run_in(folder: Path, names: Names) -> Table:
             notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
     rows, columns, more = tabulate(_in_order(merge(parts)), names)
     config, mistakes = read_config(mlflowdb.params({**_params(folder / "params"), "run_name": _run_name(folder)}))
-    table = Table(
+    return Table(
         path=clean(folder),
         format="mlflow",
         rows=rows,
@@ -110,8 +110,8 @@ def run_in(folder: Path, names: Names) -> Table:
         skipped=tuple(skips.first),
         skipped_count=skips.count,
         notes=(*notes, *more, *mistakes),
+        lines=mlflowdb.status(_meta(folder, "status")),
     )
-    return ended(table, mlflowdb.status(_meta(folder, "status")))
 
 
 def _run_name(folder: Path) -> str:

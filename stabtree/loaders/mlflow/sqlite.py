@@ -15,7 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.points import Points, tabulate
-from stabtree.loaders.table import Table, ended
+from stabtree.loaders.table import Table
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
@@ -133,16 +133,18 @@ def _runs(store: sqlite3.Connection, tables: set[str], source: Source, wanted: N
     for (key, (points, bad)), name in zip(found.items(), names, strict=True):
         rows, columns, more = tabulate(points, wanted)
         settings, mistakes = read_config(params(config.get(key, {})))
-        table = Table(
-            path=source.path,
-            format="mlflow, SQLite",
-            rows=rows,
-            columns=columns,
-            config={"name": name, **settings},
-            notes=(*notes, *bad, *more, *mistakes),
-            run=name if len(found) > 1 else "",
+        made.append(
+            Table(
+                path=source.path,
+                format="mlflow, SQLite",
+                rows=rows,
+                columns=columns,
+                config={"name": name, **settings},
+                notes=(*notes, *bad, *more, *mistakes),
+                run=name if len(found) > 1 else "",
+                lines=status(statuses.get(key, "")),
+            )
         )
-        made.append(ended(table, status(statuses.get(key, ""))))
     return tuple(made)
 
 

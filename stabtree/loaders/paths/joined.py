@@ -151,6 +151,11 @@ def merged(main: Run, other: Run, alignment: Alignment) -> Run:
             continue
         moved = replace(theirs, steps=alignment.moved(theirs.steps))
         series[metric] = _union(main.series.get(metric), moved)
+    others = {
+        name: replace(one, steps=alignment.moved(one.steps))
+        for name, one in other.others.items()
+        if name not in main.others
+    }
     gaps = [*main.gaps, *(_moved(gap, alignment) for gap in other.gaps)]
     texts = {line.text for line in main.lines}
     same_axis = np.array_equal(alignment.here, alignment.there)
@@ -159,6 +164,7 @@ def merged(main: Run, other: Run, alignment: Alignment) -> Run:
     return replace(
         main,
         series=series,
+        others={**main.others, **others},
         config={**other.config, **main.config},
         gaps=tuple(dict.fromkeys(gap for gap in gaps if not _filled(gap, series))),
         resumes=tuple(dict.fromkeys((*main.resumes, *(other.resumes if same_axis else ())))),

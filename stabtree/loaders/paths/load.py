@@ -132,7 +132,7 @@ def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
         return _read_ranks(given, options)
     if len(given) == 1 and not os.path.isdir(given[0]):  # noqa: PTH112 - never raises
         return read_run(given, options, {})
-    return _only_run(_find(given, options).loaded, str(given[0]) if len(given) == 1 else "")
+    return only_run(_find(given, options).loaded, str(given[0]) if len(given) == 1 else "")
 
 
 def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:
@@ -144,7 +144,7 @@ def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:
     return read_run(files or given, options, {})
 
 
-def _only_run(loaded: Sequence[Loaded], folder: str) -> Run:
+def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     """Return the one run that was loaded, with a note on each log that could not be read.
 
     Args:

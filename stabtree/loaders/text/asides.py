@@ -138,8 +138,10 @@ def _fold(column: Dense, at: Ints, target: Ints) -> int:
     if not len(cells):
         return 0
     several = int(np.count_nonzero(logged[np.unique(into)])) + len(into) - len(np.unique(into))
+    lasting = logged[into] & ~np.isfinite(values[into])
     # What is written last counts.
     order = np.argsort(~np.isfinite(values[cells]), kind="stable")
+    order = order[~lasting[order]]
     values[into[order]], logged[into], logged[cells] = values[cells[order]], True, False
     return several
 

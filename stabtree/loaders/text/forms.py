@@ -141,18 +141,14 @@ def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
 
 def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]:
     """Return (column, text) of the numbers to keep, by where they begin; nothing if the line has no fixed form."""
-    wanted = {step.start: ("step", step.text)}
-    for name, pair in (("epoch", line.epoch), ("rank", line.rank)):
-        if pair and pair.start >= 0:
-            wanted[pair.start] = name, pair.text
     kept = [pair for pair in line.metrics if rows.wanted(pair.name)]
-    if not kept or any(pair.start < 0 or pair.power or pair.total for pair in kept):
+    if not all(pair.start >= 0 and not pair.power and not pair.total for pair in kept):
         return {}
-    wanted |= {pair.start: (pair.name, pair.text) for pair in kept}
-    names = {name for name, _ in wanted.values()}
-    if len(names) == len(wanted):
-        return wanted
-    return {}
+    axes = (("step", step), ("epoch", line.epoch), ("rank", line.rank))
+    wanted = {pair.start: (name, pair.text) for name, pair in axes if pair and pair.start >= 0}
+    found = wanted | {pair.start: (pair.name, pair.text) for pair in kept}
+    names = {name for name, _ in found.values()}
+    return found if kept and len(names) == len(found) else {}
 
 
 def _number(text: str | None) -> float | None:

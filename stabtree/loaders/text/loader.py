@@ -93,9 +93,9 @@ def _likely(reader: LogReader) -> Sure:
         return Sure.NO  # a word in prose that happens to be a metric
     if rows.own == 1 and rows.below_bar_head:
         return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
-    if not rows.own:
+    if not rows.own and not rows.events:
         return _likely_aside(rows)
-    if reader.losses or rows.own >= ENOUGH_ROWS or len(rows.events) > 1:
+    if reader.losses or rows.own + len(rows.events) >= ENOUGH_ROWS or len(rows.events) > 1:
         return Sure.LIKELY
     if any("loss" in name.lower() for name in rows.columns):
         return Sure.LIKELY

@@ -17,6 +17,8 @@ from stabtree.run import LogLine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stabtree.loaders.text.lines.line import Line
+
 KEEP_FIRST = 200
 KEEP_LAST = 300
 # Ranks repeat each other and so do warnings: of lines that differ only in digits the first ones are kept.
@@ -24,6 +26,7 @@ SAME = 5
 MAX_FORMS = 2000
 MAX_TEXT = 300
 MAX_FORM = 400
+MAX_BLANKS = 2  # of the name of a value, as `Mean Squared Error`; a longer one is a sentence
 
 # A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
@@ -31,9 +34,32 @@ SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
 @cache
 def error_words() -> re.Pattern[str]:
-    """Return what finds the lines that may be about an error."""
+    """Return what finds the words of lines that may be about an error."""
+    return re.compile(_words(), re.IGNORECASE)
+
+
+@cache
+def _in_lower_case() -> re.Pattern[str]:
+    """Return what finds these words in a text in lower case, which is several times as fast."""
+    return re.compile(_words())
+
+
+def _words() -> str:
     errors = [one.log.errors for one in frameworks().values() if one.log.errors]
-    return re.compile("|".join((endings.table().words, *errors)), re.IGNORECASE)
+    return "|".join((endings.table().words, *errors))
+
+
+def may_report_error(text: str) -> bool:
+    """Return whether the beginning of a line holds a word of those about errors."""
+    return _in_lower_case().search(text[:MAX_FORM].lower()) is not None
+
+
+def is_message(text: str, line: Line) -> bool:
+    """Return whether a line with values reports an error, in words around them or as an exception."""
+    if not may_report_error(text):
+        return False
+    spoken = line.words > 1 or any(pair.name.count(" ") > MAX_BLANKS for pair in line.metrics)
+    return spoken or endings.is_failure(endings.ending_of(text[:MAX_FORM]))
 
 
 class Chatter:
@@ -57,7 +83,7 @@ class Chatter:
 
     def keep_error(self, text: str, number: int, form: str, rows: int) -> bool:
         """Keep a line without metrics, and its form if given, if its words may be about an error."""
-        about_error = error_words().search(text[:MAX_FORM]) is not None
+        about_error = may_report_error(text)
         if about_error:
             self.errors.add(number, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
             if form and len(self._error_forms) < MAX_FORMS:

@@ -15,12 +15,12 @@ from stabtree.loaders.text.lines.line import Line, Pair
 from stabtree.loaders.text.lines.parse import parse
 from stabtree.loaders.text.lines.printed import PrintedSettings
 from stabtree.loaders.text.lines.spellings import spelled
-from stabtree.loaders.text.messages import MAX_FORM, Chatter, error_words
+from stabtree.loaders.text.messages import MAX_FORM, Chatter, is_message
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.totals import Totals
-from stabtree.loaders.text.training import Training
+from stabtree.loaders.text.training import Training, trains
 from stabtree.loaders.text.unread import Unread
 from stabtree.metrics.table import normalize
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 # A line of values beside those of training may say so many words more.
 MAX_WORDS = 6
 RULES = ("-----", "=====", "*****", "#####")
-# A line with more numbers, or words, before there was any loss is one of settings.
-MAX_FIRST = 30
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 
 
@@ -93,11 +91,7 @@ class LogReader:
         self._finish(cut=_is_cut(lines))
 
     def _read_slowly(self, line: str, number: int, *, cut: bool) -> None:
-        text = line[: grammar.MAX_LINE]
-        if "\x1b" in text:
-            text = grammar.ANSI.sub("", text)
-        text = spelled(text)
-        before = self.rows.count
+        text = spelled(_without_codes(line[: grammar.MAX_LINE]))
         self.saves.look(text, number, self.rows.count)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
@@ -106,6 +100,11 @@ class LogReader:
             if self._is_chatter(text, number, form):
                 return
         self._forms.settle()
+        self._read_parts(text, number, form, cut=cut)
+
+    def _read_parts(self, text: str, number: int, form: str, *, cut: bool) -> None:
+        """Read what a line completes; keep it if it holds nothing but an error, and count what was not read."""
+        before = self.rows.count
         unused = []
         for part, start in self._blocks.feed(text, number):
             empty = not part or self._line(part, start, cut=cut)
@@ -180,7 +179,7 @@ class LogReader:
         """Read a line with values beside those of training; return whether it is one."""
         if not (line.step or line.epoch or self.rows.own or self.rows.head) or line.words > MAX_WORDS:
             return False
-        if line.words > 1 and error_words().search(text):
+        if is_message(text, line):
             return False
         pairs = self._training.beside(line, self._names)
         if not pairs:
@@ -253,11 +252,11 @@ class LogReader:
         dict_row = bool(_DICT.search(text))
         if line.position and dict_row:
             self.rows.moved(line.position)
-        if line.position and not (line.step or dict_row or line.bar == "keras") and self._trains(line):
+        if line.position and not (line.step or dict_row or line.bar == "keras") and trains(line, self.rows):
             line.step = self._training.position(line, self.rows.head)
         if line.bar == "tqdm" and self._training.redrawn(line):
             return True
-        if not self._is_row(line, dict_row=dict_row):
+        if not self._training.is_row(line, self.rows, dict_row=dict_row):
             return False
         self.rows.add(line, number, dict_row=dict_row)
         if line.percent and line.position and line.loss:
@@ -267,35 +266,10 @@ class LogReader:
         self._forms.learn(text, line)
         return True
 
-    def _is_row(self, line: Line, *, dict_row: bool) -> bool:
-        """Return whether a line with a known metric belongs to a step."""
-        located = line.step or line.epoch or dict_row or line.bar
-        if not located and not self._may_join(line):
-            return False
-        step = line.step is not None and normalize(line.step.name) != "batch"
-        return step or line.loss is not None or self._may_come_first(line)
 
-    def _may_come_first(self, line: Line) -> bool:
-        """Return whether a line without a step and a loss can be one of metrics so early in the log."""
-        if not self.rows.own and not ((line.epoch or self.rows.kinds) and self._may_train(line)):
-            return False
-        return self._training.rows > 0 or max(line.words, len(line.metrics)) <= MAX_FIRST
-
-    def _may_join(self, line: Line) -> bool:
-        """Return whether a line without a step is one of metrics: of a block, or nothing but pairs."""
-        if line.held and self.rows.own:
-            return True
-        if self.rows.kinds and self._may_train(line):
-            return line.words <= max(2, len(line.metrics))
-        if line.words == 0 and line.loss is not None:
-            return True
-        return line.words <= 2 and (self.rows.head is not None or self.rows.own > 0 or len(line.metrics) >= 3)
-
-    def _trains(self, line: Line) -> bool:
-        return line.loss is not None or (self.rows.kinds and self._may_train(line))
-
-    def _may_train(self, line: Line) -> bool:
-        return any(grammar.may_train(pair.name, kinds=self.rows.kinds) for pair in line.metrics)
+def _without_codes(text: str) -> str:
+    """Return a line without the codes that colour it on a terminal."""
+    return grammar.ANSI.sub("", text) if "\x1b" in text else text
 
 
 def _is_cut(lines: Lines | Iterable[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.loaders.table import MAX_CELLS, affordable
 from stabtree.loaders.text.cells import Block, Cells, Dense, OpenRow
 from stabtree.loaders.text.lines.grammar import may_train
 from stabtree.loaders.text.lines.line import Line, Pair
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
-# Cells of all columns together, some 450 MB.
-MAX_CELLS = 50_000_000
 ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share", "share_of")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
@@ -30,8 +29,7 @@ class LogRows:
     """All rows of a log, and the row that is open for each rank.
 
     Attributes:
-        names: what the names of a line mean.
-        kinds: whether losses named only by their kind are looked for as well.
+        names: what the names of a line mean; `kinds`: whether losses named only by their kind are looked for.
         count: rows so far.
         columns: every metric column met, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank`, and what a step was `rounded` to; of rows without a step `bar`, the
@@ -40,8 +38,7 @@ class LogRows:
         below_bar_head: whether a bar names the epoch of the lines below it.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         events: rows that are overflows, not lines of metrics.
-        asides: rows of values that were printed beside those of training, and may name no step.
-        aside_steps: the steps that these name, by how they spell them.
+        asides: rows of values that were printed beside those of training; `aside_steps`: the steps that they name.
         printed_at: the number and the text of the first line of each column that began in an aside.
     """
 
@@ -75,18 +72,16 @@ class LogRows:
 
     def wanted(self, name: str) -> bool:
         """Return whether there is room for a column; remember that it was met."""
-        if name not in self.columns and len(self.columns) < MAX_NAMES:
-            self.columns[name] = None
+        if len(self.columns) < MAX_NAMES:
+            self.columns.setdefault(name)
         return name in self.columns
 
     def affordable(self) -> list[str]:
         """Return the columns that memory has room for, known ones and losses before the others."""
-        names = list(self.columns)
-        room = MAX_CELLS // max(1, self.count)
-        if len(names) <= room:
-            return names
-        first = set(sorted(names, key=lambda name: not self.names.wanted(name))[:room])
-        return [name for name in names if name in first]
+        known = [name for name in self.columns if self.names.wanted(name)][: MAX_CELLS // max(1, self.count)]
+        others = [name for name in self.columns if not self.names.wanted(name)]
+        kept = {*known, *affordable(others, len(known), self.count)}
+        return [name for name in self.columns if name in kept]
 
     def add(self, line: Line, number: int, *, dict_row: bool = False) -> None:
         """Add a line of metrics: it joins the open row of its rank and step, or begins a row."""
@@ -121,6 +116,13 @@ class LogRows:
         # The same metric twice is the same step logged again, which `assemble` resolves.
         again = [pair for pair in line.metrics if pair.name in row.names]
         return not any(pair.role or (self.kinds and may_train(pair.name, kinds=True)) for pair in again)
+
+    def repeats(self, line: Line) -> bool:
+        """Return whether a line without a loss measures again what the open row, which has its place, holds."""
+        row = self.opened.get(line.location[0])
+        if line.loss or row is None or row.step is row.epoch is None:
+            return False
+        return any(pair.name in row.names for pair in line.metrics)
 
     def _new(self, rank: float | None, step: float | None, epoch: float | None) -> OpenRow:
         """Begin a row, of the step that a line above named if it names none."""
@@ -162,15 +164,7 @@ class LogRows:
         row = self.count
         self.count += 1
         self.asides.append(row)
-        rank, step, epoch = line.location
-        name = line.step.name if line.step else self.head_name
-        if step is None and self.head and not self.trailing and rank not in self.opened:
-            step = self.head.step
-            epoch = self.head.epoch if epoch is None else epoch
-        if step is not None:
-            self.aside_steps.setdefault(name, Cells()).set(row, step)
-        if epoch is not None:
-            self.roles["epoch"].set(row, epoch)
+        self._locate_aside(row, line)
         for pair in pairs:
             if pair.name not in self.columns:
                 self.printed_at[pair.name] = printed
@@ -184,6 +178,18 @@ class LogRows:
         if count == 1:
             self._set(name, 0, 0.0)
         self.aside(Line(step=named), [Pair(name, str(count))], printed)
+
+    def _locate_aside(self, row: int, line: Line) -> None:
+        """Keep the step and the epoch that a line or its header names, but not as those of a row of training."""
+        rank, step, epoch = line.location
+        name = line.step.name if line.step else self.head_name
+        if step is None and self.head and not self.trailing and rank not in self.opened:
+            step = self.head.step
+            epoch = self.head.epoch if epoch is None else epoch
+        if step is not None:
+            self.aside_steps.setdefault(name, Cells()).set(row, step)
+        if epoch is not None:
+            self.roles["epoch"].set(row, epoch)
 
     def header(self, line: Line) -> None:
         """Read a line that names a step and nothing else: of the lines below it, or of those above."""

@@ -29,6 +29,10 @@ _KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.ite
 _AMBIGUOUS = frozenset(
     ["name", "step", "steps", "schedule", "scheduler", "classes", "vocab", "opt", "warmup", "batch_size"]
 )
+# `Mixed precision type: fp16`.
+_PRECISION = re.compile(
+    r"\bmixed[ _]precision(?: type| training)?\s?[:=]\s?['\"]?(bfloat16|bf16|float16|fp16|fp8)\b", re.IGNORECASE
+)
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
 _WORDS = frozenset(
@@ -66,6 +70,10 @@ class ConfigDump:
         dotted = "..." in line and _DOTTED.match(line)
         if dotted:
             self._keep(row, dotted[1], dotted[2])
+            return True
+        precision = "recision" in line and _PRECISION.search(line)
+        if precision:
+            self._keep(row, "dtype", precision[1])
             return True
         if _begins_call(line):
             self._inside = line.count("(") > line.count(")")

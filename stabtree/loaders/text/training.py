@@ -5,20 +5,36 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stabtree.loaders.text.lines import grammar
 from stabtree.loaders.text.lines.grammar import NOTHING
 from stabtree.loaders.text.lines.line import MAX_STEP, Line, Pair
 from stabtree.loaders.text.lines.phase import held_out
 from stabtree.loaders.text.unread import HARMLESS, UNITS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.table import with_role
+from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
     from stabtree.loaders.text.cells import OpenRow
+    from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
 
 
 # So many numbers in a row before a word for nothing: a loss that is printed at intervals has fewer.
 MIN_BEFORE = 3
+
+
+# A line with more words, or with more numbers before there was any loss, is one of settings.
+MAX_FIRST = 30
+
+
+def trains(line: Line, rows: LogRows) -> bool:
+    """Return whether a line holds what may be the training loss."""
+    return line.loss is not None or (rows.kinds and may_train(line, rows))
+
+
+def may_train(line: Line, rows: LogRows) -> bool:
+    """Return whether a line holds an unknown name that may be that of a loss, or of a reward."""
+    return any(grammar.may_train(pair.name, kinds=rows.kinds) for pair in line.metrics)
 
 
 class Training:
@@ -98,3 +114,28 @@ class Training:
         if step < MAX_STEP:
             return Pair("position in the epoch", str(int(step)), role="step", of=0 if epoch is not None else total)
         return None
+
+    def is_row(self, line: Line, rows: LogRows, *, dict_row: bool) -> bool:
+        """Return whether a line with a known metric belongs to a step."""
+        located = line.step or line.epoch or dict_row or line.bar
+        if not located and (rows.repeats(line) or not self._may_join(line, rows)):
+            return False
+        step = line.step is not None and normalize(line.step.name) != "batch"
+        return step or line.loss is not None or self._may_come_first(line, rows)
+
+    def _may_come_first(self, line: Line, rows: LogRows) -> bool:
+        """Return whether a line without a step and a loss can be one of metrics so early in the log."""
+        if not rows.own and not ((line.epoch or rows.kinds) and may_train(line, rows)):
+            return False
+        return line.words <= MAX_FIRST and (self.rows > 0 or len(line.metrics) <= MAX_FIRST)
+
+    @staticmethod
+    def _may_join(line: Line, rows: LogRows) -> bool:
+        """Return whether a line without a step is one of metrics: of a block, or nothing but pairs."""
+        if line.held and rows.own:
+            return True
+        if rows.kinds and may_train(line, rows):
+            return line.words <= max(2, len(line.metrics))
+        if line.words == 0 and line.loss is not None:
+            return True
+        return line.words <= 2 and (rows.head is not None or rows.own > 0 or len(line.metrics) >= 3)

@@ -20,6 +20,8 @@ HARMLESS = re.compile(
     r"|tflops|mfu|fps|pid|port|version|seed)(?![a-z])|allocated|reserved|date(?!d)",
     re.IGNORECASE,
 )
+# A frame of a traceback; the next line quotes its source.
+FRAME = re.compile(r"\s*File \"[^\"]{1,500}\", line \d+")
 UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
 
 
@@ -32,12 +34,17 @@ class Unread:
     """
 
     others: int = 0
+    _frame: int = 0
     _kinds: dict[str, list[int]] = field(default_factory=dict)
     _examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, form: str, text: str, number: int) -> None:
         """Count a line of a form, its text without digits, if it holds a number."""
-        if form in self._kinds:
+        if FRAME.match(text, grammar.past_prefix(text)):
+            self._frame = number
+        elif number == self._frame + 1:
+            return
+        elif form in self._kinds:
             self.count_again(form)
         elif grammar.NUMBER.search(text, grammar.past_prefix(text)):
             if len(self._kinds) < MAX_KINDS:

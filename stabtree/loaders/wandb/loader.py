@@ -15,7 +15,7 @@ from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.packed.unpack import chunks
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Table, ended
+from stabtree.loaders.table import Table
 from stabtree.loaders.wandb.records import MAGIC, Log
 from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
 
@@ -96,17 +96,15 @@ def _log(source: Source, names: Names) -> Table:
     for number, row in enumerate(log.rows(chunks(source, notes)), 1):
         rows.add(row, number)
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
-    table = Table(
+    return Table(
         path=source.path,
         format=", ".join(filter(None, ("wandb", source.packed))),
         rows=rows.count,
         columns=rows.columns(),
         config=config,
         notes=(*notes, *log.notes(), *rows.notes, *mistakes),
+        lines=() if log.exit_code is None else (recorded(f"exit code: {log.exit_code} (W&B)"),),
     )
-    if log.exit_code is None:
-        return table
-    return ended(table, [recorded(f"exit code: {log.exit_code} (W&B)")])
 
 
 def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
@@ -153,7 +151,8 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
         config, mistakes = read_config(values)
         return tuple(
             replace(
-                ended(table, lines),
+                table,
+                lines=(*table.lines, *lines),
                 config={**table.config, **config},
                 notes=(*problems, *notes, *mistakes, *table.notes),
             )

@@ -13,7 +13,7 @@ from stabtree.facts.registry import finite
 from stabtree.facts.rise import Rise
 from stabtree.facts.spike import Spike
 from stabtree.predicates.course.start import TooEarlyLimits, first_level, too_early
-from stabtree.predicates.cross_entropy import ROUND, guess, n_classes
+from stabtree.predicates.cross_entropy import ROUND, guess
 from stabtree.predicates.registry import Count, predicate
 
 TREND_LEVELS = 6
@@ -235,7 +235,7 @@ def stands_at_chance(
     if parts < TREND_LEVELS:
         return unknown(f"loss has {len(values):,} finite rows, too few to see whether it falls", "loss")
     medians, _ = blocks(later, parts)
-    known = n_classes(run)
+    known = context.classes.value
     chances = [(count, math.log(count)) for count in ((known,) if known else ROUND)]
     count, chance = min(chances, key=lambda item: abs(median(medians) - item[1]))
     high = above if values[0] > thrown * chance else near

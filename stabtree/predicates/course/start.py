@@ -11,7 +11,7 @@ from stabtree.common.stats import blocks, change_noise, interval, kendall_z, med
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
-from stabtree.predicates.cross_entropy import guess, n_classes
+from stabtree.predicates.cross_entropy import guess
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def leaves_start(
     text += f"{against(abs(share), min_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
     text += f"(limit {min_share:.0%} lower)"
     lowest = int(steps[starts[int(np.argmin(medians))]])
-    brief = guess(median(medians), n_classes(run))
+    brief = guess(median(medians), context.classes.value)
     found = Evidence(text, "loss", (int(steps[0]), lowest), share, min_share, brief)
     # A level that the first updates drove up, and that never comes down to the first one, has not "hardly fallen".
     above = share < 0 and float(medians.max()) - first > thrown * abs(first)
@@ -167,8 +167,8 @@ def leaves_start(
         return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
     trend = kendall_z(medians)
     falls = trend < -trend_z
-    why = _fell_enough(run, first, first - low, at_chance, min_fall) if falls or not unmoved else None
-    why = why or (_trained_before(run, first, at_chance) if falls else None)
+    why = _fell_enough(context.classes.value, first, first - low, at_chance, min_fall) if falls or not unmoved else None
+    why = why or (_trained_before(context.classes.value, first, at_chance) if falls else None)
     if why:
         return Answer(YES, (found, why))
     if falls:
@@ -215,9 +215,8 @@ def _fine_tunes(context: Context, high: float, at_chance: float) -> str:
     )
 
 
-def _fell_enough(run: Run, first: float, fall: float, at_chance: float, min_fall: float) -> Evidence | None:
+def _fell_enough(classes: int | None, first: float, fall: float, at_chance: float, min_fall: float) -> Evidence | None:
     """Return evidence that a loss which may end anywhere fell by enough nats; None if it ends near 0 or fell less."""
-    classes = n_classes(run)
     if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= min_fall:
         return None
     text = f"that is {against(fall, min_fall)}, more than {min_fall:g} nats, "
@@ -225,9 +224,8 @@ def _fell_enough(run: Run, first: float, fall: float, at_chance: float, min_fall
     return Evidence(text, "loss", (), fall, min_fall)
 
 
-def _trained_before(run: Run, first: float, at_chance: float) -> Evidence | None:
+def _trained_before(classes: int | None, first: float, at_chance: float) -> Evidence | None:
     """Return evidence that the first loss is that of a trained model; None where it is not, or that is not known."""
-    classes = n_classes(run)
     if not classes or first >= at_chance * math.log(classes):
         return None
     text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"

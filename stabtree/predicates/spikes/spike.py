@@ -214,7 +214,7 @@ def loss_collapses(
     explain it. Not asked of exact zeros, nor of a loss that moves by nature or may be 0.
     """
     steps, values = finite(loss)
-    why = context.restless or may_be_zero(run, values)
+    why = context.restless or may_be_zero(run, context, values)
     rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
     if why:
         return inapplicable(why)

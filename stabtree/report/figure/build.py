@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import is_counter, quantiles
+from stabtree.common.stats import quantiles
 from stabtree.profile import profiles
 from stabtree.report.figure.axis import LOG_RATIO
 from stabtree.report.figure.model import Figure, Mark, Strip, column_of
@@ -110,9 +110,9 @@ def _tenfold(run: Run) -> list[str]:
     """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
     described = profiles(run)
     found = []
-    for name, series in run.others.items():
+    for name in run.others:
         ratios = [abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None]
-        if ratios and not is_counter(series.values):
+        if ratios and described[name].shows_training:
             found.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
     return [name for _, name in sorted(found)]
 

@@ -40,7 +40,7 @@ def everything_else(report: Report) -> Markup:
         _table(f"Configuration ({len(settings)})", ["setting", "value", "from"], configuration),
         *map(_file, diagnosis.run.sources),
         _list("Your answers", diagnosis.answer_notes),
-        _list("Notes on the log", diagnosis.run.notes),
+        _list("Notes on the log", report.log_notes),
     ]
     return headed("Everything else", *parts, name="more")
 

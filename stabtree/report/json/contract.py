@@ -8,7 +8,7 @@ from __future__ import annotations
 from stabtree.common import extensions
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
-from stabtree.report.json.context_contract import context_parts
+from stabtree.report.json.run_contract import account_entry, context_parts, run_parts
 from stabtree.report.json.shapes import (
     SCALAR,
     Schema,
@@ -85,7 +85,7 @@ def _diagnosis() -> dict[str, Schema]:
     return {
         "schema": _schema(),
         "tool": record("What judged it.", {"name": text("stabtree."), "version": text("Its version.")}),
-        "run": record("The run.", _run()),
+        "run": record("The run.", run_parts()),
         "context": record("Who the run is.", context_parts()),
         "tree": text("The name of the tree that the path is of."),
         "rules": record("By what it was judged.", _rules()),
@@ -100,6 +100,7 @@ def _diagnosis() -> dict[str, Schema]:
         "missing": many("Questions that the log could not answer.", record("A question.", _missing())),
         "log_next": many("What to log next time, the most useful first.", record("A thing to log.", _log_next())),
         "notes": texts("Notes on a person's answers and on accepted findings, and all that reading the log changed."),
+        "account": many("What became of all that the files hold.", record("An entry.", account_entry())),
         "monitor": {
             "description": "What the NaN monitor would have done; null where the loss is finite throughout.",
             "anyOf": [record("The replay.", _monitor()), {"type": "null"}],
@@ -113,25 +114,6 @@ def _diagnosis() -> dict[str, Schema]:
 
 def _why_not() -> Schema:
     return record("What led away from it.", extensions.function("why_not_contract")(_visit()))
-
-
-def _run() -> dict[str, Schema]:
-    setting = {"value": SCALAR, "source": text("Where it was read.")}
-    given = {
-        "path": text("The file, as it was named."),
-        "bytes": maybe(count("Its size when it was hashed; null where it was not.")),
-        "sha256": maybe(text("The hash of the file as it is stored, packed or not; null where it was not hashed.")),
-        "reason": text("Why it was not hashed; empty where it was."),
-    }
-    return {
-        "name": text("Its name."),
-        "first_step": maybe(count("The first step at which anything was logged.")),
-        "last_step": maybe(count("The last one.")),
-        "rows": count("How many rows were read."),
-        "metrics": texts("The names of its series."),
-        "config": mapping("Its configuration.", record("A setting.", setting)),
-        "inputs": many("The files that it was read from.", record("A file.", given)),
-    }
 
 
 def _rules() -> dict[str, Schema]:

@@ -21,6 +21,7 @@ from stabtree.common.files import Input
 from stabtree.common.lazy import np
 from stabtree.common.text import masked
 from stabtree.context.model import as_dict
+from stabtree.judging.account import account, unexplained
 from stabtree.report.model.run_facts import logged_at
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 
@@ -59,10 +60,16 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "further": [[visit_dict(visit) for visit in visits] for visits in diagnosis.further],
         "missing": _missing(diagnosis),
         "log_next": _log_next(diagnosis),
-        "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *run.notes],
+        "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *unexplained(run), *run.notes],
+        "account": account_list(run),
         "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
         "why_not": diagnosis.why_not.to_dict() if diagnosis.why_not else None,
     }
+
+
+def account_list(run: Run) -> list[dict[str, Any]]:
+    """Return what became of each series and each kind of line of a run's files."""
+    return [picked(entry, "kind", "name", "fate", "count", "reason", "first", "path") for entry in account(run)]
 
 
 def _findings(diagnosis: Diagnosis) -> list[dict[str, Any]]:

@@ -131,7 +131,7 @@ def _part(head: str, inner: str) -> str:
 def _folded(report: Report) -> Iterator[str]:
     """Yield what is not needed to act."""
     fixes = report.finding.fixes if report.finding else ()
-    notes = (*report.diagnosis.answer_notes, *report.diagnosis.run.notes)
+    notes = (*report.diagnosis.answer_notes, *report.log_notes)
     turns = sum(len(item.turns) for item in report.walks)
     late, rest = report.events[MAX_EVENTS:], report.causes[MAX_CAUSES:]
     parts = (

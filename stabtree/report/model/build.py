@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
+from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, do_now
 from stabtree.report.model.events import event_groups
 from stabtree.report.model.monitor import sentences
@@ -69,6 +70,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         walks=tuple(_walks(diagnosis, finding)),
         also=also,
         notes=len(others) - len(also),
+        unexplained=unexplained(diagnosis.run),
         unchecked=unchecked(diagnosis),
         open=tuple(_open(diagnosis)),
         monitor=tuple(sentences(diagnosis.monitor, diagnosis.run.unit)) if diagnosis.monitor else (),

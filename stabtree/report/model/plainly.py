@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import in_words
+from stabtree.context.find import context_of
 from stabtree.diagnosis.result import STRONG
 from stabtree.facts.registry import finite
 from stabtree.tree.model import Take
@@ -61,7 +62,7 @@ def doubts(run: Run, finding: Finding) -> str:
     values = _values(run, "eval_loss")
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
         return ""
-    return " ".join(_doubts(values, run.setting("n_classes") or run.setting("vocab_size"), finding))
+    return " ".join(_doubts(values, context_of(run).classes.value, finding))
 
 
 def _doubts(values: Floats, classes: object, finding: Finding) -> Iterator[str]:

@@ -156,6 +156,7 @@ class Report:
         walks: the path, and the walk that the verdict rests on where that is another.
         also: further findings, worst first; mere notes only where nothing worse was found.
         notes: how many notes are not among them.
+        unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
         unchecked: how many questions have no answer; empty where all have one.
         open: what was not checked, the most useful first.
         monitor: what the NaN monitor would have done, in sentences.
@@ -181,11 +182,17 @@ class Report:
     walks: tuple[Walk, ...]
     also: tuple[Finding, ...]
     notes: int
+    unexplained: tuple[str, ...]
     unchecked: str
     open: tuple[Open, ...]
     monitor: tuple[str, ...]
     ticks: tuple[tuple[str, Tick], ...]
     closing: str
+
+    @property
+    def log_notes(self) -> tuple[str, ...]:
+        """Notes on the log: what is unexplained, then what reading it changed or assumed."""
+        return (*self.unexplained, *self.diagnosis.run.notes)
 
     @property
     def careful(self) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from stabtree.metrics.table import all_metrics
+from stabtree.run import UNSCALED
+
 if TYPE_CHECKING:
     from stabtree.common.lazy import Ints
     from stabtree.run import Run, Series
 
+# What most questions need, in the order in which it helps.
+WANTED = ("grad_norm", "lr", "loss_scale", "eval_loss", "weight_norm", "batch_id")
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
 
 
@@ -69,3 +74,12 @@ def steps_around(series: Series, step: int, before: int, after: int) -> Ints:
     """Return the logged steps before and after a step, itself included: int64 (at most before + 1 + after,)."""
     index = int(series.steps.searchsorted(step))
     return series.steps[max(index - before, 0) : index + after + 1]
+
+
+def missing(run: Run) -> list[tuple[str, str]]:
+    """Return the metrics that most questions need and this run lacks, each with how to log it."""
+    names = {name.partition("/")[0] for name in run.series}
+    if run.setting("dtype") in UNSCALED:
+        names.add("loss_scale")
+    logs = {metric.name: metric.log for metric in all_metrics()}
+    return [(name, logs[name]) for name in WANTED if name not in names]

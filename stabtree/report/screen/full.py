@@ -55,7 +55,7 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     _trees(page, diagnosis)
     _not_checked(page, report.open)
     _list(page, "Your answers", diagnosis.answer_notes, "dim")
-    _list(page, "Notes on the log", diagnosis.run.notes, "dim")
+    _list(page, "Notes on the log", report.log_notes, "dim")
     return page.text()
 
 

@@ -1,4 +1,4 @@
-"""A healthy run in three lines: the verdict, the path with its closest margin, and what was not checked."""
+"""A healthy run in a few lines: the verdict, the path with its closest margin, what was not checked or explained."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 HEAD = 6
 NOT_CHECKED = "Not checked  "
+UNEXPLAINED = "Unexplained  "
 ROWS_OF_A_LEVEL = 5
 
 
 def healthy(page: Page, report: Report) -> None:
-    """Add three lines."""
+    """Add three lines, and one on what the files hold that no question reads."""
     badge = f" {BADGES[report.badge].word} "
     room = page.width - len(badge) - 1
     text = page.plain(report.title)
@@ -45,6 +46,9 @@ def healthy(page: Page, report: Report) -> None:
     page.lines([pieces])
     _path(page, report)
     _not_checked(page, report)
+    if report.unexplained:
+        text = clipped(page.plain(" ".join(report.unexplained)), page.width - len(UNEXPLAINED))
+        page.lines([[(UNEXPLAINED, "heading"), (text, "")]])
     for text in (report.misread, *report.diagnosis.answer_notes, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
         if text:
             page.line((text, ""))

@@ -18,10 +18,12 @@ from tests.conftest import make_run
         ("loss eval_loss grad_norm", "eval_loss", "lower"),
         ("loss lr", "loss", "lower"),
         ("lr", None, ""),
+        ("loss eval_loss val_wer", "val_wer", "lower"),
+        ("loss eval_loss preference_accuracy", "eval_loss", "lower"),
     ],
 )
 def test_the_outcome_is_the_reward_else_the_quality_else_a_loss(metrics: str, outcome: str | None, better: str) -> None:
-    """A training loss only where nothing else says how well the run does."""
+    """Of any name that says so; a training loss only where nothing else says how well the run does."""
     found = context_of(make_run({name: [1.0, 2.0] for name in metrics.split()}))
     assert (found.outcome.value, found.better) == (outcome, better)
 

@@ -126,3 +126,10 @@ def test_a_log_that_holds_one_loss_yet(tmp_path: Path, empty: dict[str, Any]) ->
     """A young log whose only loss came a row ago, and whose last row has none, is read; nothing has stopped in it."""
     rows = [{"step": i, "lr": 0.1, **empty} for i in range(5)]
     assert gaps(tmp_path, *rows, {"step": 5, "lr": 0.1, "loss": 2.5}, {"step": 6, "lr": 0.1}) == ()
+
+
+def test_an_evaluation_after_the_last_step_is_no_gap(tmp_path: Path) -> None:
+    """Batches of held-out data in a column of their own, counted on from the steps of training."""
+    trained: list[Row] = [{"step": step, "train_loss": 1.0, "val_loss": 1.0} for step in range(60)]
+    evaluated: list[Row] = [{"step": step, "val_loss_step": 1.0} for step in range(60, 400)]
+    assert gaps(tmp_path, *trained, *evaluated) == ()

@@ -12,7 +12,8 @@ from stabtree import diagnose, load_run
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
-from stabtree.report.inspect import inspect_dict, inspect_text
+from stabtree.report.inspect import inspect_text
+from stabtree.report.json.inspection import inspect_dict
 from stabtree.report.json.machine import to_dict
 from stabtree.report.screen.full import full
 from stabtree.report.screen.headline import headline

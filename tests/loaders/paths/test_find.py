@@ -15,8 +15,8 @@ from stabtree.loaders.paths import find
 from stabtree.loaders.paths.find import Unit
 from tests.cli.command import run
 from tests.conftest import FIXTURES
-from tests.loaders import logs
 from tests.loaders.make_binary import events, wandb
+from tests.loaders.paths import logs
 from tests.loaders.tensorboard.test_events import rows as event_rows
 
 if TYPE_CHECKING:

@@ -133,7 +133,12 @@ def test_a_run_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "leaf"),
-    [(b"", ""), (varint(1 << 3) + varint(1), "exit-status"), (varint(1 << 3) + varint(137), "host-memory")],
+    [
+        (b"", ""),
+        (varint(1 << 3) + varint(1), "exit-status"),
+        (varint(1 << 3) + varint(255), "interrupted"),
+        (varint(1 << 3) + varint(137), "host-memory"),
+    ],
 )
 def test_the_exit_code_of_a_run_is_how_it_ended(tmp_path: Path, code: bytes, leaf: str) -> None:
     """A code of 0 is written as nothing."""

@@ -152,3 +152,24 @@ def test_any_series_is_drawn_within_bounds(values: np.ndarray, columns: int, wid
     assert "nan" not in picture.replace("NaN", "")
     assert "inf" not in picture.replace("infinite", "")
     assert picture == svg(of)
+
+
+def drawn(metrics: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> list[str]:
+    """The series of the figure of a run with these metrics and these columns that nobody knows."""
+    run = replace(make_run(metrics), others=make_run(others).series)
+    found = diagnose(run, load_trees(run))
+    shown = figure(found, main_finding(found), COLUMNS)
+    assert shown is not None
+    return [strip.metric for strip in shown.strips]
+
+
+def test_a_loss_that_did_not_move_is_drawn_last() -> None:
+    """What moved comes first, a column that nobody knows among it; a loss that moved leads."""
+    at = np.arange(600)
+    random = np.random.default_rng(3)
+    loss = 1.0 + 0.02 * random.normal(0, 1, 600)
+    others = {"own_score": 0.7 * np.exp(random.normal(0, 0.05, 600)) / np.where(at < 400, 1, 30)}
+    reward = 1 + np.minimum(at, 300) / 100 + random.normal(0, 0.1, 600) - 3.5 * (at > 400)
+    shown = drawn({"loss": loss, "reward": reward}, others)
+    assert shown == ["reward", "own_score", "loss"]
+    assert drawn({"loss": np.where(at < 400, loss, loss + 5.0)}, others) == ["loss", "own_score"]

@@ -12,7 +12,7 @@ from stabtree import scan
 from stabtree.tools.fleet import cache as caching
 from stabtree.tools.fleet.read import read_unit
 from tests.cli.command import run
-from tests.loaders import logs
+from tests.loaders.paths import logs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from stabtree.tools.fleet.engine import ENGINES
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
-from tests.loaders import logs
+from tests.loaders.paths import logs
 
 if TYPE_CHECKING:
     from pathlib import Path

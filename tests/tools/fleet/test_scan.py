@@ -19,7 +19,7 @@ from stabtree.tools.fleet.read import read_unit
 from stabtree.tools.fleet.store import Store
 from tests.cli.command import run
 from tests.conftest import FIXTURES
-from tests.loaders import logs
+from tests.loaders.paths import logs
 from tests.tools.fleet.deadly import Mortal
 
 if TYPE_CHECKING:

@@ -72,30 +72,33 @@ def _role(name: str, metric: str | None, plan: Plan) -> str:
 
 def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
     shown = clean(name, SHOWN)
-    if role is None or column is None:
+    if column is None:
         return ColumnUse(shown, None, _unknown(name, plan, known=role is not None))
-    ignored = _ignored(name, role, column, plan)
-    if ignored:
-        return ColumnUse(shown, None, ignored)
-    values = column.held
-    finite = np.isfinite(values)
-    if not finite.all():
-        values = values[finite]
+    ignored = _ignored(name, role, column, plan) if role else _unknown(name, plan, known=False)
+    if role is None or ignored:
+        return replace(_described(shown, column), why=ignored)
     unread = column.bad
     wrong = plan.wrong[role].total if role in plan.wrong else 0
     if role == "step":
         unread = max(unread, plan.lost)
         wrong += _no_steps(column.held)
+    use = _described(shown, column)
+    return replace(use, metric=role, why=_odd(column), misread=unread + wrong, filled=column.count + unread)
+
+
+def _described(shown: str, column: Column) -> ColumnUse:
+    """Return how many values a column holds, and which are first and last."""
+    values = column.held
+    finite = np.isfinite(values)
+    if not finite.all():
+        values = values[finite]
     return ColumnUse(
         name=shown,
-        metric=role,
-        why=_odd(column),
+        metric=None,
         logged=column.count,
         first=float(values[0]) if len(values) else None,
         last=float(values[-1]) if len(values) else None,
         nonfinite=column.count - len(values),
-        misread=unread + wrong,
-        filled=column.count + unread,
     )
 
 

@@ -125,13 +125,11 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     key = grammar.KEY.search(line, start, number.start())
     if not key:
         return None
-    name = _BLANKS.split(key["name"])[-1].strip(".-/ ")
-    if "(" not in name:
-        name = name.rstrip(")")
+    name = _last_words(key["name"])
     kind, preference = role(name, names)
     separator, text = key["sep"], number["value"]
     signed = ":" in separator or "=" in separator or _needs_no_sign(separator, name, kind, kinds=kinds)
-    if not name or not (signed or _is_word(key, name, number)) or name.endswith(grammar.SOURCES):
+    if not name or name.endswith(grammar.SOURCES) or not (signed or _is_word(key, name, number)):
         return None
     if kind in ("step", "epoch", "rank"):
         if text[-1].isalpha():
@@ -139,14 +137,26 @@ def _pair(line: str, start: int, number: re.Match[str], names: Names, *, kinds: 
     elif grammar.DATE.match(line, number.end("value")):
         return None
     unit = line[number.end() : _past(line, number.end())]
+    of, total = _whole(kind, name, number, signed=signed)
     power = grammar.POWERS.get(unit, 0)
-    total = of = 0
-    if number["total"] and len(number["total"]) < MAX_DIGITS:
-        if kind in ("step", "epoch"):
-            of = int(number["total"])
-        elif not kind and signed and grammar.QUALITY.search(name):
-            total = int(number["total"])
     return Pair(name, text, number.start("value"), kind, preference, power, total, unit, blank=not signed, of=of)
+
+
+def _last_words(text: str) -> str:
+    """Return the name at the end of the text before a number."""
+    name = _BLANKS.split(text)[-1].strip(".-/ ")
+    return name if "(" in name else name.rstrip(")")
+
+
+def _whole(kind: str, name: str, number: re.Match[str], *, signed: bool) -> tuple[int, int]:
+    """Return the planned count behind a step or an epoch, and the whole that a score is a share of; 0 for neither."""
+    if not number["total"] or len(number["total"]) >= MAX_DIGITS:
+        return 0, 0
+    if kind in ("step", "epoch"):
+        return int(number["total"]), 0
+    if kind in ("", "eval_quality") and signed and grammar.QUALITY.search(name):
+        return 0, int(number["total"])
+    return 0, 0
 
 
 def _is_word(key: re.Match[str], name: str, number: re.Match[str]) -> bool:

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 def mark_evaluated(line: str, out: Line, names: Names) -> None:
     """Rename the metrics after a word such as `eval`, as measured on held-out data."""
     begins = [pair.start - len(pair.name) for pair in out.metrics]
-    # What is printed behind a bar does not belong to the name of the bar.
-    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= max(begins)]
-    scope = max(bars, default=0)
-    tags = [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, max(0, scope - 1))]
+    tags = _tags(line, max(begins))
     out.held = any(held for _, held in tags)
     if not out.held:
         return
@@ -27,6 +24,14 @@ def mark_evaluated(line: str, out: Line, names: Names) -> None:
         before = [held for start, held in tags if start < begin]
         if before and before[-1] and pair.role not in ("eval_loss", "lr"):
             out.metrics[index] = held_out(pair, names)
+
+
+def _tags(line: str, end: int) -> list[tuple[int, bool]]:
+    """Return where the words are that say what follows them was measured on, and whether it was held-out data."""
+    # What is printed behind a bar does not belong to the name of the bar.
+    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= end]
+    scope = max(0, max(bars, default=0) - 1)
+    return [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, scope)]
 
 
 def held_out(pair: Pair, names: Names) -> Pair:

@@ -42,9 +42,12 @@ _LINES = (
         re.compile(rf"([^\[\]]{{0,120}})\bLosses: \[{', '.join([f'({_NUMBER})'] * 5)}\], (?=step)", re.IGNORECASE),
         r"\1loss/disc: \2, loss/gen: \3, loss/fm: \4, loss/mel: \5, loss/kl: \6, ",
     ),
-    # A list of values without names.
+    # A list of values without names, not one in prose: `copying a param with shape [10, 64]`.
     (
-        re.compile(rf"[^\[\]]{{0,120}}\[({_NUMBER}(?:, {_NUMBER}){{1,15}})\]\s*$", re.IGNORECASE),
+        re.compile(
+            rf"[^\[\]]{{0,120}}(?:(?<![a-z] )|(?<=loss )|(?<=losses ))\[({_NUMBER}(?:, {_NUMBER}){{1,15}})\]\s*$",
+            re.IGNORECASE,
+        ),
         lambda found: _listed(found[1]),
     ),
     # XGBoost and LightGBM: `[12]\ttrain-rmse:0.31\teval-rmse:0.40`, `[12]\ttraining's l2: 0.3\tvalid_1's l2: 0.4`.

@@ -1,0 +1,144 @@
+"""The account of a reading: each series and each kind of line of a run's files is judged, harmless or unexplained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.text import first_few
+from stabtree.metrics.metric import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stabtree.run import ColumnUse, FileUse, Run
+
+# A question asks whether these are finite; of any other series nobody does.
+_ASKED_FINITE = frozenset(("loss", "eval_loss", "grad_norm", "step"))
+_HARMLESS = frozenset((Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL))
+_MAX_NAMED = 3
+
+
+class Fate(StrEnum):
+    """What became of something that a file holds."""
+
+    JUDGED = "judged"
+    HARMLESS = "harmless"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountEntry:
+    """A series, or lines of one kind.
+
+    Attributes:
+        kind: `series`, `values` (those of a series that are not finite), `cells` (those that could not be read as
+            numbers) or `lines`.
+        name: the column; of lines the first one, or why it could not be read.
+        fate: what became of it.
+        count: how many values, cells or lines there are.
+        reason: why it is not judged; empty where it is.
+        first: the step of the first such value, or the number of the first such line; None where that is not known.
+        path: the file.
+    """
+
+    kind: str
+    name: str
+    fate: Fate
+    count: int
+    reason: str = ""
+    first: int | None = None
+    path: str = ""
+
+
+def account(run: Run) -> tuple[AccountEntry, ...]:
+    """Return what became of everything in a run's files, in the order of the files.
+
+    Args:
+        run: the run.
+    """
+    return tuple(entry for source in run.sources for entry in _of_file(source, run))
+
+
+def unexplained(run: Run) -> tuple[str, ...]:
+    """Return in sentences what no verdict may pass over: values that are not finite, cells and lines not read."""
+    entries = [entry for entry in account(run) if entry.fate is Fate.UNEXPLAINED]
+    return (
+        *_values([entry for entry in entries if entry.kind == "values"], run.unit),
+        *_cells([entry for entry in entries if entry.kind == "cells"]),
+        *_lines([entry for entry in entries if entry.kind == "lines"]),
+    )
+
+
+def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
+    for use in source.columns:
+        yield from _of_column(use, source.path, run)
+    if source.skipped_count:
+        first = source.skipped[0] if source.skipped else None
+        reason, line = (first.reason, first.line) if first else ("", None)
+        yield AccountEntry(
+            "lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path
+        )
+    for kind in source.unread:
+        fate = Fate.HARMLESS if kind.harmless else Fate.UNEXPLAINED
+        reason = "a time, a speed or a size" if kind.harmless else "hold numbers that were not read"
+        yield AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, source.path)
+
+
+def _of_column(use: ColumnUse, path: str, run: Run) -> Iterator[AccountEntry]:
+    fate, reason = _fate(use)
+    yield AccountEntry("series", use.name, fate, use.logged or 0, reason, None, path)
+    if use.nonfinite and use.metric not in _ASKED_FINITE and use.role != Role.LABEL:
+        first = _first_nonfinite(use, run)
+        yield AccountEntry("values", use.name, Fate.UNEXPLAINED, use.nonfinite, "not finite", first, path)
+    if use.misread:
+        yield AccountEntry("cells", use.name, Fate.UNEXPLAINED, use.misread, "could not be read as numbers", None, path)
+
+
+def _fate(use: ColumnUse) -> tuple[Fate, str]:
+    if use.metric:
+        return Fate.JUDGED, ""
+    if use.logged == 0:
+        return Fate.HARMLESS, use.why
+    if use.role in _HARMLESS:
+        return Fate.HARMLESS, f"a {use.role}"
+    return Fate.UNEXPLAINED, use.why
+
+
+def _first_nonfinite(use: ColumnUse, run: Run) -> int | None:
+    series = run.find(use.metric or use.name)
+    if series is None:
+        return None
+    rows = np.flatnonzero(~np.isfinite(series.values))
+    return int(series.steps[rows[0]]) if len(rows) else None
+
+
+def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
+    """Yield a sentence on the series that hold values which are not finite, the one that breaks first at the front."""
+    ordered = sorted(entries, key=lambda entry: (entry.first is None, entry.first))
+    names = list(dict.fromkeys(entry.name for entry in ordered))
+    if names:
+        step = ordered[0].first
+        where = "" if step is None else f", the first at {unit} {step:,}"
+        verb = "holds" if len(names) == 1 else "hold"
+        yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, and no question reads them."
+
+
+def _cells(entries: list[AccountEntry]) -> Iterator[str]:
+    count = sum(entry.count for entry in entries)
+    if count:
+        names = list(dict.fromkeys(entry.name for entry in entries))
+        yield f"{count:,} cell{'s' * (count != 1)} could not be read as numbers: in {first_few(names, _MAX_NAMED)}."
+
+
+def _lines(entries: list[AccountEntry]) -> Iterator[str]:
+    """Yield a sentence on the lines that hold numbers and were not read."""
+    count = sum(entry.count for entry in entries)
+    if not count:
+        return
+    first = min((entry.first for entry in entries if entry.first is not None), default=None)
+    where = "" if first is None else f", the first is line {first:,}"
+    noun = "line that holds numbers was" if count == 1 else "lines that hold numbers were"
+    yield f"{count:,} {noun} not read{where} (`stabtree inspect`)."
